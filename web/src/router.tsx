@@ -1,5 +1,5 @@
 /** Router: the URL of every page and screen. */
-import { createRootRoute, createRoute, createRouter, type AnyRoute } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter, Navigate, type AnyRoute } from "@tanstack/react-router";
 import { Shell } from "@/shell/Shell";
 import { Home, TeamHome } from "@/shell/Home";
 import { NotFound, ErrorPage } from "@/shell/statusPages";
@@ -38,9 +38,16 @@ const settings = createRoute({
   path: "/settings",
   component: lazyChunk(() => import("@/shell/Settings").then((loaded) => ({ default: loaded.Settings }))),
 });
+interface ModelsSearch {
+  /** Whether the form for a key or a local model is open. */
+  setup?: boolean;
+  /** The id of a team of the demo, which may use the new model. */
+  team?: string;
+}
 const models = createRoute({
   getParentRoute: () => root,
   path: "/models",
+  validateSearch: (search: Record<string, unknown>): ModelsSearch => ({ ...(search.setup ? { setup: true } : {}), ...(typeof search.team === "string" ? { team: search.team } : {}) }),
   component: lazyChunk(() => import("@/models/ModelsPage").then((loaded) => ({ default: loaded.ModelsPage }))),
 });
 const archive = createRoute({ getParentRoute: () => root, path: "/archive", component: lazyChunk(() => import("@/shell/ArchivePage")) });
@@ -49,7 +56,7 @@ const operations = createRoute({
   path: "/operations",
   component: lazyChunk(() => import("@/operations/OperationsPage").then((loaded) => ({ default: loaded.OperationsPage }))),
 });
-const setup = createRoute({ getParentRoute: () => root, path: "/setup", component: lazyChunk(() => import("@/setup/SetupPage").then((loaded) => ({ default: loaded.SetupPage }))) });
+const setup = createRoute({ getParentRoute: () => root, path: "/setup", component: () => <Navigate to="/models" search={{ setup: true }} replace /> });
 
 const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
   ["", "/$"].map((tail) => {

@@ -149,7 +149,8 @@ export interface paths {
         put?: never;
         /**
          * Set Goal
-         * @description Give a team a new goal, which starts a new run. What the team knows is kept.
+         * @description Give a team a new goal, which starts a new run. What the team knows is kept, and so are the
+         *     limits of its last goal that the new budget does not name.
          */
         post: operations["set_goal"];
         delete?: never;
@@ -636,7 +637,10 @@ export interface paths {
         put?: never;
         /**
          * Act In Bulk
-         * @description Do one thing with many items, and return the outcome of each.
+         * @description Read, archive, snooze or decide several items with one request.
+         *
+         *     The answer names for each item whether it was done, and if not, why. An item that fails changes
+         *     nothing for the others.
          */
         post: operations["act_in_bulk"];
         delete?: never;
@@ -1039,6 +1043,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/teams/{team}/memory/page": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Page Text
+         * @description Return the text of a web page that agents of a team have read, by its URL.
+         */
+        get: operations["get_page_text"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/search": {
         parameters: {
             query?: never;
@@ -1048,8 +1072,9 @@ export interface paths {
         };
         /**
          * Find
-         * @description Search teams, agents, work, published files, messages, notes, insights, pages, reports and
-         *     steps of threads for all words of a query: in one team or in all, at most `limit` of a kind.
+         * @description Search teams, agents, work, files, messages, notes, insights, pages, reports and steps of
+         *     threads for all words of a query: in one team or in all, at most `limit` of a kind. Of files the
+         *     name is compared, and the text of the newest short ones.
          */
         get: operations["find"];
         put?: never;
@@ -1118,7 +1143,7 @@ export interface paths {
         };
         /**
          * List Firings
-         * @description List a trigger's firings and skipped slots, newest first.
+         * @description List a trigger's firings and the times or events that it skipped, newest first.
          */
         get: operations["list_firings"];
         put?: never;
@@ -1588,6 +1613,10 @@ export interface paths {
         /**
          * Browse Files
          * @description Return a file of a team, or list a folder.
+         *
+         *     Below `folders/<name>` are the files of a folder that a person gave the team. They can only be
+         *     read here, and no link leads out of the folder. `user_uploads` also lists the files that came
+         *     with messages.
          */
         get: operations["browse_files"];
         /**
@@ -1700,7 +1729,7 @@ export interface paths {
         };
         /**
          * List Home
-         * @description List the top level of a team's folder.
+         * @description List the top level of a team's folder; `folders` are those that a person gave it.
          */
         get: operations["list_home"];
         put?: never;
@@ -2576,6 +2605,11 @@ export interface components {
              * @description What the team had cost until then, without web searches and side calls.
              */
             usd: number;
+            /**
+             * Other Usd
+             * @description The cost of the team's web searches and side calls until now. No event records their time, so the cost at a moment leaves them out. With all model calls they are the team's total cost.
+             */
+            other_usd: number;
         };
         /**
          * BroadcastRequest
@@ -2722,6 +2756,20 @@ export interface components {
             undone_at?: string | null;
         };
         /**
+         * ChangedBudget
+         * @description New limits of the team's goal, in total. A field that is not set stays as it is.
+         */
+        ChangedBudget: {
+            /** Turns */
+            turns?: number | null;
+            /** Tokens */
+            tokens?: number | null;
+            /** Usd */
+            usd?: number | null;
+            /** Seconds */
+            seconds?: number | null;
+        };
+        /**
          * ChangedItem
          * @description One row that a change altered, with its columns before; None if the change created it.
          */
@@ -2814,7 +2862,7 @@ export interface components {
         };
         /**
          * CostSum
-         * @description The totals of a set of model calls.
+         * @description The totals of a set of model calls and paid web searches.
          */
         CostSum: {
             /**
@@ -2822,6 +2870,11 @@ export interface components {
              * @default 0
              */
             calls: number;
+            /**
+             * Searches
+             * @default 0
+             */
+            searches: number;
             /**
              * Lost
              * @default 0
@@ -3403,7 +3456,7 @@ export interface components {
             at: string;
             /**
              * Author
-             * @description `human`, an agent's name, or empty if it is not known.
+             * @description `human`, an agent's name, `agiraph` for the text that a team began with, or empty if it is not known.
              */
             author: string;
             /** Size */
@@ -3576,7 +3629,7 @@ export interface components {
             team_name: string;
             /**
              * Ref
-             * @description The id of a team, agent, node, message, insight or thread; a path, or a URL.
+             * @description The id of a team, agent, node, message, insight or thread; a path, or a URL. For an answer, the id of its question; for an attached file, that of its message.
              */
             ref: string;
             /** Title */
@@ -3592,6 +3645,11 @@ export interface components {
             node_id: string | null;
             /** Thread Id */
             thread_id: string | null;
+            /**
+             * Seq
+             * @description For a step, the number of its turn in the thread.
+             */
+            seq: number | null;
             /**
              * Sources
              * @description Who wrote its words, if not the team.
@@ -3628,16 +3686,11 @@ export interface components {
             /** Limits */
             limits: components["schemas"]["LimitUse"][];
             /**
-             * Can Raise
-             * @description Whether the limits can be raised: the goal is open, or a limit ended it.
+             * Waits
+             * @description The work that waits until a limit is raised and is then resumed automatically: the goal, or
+             *     the cycles and triggers that it pays for. None: no work waits.
              */
-            can_raise: boolean;
-            /**
-             * Problem
-             * @description Why the limits cannot be raised.
-             * @default
-             */
-            problem: string;
+            waits?: ("goal" | "paid_work") | null;
         };
         /**
          * GrantOffer
@@ -4554,7 +4607,8 @@ export interface components {
         NewGoal: {
             /** Goal */
             goal: string;
-            budget?: components["schemas"]["BudgetRequest"] | null;
+            /** @description Null: the same limits as for the team's last goal. */
+            budget?: components["schemas"]["NextBudget"] | null;
             /**
              * Acceptance
              * @description What must be true when the goal is reached, one statement each. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
@@ -4811,6 +4865,23 @@ export interface components {
             };
         };
         /**
+         * NextBudget
+         * @description Limits for the work on a new goal. A field that is not set is as for the team's last goal,
+         *     and null means no limit. Nothing of them is used yet.
+         */
+        NextBudget: {
+            /** Turns */
+            turns?: number | null;
+            /** Tokens */
+            tokens?: number | null;
+            /** Usd */
+            usd?: number | null;
+            /** Model Calls */
+            model_calls?: number | null;
+            /** Seconds */
+            seconds?: number | null;
+        };
+        /**
          * NodeCosts
          * @description The costs of a node, with the bills of the nodes below it.
          */
@@ -4835,6 +4906,7 @@ export interface components {
             /**
              * @default {
              *       "calls": 0,
+             *       "searches": 0,
              *       "lost": 0,
              *       "input_tokens": 0,
              *       "output_tokens": 0,
@@ -5209,6 +5281,31 @@ export interface components {
             storage: components["schemas"]["StorageView"];
             sandbox: components["schemas"]["SandboxView"];
         };
+        /**
+         * PageTextView
+         * @description The text of a web page that an agent has read.
+         */
+        PageTextView: {
+            /** Url */
+            url: string;
+            /** Title */
+            title: string;
+            /**
+             * Text
+             * @description As it was read: Markdown, at most 120,000 characters.
+             */
+            text: string;
+            /**
+             * Sources
+             * @description Who wrote its words: page:HOST.
+             */
+            sources: string[];
+            /**
+             * Read At
+             * Format: date-time
+             */
+            read_at: string;
+        };
         /** PairingView */
         PairingView: {
             /**
@@ -5398,20 +5495,6 @@ export interface components {
              * @description Without an agent, or a dependency is open.
              */
             pending: number;
-        };
-        /**
-         * RaisedBudget
-         * @description New limits of the team's goal, in total. A field that is not set stays as it is.
-         */
-        RaisedBudget: {
-            /** Turns */
-            turns?: number | null;
-            /** Tokens */
-            tokens?: number | null;
-            /** Usd */
-            usd?: number | null;
-            /** Seconds */
-            seconds?: number | null;
         };
         /**
          * RatingRequest
@@ -5861,7 +5944,7 @@ export interface components {
         };
         /**
          * SetupView
-         * @description What became of a model that a person wants to use.
+         * @description The result of setting up a model: its test, and whether it was stored and is the default.
          */
         SetupView: {
             /** Provider */
@@ -6270,8 +6353,8 @@ export interface components {
              */
             answer_within?: number | null;
             limits?: components["schemas"]["LimitsRequest"] | null;
-            /** @description Limits of the team's goal in total. They can be raised, not lowered; a goal that such a limit has ended goes on. */
-            budget?: components["schemas"]["RaisedBudget"] | null;
+            /** @description Total limits of the team's goal, none below what is used. Work that stopped because a limit was used up resumes automatically. */
+            budget?: components["schemas"]["ChangedBudget"] | null;
         };
         /** TeamCosts */
         TeamCosts: {
@@ -6323,7 +6406,7 @@ export interface components {
             /**
              * Active At
              * Format: date-time
-             * @description The time of the team's newest event.
+             * @description When its agents last did something or a message came; of an archived team, the time of its newest event.
              */
             active_at: string;
             /**
@@ -6581,6 +6664,11 @@ export interface components {
              * @description The nodes of these spans.
              */
             nodes: components["schemas"]["TimelineNodeView"][];
+            /**
+             * Other Usd
+             * @description The cost of the team's web searches and side calls until now. No event records their time, so the cost at a moment leaves them out. With all model calls they are the team's total cost.
+             */
+            other_usd: number;
         };
         /** TokenView */
         TokenView: {
@@ -6932,9 +7020,15 @@ export interface components {
             at: string;
             /**
              * By
-             * @description The name of the token that stopped the work.
+             * @description The name of the token that stopped the work, without its id.
              */
             by: string;
+            /**
+             * By Kind
+             * @description session: a person in the browser; token: of a program; owner: the token in the home.
+             * @enum {string}
+             */
+            by_kind: "session" | "token" | "owner";
             /**
              * Running
              * @description Tasks that were interrupted.
@@ -7425,7 +7519,7 @@ export interface components {
              */
             op: "event";
             /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentReturnedEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["MessageFiledEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["WorkStoppedEvent"] | components["schemas"]["WorkResumedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentReturnedEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["MessageFiledEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         };
         /**
          * FolderChanged
@@ -8319,7 +8413,7 @@ export interface components {
         };
         /**
          * NodeExtended
-         * @description A node was given more of its limits.
+         * @description A node was given other limits, mostly higher ones.
          */
         NodeExtended: {
             /** Node Id */
@@ -8331,7 +8425,7 @@ export interface components {
             by: string;
             /**
              * Added
-             * @description By how much each limit grew.
+             * @description By how much each limit grew; negative if a person lowered it.
              */
             added: {
                 [key: string]: number;
@@ -8339,7 +8433,7 @@ export interface components {
         };
         /**
          * NodeExtendedEvent
-         * @description `node.extended`: A node was given more of its limits.
+         * @description `node.extended`: A node was given other limits, mostly higher ones.
          */
         NodeExtendedEvent: {
             /** Team Id */
@@ -9549,8 +9643,72 @@ export interface components {
             type: "turn.added";
             data: components["schemas"]["TurnAdded"];
         };
+        /**
+         * WorkResumed
+         * @description All work goes on where it was stopped.
+         */
+        WorkResumed: Record<string, never>;
+        /**
+         * WorkResumedEvent
+         * @description `work.resumed`: All work goes on where it was stopped.
+         */
+        WorkResumedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "work.resumed";
+            data: components["schemas"]["WorkResumed"];
+        };
+        /**
+         * WorkStopped
+         * @description All work of all teams was stopped at once, until it is resumed.
+         */
+        WorkStopped: {
+            /**
+             * By
+             * @description The name of the token that stopped the work.
+             */
+            by: string;
+        };
+        /**
+         * WorkStoppedEvent
+         * @description `work.stopped`: All work of all teams was stopped at once, until it is resumed.
+         */
+        WorkStoppedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "work.stopped";
+            data: components["schemas"]["WorkStopped"];
+        };
         Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
-        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentReturnedEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["MessageFiledEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["WorkStoppedEvent"] | components["schemas"]["WorkResumedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentReturnedEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["MessageFiledEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         /**
          * SubscribeFrame
          * @description The first frame that a client sends on `/api/events`.
@@ -15463,6 +15621,93 @@ export interface operations {
             };
             /** @description Not JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_page_text: {
+        parameters: {
+            query: {
+                url: string;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageTextView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -4,15 +4,17 @@ import { Columns2, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench 
 import { type ReactNode, Suspense, useEffect, useState } from "react";
 import { toast } from "@/ui/toast";
 import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
-import { agentsQuery, queryClient, queryKeys, teamQuery } from "@/api/queries";
+import { agentsQuery, queryClient, teamQuery } from "@/api/queries";
 import { useLive } from "@/live";
+import { cx } from "@/lib/cx";
 import { capitalize, money } from "@/lib/format";
 import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Pills, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
+import { SetUpLink } from "@/setup/SetUpLink";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { NotFound } from "@/shell/statusPages";
-import { restoreTeam } from "@/shell/restoreTeam";
+import { archiveTeam, restoreTeam } from "@/shell/archiving";
+import { useIsStopped } from "@/shell/serverQueries";
 import { useShell } from "@/shell/state";
-import { showToast } from "@/views/shared/toast";
 import { Composer } from "@/conversation/Composer";
 import { useViewMode } from "@/conversation/viewMode";
 import { screenHref } from "@/views";
@@ -63,19 +65,21 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
     return () => removeEventListener("keydown", onKey);
   }, []);
   const status = agent.status as AgentStatus;
+  const isHalted = useIsStopped() && (status === "idle" || status === "queued" || status === "working");
   return (
     <div className="flex min-h-0 flex-1">
       <div className="flex min-w-0 flex-1 flex-col">
         <Header
           lead={<SidebarButton />}
           title={
-            <span className="flex items-center gap-3">
+            // The name stays readable: the status is shortened first, down to its mark.
+            <span className="flex items-center gap-3 max-sm:gap-1.5">
               <span dir="auto" className="truncate">{capitalize(agent.name)}</span>
               <StatusLink team={team.id} agent={agent.id} status={status}>
-                <Chip tone={STATUS_TONES[status]} className="shrink-0">
-                  <span aria-hidden>{STATUS_MARKS[status]}</span>
-                  <span className={status === "waiting_for_you" ? "max-sm:hidden" : "max-sm:sr-only"}>{STATUS_LABELS[status]}</span>
-                  {status === "waiting_for_you" && <span className="sm:hidden">Needs you</span>}
+                <Chip tone={isHalted ? "wait" : STATUS_TONES[status]} className="min-w-7 shrink-[999] overflow-hidden">
+                  <span aria-hidden>{STATUS_MARKS[isHalted ? "waiting" : status]}</span>
+                  <span className={cx("truncate", status === "waiting_for_you" ? "max-sm:hidden" : "max-sm:sr-only")}>{isHalted ? "Stopped" : STATUS_LABELS[status]}</span>
+                  {status === "waiting_for_you" && <span className="truncate sm:hidden">Needs you</span>}
                 </Chip>
               </StatusLink>
             </span>
@@ -135,18 +139,23 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
         <Suspense>
           <JobCards team={team} agent={agent} isCoordinator={isCoordinator} />
         </Suspense>
+        {agent.model === "demo" && (
+          <p className="flex flex-wrap items-center justify-center gap-x-2 px-4 text-xs text-ink-3">
+            A scripted demo answers here, not an AI. <SetUpLink team={team.id} className="text-ink-2" />
+          </p>
+        )}
         <Composer team={team} agent={agent} isCoordinator={isCoordinator} agents={agents} />
       </div>
       {detailsPanel && (
         <aside aria-label="Details" className="scroll hidden w-[308px] shrink-0 border-l border-line bg-canvas min-[1180px]:block">
           <Suspense>
-            <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
+            <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} onClose={() => update({ detailsPanel: false })} />
           </Suspense>
         </aside>
       )}
       <Sheet open={detailsSheet} onOpenChange={(isOpen) => setOpen("detailsSheet", isOpen)} side="right" title="Details" className="scroll bg-canvas">
         <Suspense>
-          <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
+          <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} onClose={() => setOpen("detailsSheet", false)} />
         </Suspense>
       </Sheet>
     </div>
@@ -159,7 +168,7 @@ function StatusLink({ team, agent, status, children }: { team: string; agent: st
   const question = questions.find((item) => item.message.sender === agent) ?? questions[0];
   if (status !== "waiting_for_you" || !question) return children;
   return (
-    <Link to="/t/$team/a/$agent" params={{ team, agent: question.message.sender }} search={{ at: question.message.id }} title="Go to the question" className="flex min-h-6 items-center rounded-full hover:underline pointer-coarse:min-h-11">
+    <Link to="/t/$team/a/$agent" params={{ team, agent: question.message.sender }} search={{ at: question.message.id }} title="Go to the question" className="flex min-h-6 min-w-7 shrink-[999] items-center rounded-full hover:underline pointer-coarse:min-h-11">
       {children}
     </Link>
   );
@@ -170,7 +179,7 @@ type TeamAction = "pause" | "resume" | "stop";
 /** Return a function that pauses, resumes or stops the team and reports the result in a toast. */
 export function useTeamAction(team: Team): (action: TeamAction) => void {
   return (action) => {
-    const done = { pause: "is paused: everyone stops at their next step", resume: "was resumed", stop: "was stopped" }[action];
+    const done = { pause: "is paused: everyone stops at their next step", resume: "was resumed", stop: "was stopped: its open tasks are cancelled" }[action];
     const request =
       action === "pause"
         ? unwrap(api.POST("/api/teams/{team}/pause", { params: { path: { team: team.id } } }))
@@ -178,8 +187,8 @@ export function useTeamAction(team: Team): (action: TeamAction) => void {
           ? unwrap(api.POST("/api/teams/{team}/resume", { params: { path: { team: team.id } } }))
           : unwrap(api.POST("/api/teams/{team}/stop", { params: { path: { team: team.id } } }));
     request.then(
-      () => toast.custom(() => <ToastMessage text={`${team.name} ${done}.`} />),
-      (error: unknown) => toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
+      () => toast.report(() => <ToastMessage text={`${team.name} ${done}.`} />),
+      (error: unknown) => toast.report(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   };
 }
@@ -195,13 +204,9 @@ function TeamMenu({ team }: { team: Team }) {
   const [confirming, setConfirming] = useState<"stop" | "archive" | null>(null);
   const isLive = useLive((state) => state.connection === "live");
   const archive = () =>
-    unwrap(api.DELETE("/api/teams/{team}", { params: { path: { team: team.id } } })).then(
-      () => {
-        // The start page opens the page that was open last, if its team is still in the list.
-        void queryClient.invalidateQueries({ queryKey: queryKeys.overview }).then(() => navigate({ to: "/" }));
-        showToast(`${team.name} is archived. Its work was stopped.`, () => void restoreTeam(team));
-      },
-      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
+    archiveTeam(team).then(
+      () => navigate({ to: "/" }),
+      (error: unknown) => void toast.report(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   const costHref = screenHref(team.id, "cost");
   return (
@@ -223,7 +228,7 @@ function TeamMenu({ team }: { team: Team }) {
           </MenuItem>
         )}
         <MenuItem disabled={!isLive} onSelect={() => setConfirming("stop")}>
-          <Square /> Stop all work
+          <Square /> Cancel this team's work
         </MenuItem>
         <MenuSeparator />
         <MenuItem onSelect={() => void navigate({ to: screenHref(team.id, "settings") as "/" })}>
@@ -237,11 +242,11 @@ function TeamMenu({ team }: { team: Team }) {
       <Dialog
         open={confirming !== null}
         onOpenChange={() => setConfirming(null)}
-        title={confirming === "stop" ? `Stop ${team.name}?` : `Archive ${team.name}?`}
-        description={confirming === "stop" ? "Unfinished tasks are cancelled and their processes end. Finished work is kept." : "Its work is stopped and it leaves the list. Nothing is deleted: you can restore it under “Archived teams”."}
+        title={confirming === "stop" ? `Cancel the work of ${team.name}?` : `Archive ${team.name}?`}
+        description={confirming === "stop" ? "Its unfinished tasks are cancelled for good and their processes end. Finished work is kept, and other teams go on." : "Its work is stopped and it leaves the list. Nothing is deleted: you can restore it under “Archived teams”."}
       >
         <div className="flex justify-end gap-2">
-          <Button onClick={() => setConfirming(null)}>Keep the team</Button>
+          <Button onClick={() => setConfirming(null)}>{confirming === "stop" ? "Keep working" : "Keep the team"}</Button>
           <Button
             variant="danger"
             onClick={() => {
@@ -250,7 +255,7 @@ function TeamMenu({ team }: { team: Team }) {
               setConfirming(null);
             }}
           >
-            {confirming === "stop" ? "Stop" : "Archive"}
+            {confirming === "stop" ? "Cancel its work" : "Archive"}
           </Button>
         </div>
       </Dialog>

@@ -8,7 +8,7 @@ interface Props {
   files: Attachment[];
   onRemove: (index: number) => void;
   /** Put a pasted text into the message after all. */
-  onInsert: (index: number) => void;
+  onInsert?: (index: number) => void;
 }
 
 export function AttachmentList({ files, onRemove, onInsert }: Props) {
@@ -25,7 +25,7 @@ export function AttachmentList({ files, onRemove, onInsert }: Props) {
               {file.pasted === undefined ? fileSize(file.bytes) : `${file.pasted.length.toLocaleString("en")} characters, sent as a file`}
             </span>
           </span>
-          {file.pasted !== undefined && (
+          {onInsert && file.pasted !== undefined && (
             <Button size="sm" variant="ghost" onClick={() => onInsert(index)}>
               Put into the message
             </Button>

@@ -124,7 +124,8 @@ function useWorkOptions(team: Team, typed: Typed): Option[] {
     if (!isWork) return [];
     const words = typed.words.toLowerCase();
     const nodes = (board.data ?? []).filter((node) => node.lane === "work" && node.title.toLowerCase().includes(words)).toReversed();
-    const files = (found.data ?? []).filter((one) => one.kind === "file");
+    // A file that came with a message is found by the message's id. Agents have it in their conversation, not in a folder.
+    const files = (found.data ?? []).filter((one) => one.kind === "file" && !one.ref.startsWith("msg_"));
     return [
       ...nodes.slice(0, MOST_TASKS).map((node): Option => {
         const reference = nodeReference(team.id, node);

@@ -5,23 +5,26 @@ import { toast } from "@/ui/toast";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { sendMessage, useLive } from "@/live";
 import { lazyChunk } from "@/live/chunks";
+import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
 import { capitalize } from "@/lib/format";
 import { randomId } from "@/lib/randomId";
+import { useIsStopped, WAITS } from "@/shell/serverQueries";
 import { Button, IconButton, Kbd } from "@/ui";
 import { ToastMessage } from "@/conversation/AgentPage";
 import { AttachmentList } from "@/conversation/AttachmentList";
-import { type Attachment, fitting, MAX_PASTE, textAsFile, toAttachment, tooLong, wordsFor } from "@/conversation/attachments";
+import { type Attachment, MAX_PASTE, textAsFile, tooLong, wordsFor } from "@/conversation/attachments";
 import type { CompletionKeys } from "@/conversation/Completion";
-import { currentReferences, currentText, storedText, useComposer } from "@/conversation/composerState";
+import { attachFiles, currentFiles, currentReferences, currentText, restoreFiles, storedText, useComposer } from "@/conversation/composerState";
 import { mentionedIn, type Reference, type Typed, typedAt, withLinks } from "@/conversation/references";
 
 const Completion = lazyChunk(() => import("@/conversation/Completion"));
 const NO_FILES: Attachment[] = [];
 
 /** Return the hint below the text field: when the agent answers. */
-function replyHint(agent: Agent, isCoordinator: boolean): string {
+function replyHint(agent: Agent, isCoordinator: boolean, isStopped: boolean): string {
   const name = capitalize(agent.name);
+  if (isStopped) return `${WAITS}. ${name} answers when you resume it`;
   if (agent.retired_at !== null) return `${name} is a former member; a message brings it back`;
   if (isCoordinator) return "Answers at once, while the work continues";
   if (agent.status === "working") return `${name} answers at once and reads this between steps`;
@@ -34,13 +37,14 @@ function mentionHint(mentioned: Agent[], agent: Agent): string {
   return mentioned.includes(agent) ? `Goes to ${names}` : `Goes to ${names}, not to ${capitalize(agent.name)}`;
 }
 
-const refuse = (text: string) => toast.custom(() => <ToastMessage isError text={text} />);
+const refuse = (text: string) => toast.report(() => <ToastMessage isError text={text} />);
 
 export function Composer({ team, agent, isCoordinator, agents }: { team: Team; agent: Agent; isCoordinator: boolean; agents: Agent[] }) {
   const text = useComposer((state) => state.texts[agent.id]) ?? storedText(agent.id);
   const files = useComposer((state) => state.files[agent.id]) ?? NO_FILES;
   const { focusRequests, setText, setFiles, addReference, clear } = useComposer();
   const isLive = useLive((state) => state.connection === "live");
+  const isStopped = useIsStopped();
   const [isNudge, setIsNudge] = useState(false);
   const [isDragOver, setIsDragOver] = useState(false);
   const [typed, setTyped] = useState<Typed | null>(null);
@@ -58,29 +62,34 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   useEffect(() => {
     if (focusRequests > 0) input.current?.focus();
   }, [focusRequests]);
+  useEffect(() => void restoreFiles(agent.id), [agent.id]);
 
   const mentioned = mentionedIn(text, agents);
   const problem = tooLong(text);
   const canSend = (text.trim() !== "" || files.length > 0) && problem === null;
-  const send = () => {
+  const send = async () => {
     if (!canSend) return;
-    const words = withLinks(text.trim(), currentReferences(agent.id)) || wordsFor(files);
-    const attachments = files.map(({ name, media_type, data }) => ({ name, media_type, data }));
-    sendMessage(agent.id, words, isNudge ? "nudge" : "send", attachments, mentioned.map((one) => one.id));
+    // Files that an earlier page kept belong to the message, also if it is sent right after a reload.
+    await restoreFiles(agent.id);
+    const [written, attached] = [currentText(agent.id).trim(), currentFiles(agent.id)];
+    // Enter was pressed twice: the first one has sent everything.
+    if (written === "" && attached.length === 0) return;
+    const words = withLinks(written, currentReferences(agent.id)) || wordsFor(attached);
+    const attachments = attached.map(({ name, media_type, data }) => ({ name, media_type, data }));
+    sendMessage(agent.id, words, isNudge ? "nudge" : "send", attachments, mentionedIn(written, agents).map((one) => one.id));
     clear(agent.id);
     setTyped(null);
     // This button exists only while the conversation is scrolled up. Clicking it shows the message that was just sent.
     document.getElementById("to-end")?.click();
   };
   const onKey = (event: KeyboardEvent) => {
-    // While an input method composes a character, its keys are not ours: Enter ends the composition.
-    if (event.nativeEvent.isComposing) return;
+    if (isComposing(event.nativeEvent)) return;
     if (typed && !event.shiftKey && !event.ctrlKey && completion.current?.press(event.key)) return event.preventDefault();
     // On touch keyboards Enter is a new line.
     const isTouch = matchMedia("(pointer: coarse)").matches;
     if (event.key === "Enter" && !event.shiftKey && (!isTouch || event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      send();
+      void send();
     }
     if (event.key === "Escape") input.current?.blur();
   };
@@ -101,18 +110,9 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   const closeCompletion = useCallback(() => setTyped(null), []);
   /** Attach the files that fit; return whether all of them are attached. */
   const attach = async (chosen: File[], pasted?: string): Promise<boolean> => {
-    const known = useComposer.getState().files[agent.id] ?? NO_FILES;
-    const { files: accepted, problems } = fitting(known, chosen);
+    const problems = await attachFiles(agent.id, chosen, pasted);
     problems.forEach(refuse);
-    try {
-      const added = await Promise.all(accepted.map(toAttachment));
-      const now = useComposer.getState().files[agent.id] ?? NO_FILES;
-      setFiles(agent.id, [...now, ...added.map((file) => ({ ...file, pasted }))]);
-      return problems.length === 0;
-    } catch (error) {
-      refuse(errorMessage(error));
-      return false;
-    }
+    return problems.length === 0;
   };
   /** Empty the text field, unless the person has gone on writing. */
   const clearText = (sent: string) => {
@@ -132,22 +132,39 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     }
   };
   const onDrop = (event: DragEvent) => {
+    if (!event.dataTransfer.types.includes("Files")) return; // words that are dropped go into the message
     event.preventDefault();
     setIsDragOver(false);
+    input.current?.focus();
     void attach([...event.dataTransfer.files]);
   };
-  const removeFile = (index: number) => setFiles(agent.id, files.filter((_, other) => other !== index));
+  const chooseFiles = () => {
+    // The browser returns the focus to the text field when its chooser closes, also without a file.
+    input.current?.focus();
+    filePicker.current?.click();
+  };
+  const removeFile = (index: number) => {
+    setFiles(agent.id, files.filter((_, other) => other !== index));
+    input.current?.focus();
+  };
   const insertPasted = (index: number) => {
     setText(agent.id, text + (files[index]!.pasted ?? ""));
     removeFile(index);
-    input.current?.focus();
+  };
+  /** Write what is typed on a button into the text field: the character goes where the focus is after this event. */
+  const onTyped = (event: KeyboardEvent) => {
+    if (event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey && !event.altKey) input.current?.focus();
   };
   const isBusy = agent.status === "working" || agent.status === "waiting";
   const canBroadcast = isCoordinator && mentioned.length === 0 && files.length === 0 && problem === null && agents.filter((one) => one.retired_at === null).length > 1;
   return (
     <div className="shrink-0 px-4 pt-1 pb-2 max-md:px-2">
       <div
+        data-composer
+        data-draft={text.trim() !== "" || files.length > 0 ? "" : undefined}
+        onKeyDown={onTyped}
         onDragOver={(event) => {
+          if (!event.dataTransfer.types.includes("Files")) return;
           event.preventDefault();
           setIsDragOver(true);
         }}
@@ -197,7 +214,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
         )}
         <div className="flex items-center gap-1 p-2">
           <input ref={filePicker} type="file" multiple hidden onChange={(event) => void attach([...(event.target.files ?? [])]).then(() => filePicker.current && (filePicker.current.value = ""))} />
-          <IconButton label="Attach files" onClick={() => filePicker.current?.click()}>
+          <IconButton label="Attach files" onClick={chooseFiles}>
             <Paperclip className="size-4" />
           </IconButton>
           {isBusy && (
@@ -205,10 +222,10 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
               Don't reply
             </Button>
           )}
-          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? mentioned.length === 0 && replyHint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>
+          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? mentioned.length === 0 && replyHint(agent, isCoordinator, isStopped) : "Not connected: your message is sent when the connection is back"}</span>
           {canBroadcast && text.trim() && <BroadcastButton team={team} agent={agent} text={text} onSent={clearText} />}
           {isBusy && agent.node_id && <StopButton agent={agent} />}
-          <Button variant="primary" onClick={send} disabled={!canSend} aria-label="Send">
+          <Button variant="primary" onClick={() => void send()} disabled={!canSend} aria-label="Send">
             <span className="max-sm:sr-only">Send</span> <ArrowUp className="size-4" />
           </Button>
         </div>
@@ -235,7 +252,7 @@ function BroadcastButton({ team, agent, text, onSent }: { team: Team; agent: Age
         }),
       );
       onSent(text);
-      toast.custom(() => <ToastMessage text="The message was sent to everyone on the team." />);
+      toast.report(() => <ToastMessage text="The message was sent to everyone on the team." />);
     } catch (error) {
       refuse(errorMessage(error));
     } finally {
@@ -259,7 +276,7 @@ function StopButton({ agent }: { agent: Agent }) {
   }, [isConfirming]);
   const stop = () => {
     setIsConfirming(false);
-    unwrap(api.POST("/api/nodes/{node}/cancel", { params: { path: { node: agent.node_id! } } })).catch((error: unknown) => toast.custom(() => <ToastMessage text={errorMessage(error)} isError />));
+    unwrap(api.POST("/api/nodes/{node}/cancel", { params: { path: { node: agent.node_id! } } })).catch((error: unknown) => toast.report(() => <ToastMessage text={errorMessage(error)} isError />));
   };
   return (
     <Button variant={isConfirming ? "danger" : "outline"} onClick={() => (isConfirming ? stop() : setIsConfirming(true))} title={`Ends “${agent.node_title}” at its next step`}>

@@ -13,8 +13,9 @@ import { capitalize } from "@/lib/format";
 import { HUMAN } from "@/lib/participants";
 import { Button, EmptyState, Loading, ErrorPanel } from "@/ui";
 import type { ViewMode } from "@/conversation/folding";
-import { buildItems, type Item } from "@/conversation/items";
+import { buildItems, firstUnread, type Item } from "@/conversation/items";
 import { DraftItem, TeamContext, ItemView } from "@/conversation/rows";
+import { useShell } from "@/shell/state";
 import { ToastMessage } from "@/conversation/AgentPage";
 
 const NO_ROWS: Row[] = [];
@@ -51,7 +52,7 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
   }, [hasHello, hasLog, team.id, team.coordinator_id]);
 
   const messages = conversation.data?.messages;
-  const firstUnread = useFirstUnread(agent.id, messages);
+  const newFrom = useFirstUnread(agent.id, messages, !conversation.isFetching || conversation.isError);
   const rows = log?.rowsByAgent[agent.id] ?? NO_ROWS;
   const hasEarlier = (conversation.data?.hasMore ?? false) || (log?.first ?? 0) > 1;
   const [opened, setOpened] = useState<ReadonlyMap<string, boolean>>(new Map());
@@ -59,8 +60,8 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
   const nodes = log?.nodes ?? NO_NODES;
   const items = useMemo(() => {
     const otherMessages = new Map((inbox.data?.items ?? []).map((item) => [item.message.id, item.message]));
-    return buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread, view, nodes, opened, at });
-  }, [messages, inbox.data, rows, unsent, hasEarlier, firstUnread, view, nodes, opened, at]);
+    return buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
+  }, [messages, inbox.data, rows, unsent, hasEarlier, newFrom, view, nodes, opened, at]);
 
   const teamInfo = useMemo(() => {
     const joined = agents.toSorted((a, b) => a.created_at.localeCompare(b.created_at));
@@ -68,8 +69,8 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
     return { members, team: team.id, nodes, answers: log?.answers ?? {}, expandTools };
   }, [agents, team.coordinator_id, team.id, nodes, log?.answers, expandTools]);
 
-  if (conversation.isError && !messages) return <ErrorPanel title="The conversation could not be loaded" detail={errorMessage(conversation.error)} onRetry={() => void conversation.refetch()} />;
-  if (loadError !== null && !log) return <ErrorPanel title="The events could not be loaded" detail={errorMessage(loadError)} onRetry={() => void live.loadNewest(team.id, team.coordinator_id).then(() => setLoadError(null), setLoadError)} />;
+  if (conversation.isError && !messages) return <div className="min-h-0 flex-1"><ErrorPanel title="The conversation could not be loaded" detail={errorMessage(conversation.error)} onRetry={() => void conversation.refetch()} /></div>;
+  if (loadError !== null && !log) return <div className="min-h-0 flex-1"><ErrorPanel title="The events could not be loaded" detail={errorMessage(loadError)} onRetry={() => void live.loadNewest(team.id, team.coordinator_id).then(() => setLoadError(null), setLoadError)} /></div>;
   if (!messages || !log) return <Loading className="flex-1" label="Loading the conversation" />;
   return (
     <TeamContext value={teamInfo}>
@@ -88,18 +89,25 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
   );
 }
 
-/** Return the message below the "New" line: the first unread one when the conversation was opened. It does not move while the person reads. */
-function useFirstUnread(agentId: string, messages: Message[] | undefined): string | null {
+/** Return the message below the "New" line: the first unread one when the conversation was opened. It does not move while the person reads here, and goes when they have read the message elsewhere: in the inbox, in another tab, on another device. */
+function useFirstUnread(agentId: string, messages: Message[] | undefined, isFresh: boolean): string | null {
   const [first, setFirst] = useState<string | null>(null);
   const isDecided = useRef(false);
   useEffect(() => {
-    if (isDecided.current || !messages) return;
+    // The cache may be older than what the person has read since.
+    if (isDecided.current || !messages || !isFresh) return;
     isDecided.current = true;
-    const index = messages.findIndex((message) => message.sender === agentId && message.recipient === HUMAN && message.seen_at === null);
-    if (index > 0) setFirst(messages[index]!.id);
-  }, [agentId, messages]);
+    setFirst(firstUnread(messages, agentId));
+  }, [agentId, messages, isFresh]);
+  const isSeen = messages?.some((message) => message.id === first && message.seen_at !== null) ?? false;
+  useEffect(() => {
+    if (first !== null && isSeen && !readHere.has(first)) setFirst(null);
+  }, [first, isSeen]);
   return first;
 }
+
+/** The messages that this page itself has reported as read. */
+const readHere = new Set<string>();
 
 interface ScrollerProps {
   items: Item[];
@@ -165,6 +173,10 @@ function Scroller({ items, drafts, at, team, agent, messages, onFold }: Scroller
   };
   // Start at the end, or at the message that the URL names.
   const scrolledTo = useRef<string | null>(null);
+  const repeatedJumps = useShell((state) => state.repeatedJumps);
+  useLayoutEffect(() => {
+    if (repeatedJumps > 0) scrolledTo.current = null;
+  }, [repeatedJumps]);
   useLayoutEffect(() => {
     const target = at ?? "end";
     if (scrolledTo.current === target) return;
@@ -176,11 +188,12 @@ function Scroller({ items, drafts, at, team, agent, messages, onFold }: Scroller
     // The virtualizer knows the new rows only after this render, and keeps the rows in place that were visible before it: say it again until it has done both.
     const scroll = (frames: number) =>
       requestAnimationFrame(() => {
-        virtualizer.scrollToIndex(index, { align: "center" });
+        const isTall = (virtualizer.measurementsCache[index]?.size ?? 0) > (scroller.current?.clientHeight ?? 0);
+        virtualizer.scrollToIndex(index, { align: isTall ? "start" : "center" });
         if (frames > 1) scroll(frames - 1);
       });
     scroll(4);
-  }, [at, items, count, virtualizer]);
+  }, [at, items, count, virtualizer, repeatedJumps]);
 
   const fold = useCallback(
     (key: string, isOpen: boolean) => {
@@ -240,7 +253,7 @@ function Scroller({ items, drafts, at, team, agent, messages, onFold }: Scroller
       void loadEarlier();
     } else if (!state.isReported) {
       state.isReported = true;
-      toast.custom(() => <ToastMessage isError text="The message that the link names is not in this conversation. It may be in that of another member." />);
+      toast.report(() => <ToastMessage isError text="The message that the link names is not in this conversation. It may be in that of another member." />);
     }
   }, [at, items, isLoading, loadEarlier, agent.id]);
 
@@ -317,6 +330,7 @@ function useMarkRead(agent: Agent, messages: Message[], isAtEnd: boolean): void 
       if (document.hidden) return;
       timer = setTimeout(() => {
         reportedSeq.current = newest.seq;
+        for (const message of messages) if (message.recipient === HUMAN && message.seen_at === null) readHere.add(message.id);
         unwrap(api.PUT("/api/agents/{agent}/read", { params: { path: { agent: agent.id } }, body: { seq: newest.seq } })).then(
           () => {
             void queryClient.invalidateQueries({ queryKey: queryKeys.agents(agent.team_id) });
@@ -333,7 +347,7 @@ function useMarkRead(agent: Agent, messages: Message[], isAtEnd: boolean): void 
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", startTimer);
     };
-  }, [isUnread, isAtEnd, newest, agent.id, agent.team_id]);
+  }, [isUnread, isAtEnd, newest, agent.id, agent.team_id, messages]);
 }
 
 /** Announces finished messages to screen readers. The list itself has aria-live="off": it would read every tool call and every streamed word. */

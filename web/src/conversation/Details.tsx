@@ -1,14 +1,17 @@
 /** Details: the panel beside a conversation: goal, plan and team for the coordinator; current task for a worker. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { X } from "lucide-react";
 import { type ReactNode, Suspense, useEffect, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import { type Agent, errorMessage, type Schemas, type Team, type WorkNode } from "@/api/client";
 import { boardQuery, nodeQuery, stagesQuery } from "@/api/queries";
 import { useLive } from "@/live";
+import { planProgress } from "@/conversation/jobs";
 import { callMs, type ToolCall, type Row } from "@/live/log";
 import { capitalize, compactNumber, duration, fullTime, money, plural } from "@/lib/format";
-import { Avatar, Chip, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from "@/ui";
+import { waitingReason } from "@/lib/waitingReason";
+import { Avatar, Chip, IconButton, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from "@/ui";
 import { screenHref } from "@/views";
 import { displayStatusOf, elapsed, isFinished, STATUS_STYLES, StatusChip } from "@/views/shared/taskStatus";
 
@@ -22,8 +25,18 @@ interface Props {
   isCoordinator: boolean;
 }
 
-export default function Details(props: Props) {
-  return <div className="flex flex-col gap-6 p-4">{props.isCoordinator ? <TeamDetails {...props} /> : <WorkerDetails {...props} />}</div>;
+export default function Details({ onClose, ...props }: Props & { onClose: () => void }) {
+  return (
+    <div className="flex flex-col gap-6 p-4">
+      <div className="-mt-2 -mb-4 flex items-center justify-between">
+        <span className="text-xs text-ink-3">Details</span>
+        <IconButton label="Close the panel" onClick={onClose} className="-mr-2">
+          <X className="size-4" />
+        </IconButton>
+      </div>
+      {props.isCoordinator ? <TeamDetails {...props} /> : <WorkerDetails {...props} />}
+    </div>
+  );
 }
 
 function Section({ title, note, children }: { title: string; note?: ReactNode; children: ReactNode }) {
@@ -54,7 +67,7 @@ function TeamDetails({ team, agent, agents }: Props) {
           {team.goal}
         </p>
       </Section>
-      <Section title="Plan" note={nodes.length > 0 ? `${nodes.filter((node) => node.status === "completed").length} of ${nodes.length} done` : undefined}>
+      <Section title="Plan" note={planProgress(nodes)}>
         {stages.data && stages.data.length > 0 ? (
           <ol className="relative ml-[5px] border-l border-line-2">
             {stages.data.map((stage) => (
@@ -165,7 +178,7 @@ function WorkerDetails({ team, agent }: Props) {
               <StatusChip status={displayStatusOf(node.data, agent.status === "waiting_for_you")} />
             </div>
             <p dir="auto" className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2">{node.data.task}</p>
-            {agent.waiting_reason && <p dir="auto" className="mt-2 text-xs text-wait">Waits: {agent.waiting_reason}</p>}
+            {agent.waiting_reason && <p dir="auto" className="mt-2 text-xs text-wait">Waits: {waitingReason(agent.waiting_reason)}</p>}
             <p className="tabular mt-2 flex justify-between text-xs text-ink-3">
               <span title="Time at work, without waits">{node.data.started_at ? elapsed(node.data, now) : "not started"}</span>
               <span>

@@ -4,6 +4,7 @@
  * Mermaid itself cannot run here: it sets innerHTML, which the Content-Security-Policy refuses. beautiful-mermaid returns
  * SVG as text and needs no document. The SVG is shown by an <img> element, where no script of it runs and nothing is loaded.
  */
+import { cx } from "@/lib/cx";
 import { renderMermaid } from "beautiful-mermaid";
 import { Code2, Workflow } from "lucide-react";
 import { type ReactNode, useEffect, useState } from "react";
@@ -84,7 +85,7 @@ export default function Diagram({ source, fallback }: { source: string; fallback
         </div>
       )}
       {url && (
-        <IconButton label={isSource ? "Show the diagram" : "Show the source"} className="absolute top-1.5 right-10 size-7 bg-surface pointer-coarse:size-10" onClick={() => setIsSource(!isSource)}>
+        <IconButton label={isSource ? "Show the diagram" : "Show the source"} className={cx("absolute top-1.5 size-7 bg-surface pointer-coarse:size-10", isSource ? "right-10" : "right-1.5")} onClick={() => setIsSource(!isSource)}>
           {isSource ? <Workflow className="size-3.5" /> : <Code2 className="size-3.5" />}
         </IconButton>
       )}

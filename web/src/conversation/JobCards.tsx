@@ -10,6 +10,8 @@ import { type Job, jobFacts, jobsOf, jobState } from "@/conversation/jobs";
 import { Literal } from "@/conversation/Literal";
 import { cx } from "@/lib/cx";
 import { capitalize, plural } from "@/lib/format";
+import { waitingReason } from "@/lib/waitingReason";
+import { useIsStopped } from "@/shell/serverQueries";
 import { Button } from "@/ui";
 import { screenHref } from "@/views";
 import { useNow } from "@/views/shared/RelativeTime";
@@ -49,6 +51,7 @@ const ICONS = { running: LoaderCircle, waiting: Hourglass } as const;
 
 function JobCard({ job, team, now }: { job: Job; team: string; now: number }) {
   const [isOpen, setIsOpen] = useState(false);
+  const isStopped = useIsStopped();
   const node = useQuery(nodeQuery(job.node_id)).data;
   const Icon = job.is_research ? Search : (ICONS[job.state as keyof typeof ICONS] ?? Hourglass);
   const title = job.title || "its work";
@@ -67,11 +70,11 @@ function JobCard({ job, team, now }: { job: Job; team: string; now: number }) {
         <StopButton job={job} title={title} />
       </div>
       <p className={cx("ml-[22px] text-xs text-ink-2", !isOpen && "truncate")}>
-        {capitalize(jobState(job))}
+        {capitalize(jobState(job, isStopped))}
         {job.progress && !(isOpen && job.is_research) && (
           <span dir="ltr" className={isOpen ? "literal" : ""}>
             {": "}
-            <Literal text={isOpen ? job.progress : job.progress.split("\n")[0]!} keepEmoji />
+            <Literal text={waitingReason(isOpen ? job.progress : job.progress.split("\n")[0]!)} keepEmoji />
           </span>
         )}
       </p>

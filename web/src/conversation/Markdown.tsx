@@ -1,13 +1,15 @@
 /** Markdown: agents' text as Markdown. Plain text is shown until the Markdown chunk is loaded, and if rendering fails. */
 import { Component, memo, type ReactNode, Suspense } from "react";
+import { withoutMarks } from "@/lib/fence";
 import { lazyChunk } from "@/live/chunks";
 
 const MarkdownBody = lazyChunk(() => import("@/conversation/MarkdownBody"));
 /** Characters that may be Markdown. A text without them is shown as it is, and the Markdown chunk is not loaded. */
 const HAS_MARKUP = /[*_`#[\]|~<>]|&[#a-z]|^\s*([-+]|\d+[.)])\s|https?:|www\.|\n|\w\.[a-z]{1,8}\b|\$[^\s\d]|\\[([]/im;
 
-/** `breaks`: keep single line breaks, as in a chat. */
-export const Markdown = memo(function Markdown({ text, breaks = false }: { text: string; breaks?: boolean }) {
+/** `breaks`: keep single line breaks, as in a chat. `isFile`: the text is a file's, so no line of it is left out. */
+export const Markdown = memo(function Markdown({ text: given, breaks = false, isFile = false }: { text: string; breaks?: boolean; isFile?: boolean }) {
+  const text = isFile ? given : withoutMarks(given);
   const fallback = <div dir="auto" className="prose whitespace-pre-wrap">{text}</div>;
   if (!HAS_MARKUP.test(text)) return fallback;
   return (

@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { act, cleanup, render, screen } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Message } from "@/api/client";
@@ -58,4 +58,17 @@ describe("an approval", () => {
     rerender(card("b", "bash", "ls"));
     expect([isOpen(), (screen.getByRole("textbox") as HTMLInputElement).value]).toEqual([false, ""]);
   });
+});
+
+it("Enter that ends the composition of a character does not send the answer", () => {
+  const send = vi.fn(() => new Promise(() => {}));
+  vi.stubGlobal("fetch", send);
+  render(<QuestionCard id="a" text="Which one?" at="2030-01-01T00:00:00Z" kind="question" asker="Ada" answered={null} message={null} />);
+  const field = screen.getByRole("textbox");
+  fireEvent.change(field, { target: { value: "にほ" } });
+  fireEvent.keyDown(field, { key: "Enter", isComposing: true });
+  fireEvent.keyDown(field, { key: "Enter", keyCode: 229 });
+  expect(send).toHaveBeenCalledTimes(0);
+  fireEvent.keyDown(field, { key: "Enter", keyCode: 13 });
+  expect(send).toHaveBeenCalledTimes(1);
 });

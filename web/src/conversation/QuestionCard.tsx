@@ -4,6 +4,7 @@ import { type KeyboardEvent, Suspense, useId } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message, Schemas } from "@/api/client";
 import type { GivenAnswer } from "@/live/log";
+import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
 import { fullTime, clockTime } from "@/lib/format";
 import { GRANT_TEXT } from "@/lib/grantText";
@@ -99,7 +100,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
   const decide = (decision: "approve" | "deny") => void answer({ decision, note: typed.trim() }).then(reportDone);
   const approveAlways = () => void answer({ decision: "approve", note: typed.trim(), always: true }).then(reportDone);
   const onKey = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && typed.trim() && kind === "question") {
+    if (event.key === "Enter" && !isComposing(event.nativeEvent) && typed.trim() && kind === "question") {
       event.preventDefault();
       sendAnswer(typed.trim());
     }
@@ -161,7 +162,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
       {kind === "approval" && unread.length > 0 && (
         <p id={unreadId} className="mt-2 flex flex-wrap items-center gap-x-2 text-xs text-ink-2">
           Read the call to its end, then you can approve it.
-          <button type="button" className="min-h-6 underline pointer-coarse:min-h-11" onClick={() => scrollToMark(unread[0]!)}>
+          <button type="button" className="min-h-6 underline pointer-coarse:min-h-11" onClick={() => readOn(unread)}>
             Go on reading
           </button>
         </p>
@@ -180,6 +181,12 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
       )}
     </div>
   );
+}
+
+/** Scroll to the next part that the person has not seen. After the last part the button disappears, so the focus moves to the text and not to an approve or deny button. */
+function readOn(unread: readonly HTMLElement[]): void {
+  scrollToMark(unread[0]!);
+  if (unread.length === 1) unread[0]!.closest<HTMLElement>("[data-argument]")?.focus({ preventScroll: true });
 }
 
 /** What "always" would allow. Words that the card shows already, such as the exact command, are not repeated. */

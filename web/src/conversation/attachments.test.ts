@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Attachment, fitting, MAX_CHARACTERS, thumbnail, tooLong } from "@/conversation/attachments";
+import { type Attachment, attachedPath, fitting, MAX_CHARACTERS, thumbnail, tooLong } from "@/conversation/attachments";
 
 const file = (name: string, size: number) => ({ name, size }) as File;
 const attached = (bytes: number): Attachment => ({ name: "a", media_type: "text/plain", data: "", bytes });
@@ -21,6 +21,10 @@ describe("the files of a message", () => {
     expect(thumbnail({ media_type: "image/svg+xml", data: "AA" })).toBeNull();
   });
 });
+
+it.each([["offer.md", "offer.md"], ["a/b\\c\u202e.md", "a_b_c_.md"], ["..", "file"]])("the file %s of a message is shown among the uploads", (name, shown) =>
+  expect(attachedPath("msg_1", 2, name)).toBe(`user_uploads/attached/msg_1/2/${shown}`),
+);
 
 it("a message that is too long says by how much", () => {
   expect(tooLong("x".repeat(MAX_CHARACTERS))).toBeNull();

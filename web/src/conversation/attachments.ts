@@ -79,3 +79,12 @@ function readBase64(file: File): Promise<string> {
     reader.readAsDataURL(file);
   });
 }
+
+/** Return where Files shows a file of a message: among the uploads. The server makes the same path. */
+export function attachedPath(message: string, index: number, name: string): string {
+  const plain = name.replace(/[/\\\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, "_");
+  return `${ATTACHED}/${message}/${index}/${/[^. ]/.test(plain) ? plain : "file"}`;
+}
+const ATTACHED = "user_uploads/attached";
+/** Whether a path of Files is that of a message's file. */
+export const isAttached = (path: string): boolean => path.startsWith(`${ATTACHED}/`);

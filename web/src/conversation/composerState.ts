@@ -1,8 +1,10 @@
-/** Composer state: the unsent message to each agent. Its text and references are kept in localStorage, so that they survive navigation and a reload; its files survive navigation. */
+/** Composer state: the unsent message to each agent. Its text and references are kept in localStorage and its files in IndexedDB, so that they survive navigation and a reload. */
 import { create } from "zustand";
+import { errorMessage } from "@/api/client";
 import { writeStored, readStored } from "@/lib/storage";
 import { addUnsavedCheck } from "@/live/unsaved";
-import type { Attachment } from "@/conversation/attachments";
+import { type Attachment, fitting, toAttachment } from "@/conversation/attachments";
+import { keepFiles, keptFiles, keptIds } from "@/conversation/keptFiles";
 import type { Reference } from "@/conversation/references";
 
 interface ComposerState {
@@ -29,7 +31,12 @@ export const useComposer = create<ComposerState>((set, get) => ({
     writeStored(`words.${agentId}`, text || null);
     set({ texts: { ...get().texts, [agentId]: text } });
   },
-  setFiles: (agentId, files) => set({ files: { ...get().files, [agentId]: files } }),
+  setFiles: (agentId, files) => {
+    const before = currentFiles(agentId);
+    set({ files: { ...get().files, [agentId]: files } });
+    unkept.add(agentId);
+    void keepFiles(agentId, before, files).then((isKept) => isKept && get().files[agentId] === files && unkept.delete(agentId));
+  },
   addReference: (agentId, reference) => {
     const known = currentReferences(agentId).filter((one) => one.token !== reference.token);
     const references = [...known, reference];
@@ -39,18 +46,57 @@ export const useComposer = create<ComposerState>((set, get) => ({
   putBefore: (agentId, text, files = []) => {
     const written = currentText(agentId);
     get().setText(agentId, written ? `${text.trimEnd()}\n\n${written}` : text);
-    if (files.length > 0) get().setFiles(agentId, [...files, ...(get().files[agentId] ?? [])]);
+    if (files.length > 0) get().setFiles(agentId, [...files, ...currentFiles(agentId)]);
     set({ focusRequests: get().focusRequests + 1 });
   },
   clear: (agentId) => {
     get().setText(agentId, "");
+    const sent = keptIds(currentFiles(agentId));
+    if (sent.length > 0) otherTabs?.postMessage({ agentId, sent } satisfies SentFiles);
     get().setFiles(agentId, []);
     writeStored(`references.${agentId}`, null);
     set({ references: { ...get().references, [agentId]: [] } });
   },
 }));
 
-addUnsavedCheck(() => Object.values(useComposer.getState().files).some((files) => files.length > 0));
+/** The agents whose files a reload would lose: the browser has not stored them yet, or refuses to. */
+const unkept = new Set<string>();
+const wouldLoseFiles = (): boolean => [...unkept].some((agentId) => (useComposer.getState().files[agentId]?.length ?? 0) > 0);
+addUnsavedCheck(wouldLoseFiles);
+// The browser asks the person whether to leave the page.
+globalThis.addEventListener?.("beforeunload", (event) => wouldLoseFiles() && event.preventDefault());
+
+/** Files that another tab has sent, by the ids of their records. */
+interface SentFiles {
+  agentId: string;
+  sent: string[];
+}
+const otherTabs = globalThis.BroadcastChannel && new BroadcastChannel("agiraph-sent-files");
+// A tab that was opened later shows the same kept files. They are sent once.
+otherTabs?.addEventListener("message", ({ data: { agentId, sent } }: MessageEvent<SentFiles>) => {
+  const { files, setFiles } = useComposer.getState();
+  const left = files[agentId]?.filter((file) => !keptIds([file]).some((id) => sent.includes(id)));
+  if (left && left.length < files[agentId]!.length) setFiles(agentId, left);
+});
+
+/** How long a message waits for its kept files. Some browsers never answer. */
+const RESTORE_MS = 2_000;
+const restoring = new Map<string, Promise<unknown>>();
+/** Bring back the files that an earlier page kept for the message to an agent, once. */
+export function restoreFiles(agentId: string): Promise<unknown> {
+  const known = restoring.get(agentId);
+  if (known) return known;
+  const restored = keptFiles(agentId).then((kept) => {
+    // Files that were attached meanwhile come after them.
+    if (kept.length > 0) useComposer.getState().setFiles(agentId, [...kept, ...currentFiles(agentId)]);
+  });
+  const first = Promise.race([restored, new Promise((resolve) => setTimeout(resolve, RESTORE_MS))]);
+  restoring.set(agentId, first);
+  return first;
+}
+
+/** Return the files of the message to an agent at this moment. */
+export const currentFiles = (agentId: string): Attachment[] => useComposer.getState().files[agentId] ?? [];
 
 /** Return what is written to an agent at this moment. A component's own copy is as old as its last render. */
 export const currentText = (agentId: string): string => useComposer.getState().texts[agentId] ?? storedText(agentId);
@@ -65,5 +111,17 @@ function storedReferences(agentId: string): Reference[] {
     return JSON.parse(readStored(`references.${agentId}`) ?? "[]") as Reference[];
   } catch {
     return [];
+  }
+}
+
+/** Attach the files that fit to the message to an agent. Return a sentence for each that is not attached. */
+export async function attachFiles(agentId: string, chosen: readonly File[], pasted?: string): Promise<string[]> {
+  const { files, problems } = fitting(currentFiles(agentId), chosen);
+  try {
+    const added = await Promise.all(files.map(toAttachment));
+    useComposer.getState().setFiles(agentId, [...currentFiles(agentId), ...added.map((file) => ({ ...file, pasted }))]);
+    return problems;
+  } catch (error) {
+    return [...problems, errorMessage(error)];
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Message } from "@/api/client";
 import type { MessageRow, NodeSummary, Row, SystemRow, ToolsRow } from "@/live/log";
 import type { UnsentMessage } from "@/live/store";
-import { buildItems, type ItemSources } from "@/conversation/items";
+import { buildItems, firstUnread, type ItemSources } from "@/conversation/items";
 
 const message = (id: string, at: string, more: Partial<Message> = {}): Message => ({
   id, team_id: "t", seq: 1, sender: "agent_a", sender_name: "a", recipient: "human", kind: "message", title: "", text: id, options: [], node_id: null,
@@ -32,6 +32,16 @@ describe("the items of a conversation", () => {
   it("shows an answer only in its question's card", () => {
     const messages = [message("q", "2026-01-02T10:00:00Z", { kind: "question" }), message("a", "2026-01-02T10:01:00Z", { kind: "answer", sender: "human", in_reply_to: "q" })];
     expect(keys({ messages }).slice(1)).toEqual(["q"]);
+  });
+
+  it("puts the line below what the person has seen or written last", () => {
+    const seen = { seen_at: "2026-01-02T11:00:00Z" };
+    const at = "2026-01-02T10:00:00Z";
+    const own = message("w", at, { sender: "human", recipient: "agent_a" });
+    expect(firstUnread([message("a", at, seen), message("b", at), message("c", at)], "agent_a")).toBe("b");
+    expect(firstUnread([message("a", at), message("b", at, seen), message("c", at)], "agent_a")).toBe("c");
+    expect(firstUnread([message("a", at, seen), message("b", at), own], "agent_a")).toBeNull();
+    expect(firstUnread([message("a", at), message("b", at)], "agent_a")).toBeNull();
   });
 
   it("marks the first unread message, and offers older ones", () => {

@@ -39,6 +39,17 @@ export interface ItemSources {
   at?: string;
 }
 
+/**
+ * Return the message below the "New" line: the first one of the agent that the person has not seen, after the last that
+ * they have seen or written. Null if there is none, or nothing above it.
+ */
+export function firstUnread(messages: readonly Message[], agentId: string): string | null {
+  const isToPerson = (message: Message): boolean => message.sender === agentId && message.recipient === HUMAN;
+  const lastSeen = messages.findLastIndex((message) => message.sender === HUMAN || (isToPerson(message) && message.seen_at !== null));
+  const index = messages.findIndex((message, at) => at > lastSeen && isToPerson(message) && message.seen_at === null);
+  return index > 0 ? messages[index]!.id : null;
+}
+
 /** Whether another row shows the message: an answer is shown in the card of its question. */
 const isShownElsewhere = (message: Message): boolean => message.kind === "answer" && message.in_reply_to !== null;
 
@@ -82,7 +93,7 @@ export function buildItems(sources: ItemSources): Item[] {
     previous = null;
   };
   for (const row of mergeByTime(olderRows, rows)) {
-    if (Date.parse(row.at) >= midnight) {
+    if (timeOf(row) >= midnight) {
       endFolded();
       items.push({ kind: "day", key: `day ${dayKey(row.at)}`, label: dayLabel(row.at) });
       midnight = new Date(row.at).setHours(24, 0, 0, 0);
@@ -107,6 +118,15 @@ export function buildItems(sources: ItemSources): Item[] {
   return items;
 }
 
+const times = new WeakMap<Row, number>();
+
+/** Return the time of a row in milliseconds. It is kept: the list is built again with each event, from thousands of rows. */
+function timeOf(row: Row): number {
+  let time = times.get(row);
+  if (time === undefined) times.set(row, (time = Date.parse(row.at)));
+  return time;
+}
+
 type RowItem = Extract<Item, { kind: "row" }>;
 const itemCache = new WeakMap<Row, RowItem>();
 
@@ -122,7 +142,7 @@ function cachedItem(row: Row, message: Message | null, isContinued: boolean): Ro
 function continuesGroup(previous: Row | null, row: Row): boolean {
   if (previous?.kind !== "message" || row.kind !== "message") return false;
   const isSameExchange = previous.sender === row.sender && previous.recipient === row.recipient && isPlainMessage(previous) && isPlainMessage(row);
-  return isSameExchange && Date.parse(row.at) - Date.parse(previous.at) < GROUP_WITHIN_MS;
+  return isSameExchange && timeOf(row) - timeOf(previous) < GROUP_WITHIN_MS;
 }
 
 const isPlainMessage = (row: MessageRow): boolean => row.messageKind === "message" || row.messageKind === "nudge";
@@ -152,7 +172,7 @@ function toRow(message: Message): MessageRow {
 function* mergeByTime(left: Row[], right: Row[]): Generator<Row> {
   let i = 0;
   for (const row of right) {
-    while (i < left.length && Date.parse(left[i]!.at) <= Date.parse(row.at)) yield left[i++]!;
+    while (i < left.length && timeOf(left[i]!) <= timeOf(row)) yield left[i++]!;
     yield row;
   }
   while (i < left.length) yield left[i++]!;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type Job, jobFacts, jobsOf, jobState } from "@/conversation/jobs";
+import type { WorkNode } from "@/api/client";
+import { type Job, jobFacts, jobsOf, jobState, planProgress } from "@/conversation/jobs";
 
 const job = (node_id: string, more: Partial<Job> = {}): Job => ({ node_id, parent_id: null, title: node_id, worker: "ada", state: "running", position: null, is_research: false, used: {}, limits: {}, tasks: 0, tasks_done: 0, progress: "", started_at: "2026-01-01T00:00:00Z", ended_at: null, worked_seconds: 60, running_since: "2026-01-01T00:01:00Z", sources: [], ...more });
 
@@ -17,5 +18,14 @@ test("a card says who is on it, how long, how far and what it cost", () => {
   // A wait for the person is not time at work.
   expect(jobFacts(job("w", { running_since: null, worked_seconds: 7 }), null, Date.parse("2026-01-01T01:00:00Z"))).toBe("7.0s");
   expect(jobFacts(job("q", { started_at: null, state: "queued" }), null, 0)).toBe("");
-  expect([jobState(research), jobState(job("w", { state: "waiting" })), jobState(job("q", { state: "queued", position: 3 })), jobState(job("q", { state: "queued", position: 1 }))]).toEqual(["ada, runs", "ada, waits", "ada, number 3 in the queue", "ada, starts soon"]);
+  expect([jobState(research), jobState(job("w", { state: "waiting" })), jobState(job("q", { state: "queued", position: 3 })), jobState(job("q", { state: "queued", position: 1 })), jobState(job("q", { state: "queued", position: 1 }), true)]).toEqual(["ada, runs", "ada, waits", "ada, number 3 in the queue", "ada, starts soon", "ada, waits: all work is stopped"]);
+});
+
+test("the plan counts the tasks that the card of the goal counts", () => {
+  const node = (id: string, more: Partial<WorkNode> = {}) => ({ id, parent_id: null, status: "running", creator_id: "ada", ...more }) as WorkNode;
+  const goal = node("goal");
+  const given = [node("list", { parent_id: "goal", status: "failed" }), node("map", { parent_id: "goal" })];
+  const others = [node("review", { parent_id: "goal", creator_id: "system" }), node("part", { parent_id: "map", status: "completed" })];
+
+  expect([planProgress([goal]), planProgress([goal, ...given, ...others])]).toEqual([undefined, "1 of 2 tasks done"]);
 });

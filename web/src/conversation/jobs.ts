@@ -1,6 +1,8 @@
 /** Jobs: which open work a conversation shows as cards, and how far each is, in words. */
-import type { Agent, Schemas } from "@/api/client";
+import type { Agent, Schemas, WorkNode } from "@/api/client";
 import { duration, money, plural } from "@/lib/format";
+import { SYSTEM } from "@/lib/participants";
+import { isFinished } from "@/views/shared/taskStatus";
 
 export type Job = Schemas["JobView"];
 
@@ -15,9 +17,19 @@ export function jobsOf(jobs: readonly Job[], agent: Pick<Agent, "name">, isCoord
 const STATES: Partial<Record<Job["state"], string>> = { waiting: "waits", running: "runs" };
 
 /** Return who is on it and whether it runs. */
-export function jobState({ state, worker, position }: Job): string {
+export function jobState({ state, worker, position }: Job, isStopped = false): string {
+  if (state === "queued" && isStopped) return `${worker}, waits: all work is stopped`;
   if (state === "queued") return position !== null && position > 1 ? `${worker}, number ${position} in the queue` : `${worker}, starts soon`;
   return `${worker}, ${STATES[state] ?? state}`;
+}
+
+const doneText = (done: number, tasks: number): string => `${done} of ${plural(tasks, "task")} done`;
+
+/** Say how many of the tasks that the coordinator gave away have ended, counted as the cards of its work do: without the goal itself, reviews, and what others gave away. */
+export function planProgress(nodes: readonly WorkNode[]): string | undefined {
+  const roots = new Set(nodes.filter((node) => node.parent_id === null).map((node) => node.id));
+  const tasks = nodes.filter((node) => node.parent_id !== null && roots.has(node.parent_id) && node.creator_id !== SYSTEM);
+  return tasks.length > 0 ? doneText(tasks.filter((node) => isFinished(node.status)).length, tasks.length) : undefined;
 }
 
 const TOOLS: Record<string, [string, string]> = { web_search: ["search", "searches"], web_fetch: ["page", "pages"] };
@@ -25,5 +37,5 @@ const TOOLS: Record<string, [string, string]> = { web_search: ["search", "search
 /** Return the facts of a card: how long it was worked on, how far it is and what it has cost. */
 export function jobFacts({ started_at, worked_seconds, running_since, used, limits, tasks, tasks_done }: Job, usd: number | null, now: number): string {
   const calls = Object.entries(limits).map(([tool, limit]) => `${used[tool] ?? 0} of ${plural(limit, ...(TOOLS[tool] ?? [`call of ${tool}`, `calls of ${tool}`]))}`);
-  return [started_at !== null && duration(1000 * worked_seconds + (running_since ? Math.max(0, now - Date.parse(running_since)) : 0)), tasks > 0 && `${tasks_done} of ${plural(tasks, "task")} done`, ...calls, usd !== null && usd > 0 && money(usd)].filter(Boolean).join(" · ");
+  return [started_at !== null && duration(1000 * worked_seconds + (running_since ? Math.max(0, now - Date.parse(running_since)) : 0)), tasks > 0 && doneText(tasks_done, tasks), ...calls, usd !== null && usd > 0 && money(usd)].filter(Boolean).join(" · ");
 }

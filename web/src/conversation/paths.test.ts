@@ -1,5 +1,8 @@
-import { describe, expect, it } from "vitest";
-import { linkPaths, mayBePath } from "@/conversation/paths";
+// @vitest-environment jsdom
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { linkPaths, mayBePath, watchPath } from "@/conversation/paths";
+import { live } from "@/live";
+import type { Frame } from "@/live/log";
 
 describe("code", () => {
   it.each(["report.md", "data/table.csv", "nodes/node_1/published/report.md", "./x.py:12", "scratch/", "Umsätze 2026.csv", "memory/index.md"])("%s may name a file", (text) =>
@@ -23,5 +26,29 @@ describe("prose", () => {
   });
   it("has no links where it names something else", () => {
     expect(links("It takes 2.5 h, e.g. me@example.html or Node.js! www.evil.invalid/x.md and /etc/x.md")).toEqual(["Node.js"]);
+  });
+});
+
+describe("a name of a file that does not exist yet", () => {
+  afterEach(() => vi.unstubAllGlobals());
+  const arrives = (seq: number, type: string) => {
+    live.receive({ op: "event", event: { team_id: "t", seq, type, at: "2026-01-01T10:00:00Z", data: { node_id: "n" } } } as unknown as Frame);
+    live.flush();
+  };
+  it("is asked for again when work ends, and not at each step", async () => {
+    const made: { text: string; path: string }[] = [];
+    const server = vi.fn((_address: string) => Promise.resolve(new Response(JSON.stringify(made))));
+    vi.stubGlobal("fetch", server);
+    const asks = () => server.mock.calls.filter(([address]) => address.startsWith("/api/teams/t/paths")).length;
+    const found: string[] = [];
+    const stop = watchPath("t", "report.md", (path) => found.push(path));
+    await vi.waitFor(() => expect(asks()).toBe(1));
+    made.push({ text: "report.md", path: "nodes/n/published/report.md" });
+    arrives(1, "turn.added");
+    arrives(2, "node.completed");
+    await vi.waitFor(() => expect(found).toEqual(["nodes/n/published/report.md"]));
+    arrives(3, "node.completed");
+    expect(asks()).toBe(2);
+    stop();
   });
 });

@@ -1,7 +1,11 @@
 /** Paths: names of files in agents' texts as links, if the team has such a file. The server decides which one it is. */
 import { Link } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useContext, useEffect, useState } from "react";
+import { onNewEvents } from "@/live";
+import { paused } from "@/live/invalidation";
+import type { Event } from "@/live/log";
 import { screenHref } from "@/views";
+import { TextTeam } from "@/conversation/textTeam";
 
 const ENDINGS = "md|markdown|txt|csv|tsv|json|jsonl|ya?ml|toml|py|tsx?|jsx?|html?|css|sql|sh|png|jpe?g|gif|webp|svg|pdf|docx?|xlsx?|pptx?|zip|gz|log|xml|ipynb|parquet|diff|patch|rs|go|c|h|cpp|java|rb|tex|bib";
 /** A name of a file in prose: only what ends like a file. */
@@ -97,18 +101,39 @@ async function request(team: string, texts: readonly string[]): Promise<Map<stri
   }
 }
 
-/** The team whose page this is; the inbox shows messages of many teams and links no paths. */
-const currentTeam = (): string | null => /^\/t\/([^/]+)/.exec(location.pathname)?.[1] ?? null;
+/** The names that are drawn as plain text: each function asks for one of them again. */
+const unfound = new Set<() => void>();
+const ASK_AGAIN_MS = 1_000;
+const askAgain = paused(() => {
+  for (const [key, { found }] of known) if (!found) known.delete(key);
+  for (const look of unfound) look();
+}, ASK_AGAIN_MS);
+/** Work that ends, and a message of it, may come with new files. */
+const mayBringFiles = ({ type }: Event): boolean => type.startsWith("message.") || (type.startsWith("node.") && type !== "node.output");
+onNewEvents((events) => void (unfound.size > 0 && events.some(mayBringFiles) && askAgain()));
+
+/** Call `onFound` with the path of the file that a name means: at once, or when the team has made the file. Return a function that ends this. */
+export function watchPath(team: string, text: string, onFound: (path: string) => void): () => void {
+  const look = () =>
+    void lookUp(team, text).then((found) => {
+      if (found && unfound.delete(look)) onFound(found.path);
+    });
+  unfound.add(look);
+  look();
+  return () => void unfound.delete(look);
+}
+
+/** The team whose page this is. */
+const pageTeam = (): string | null => /^\/t\/([^/]+)/.exec(location.pathname)?.[1] ?? null;
 
 /** A name of a file: a link to it if the team has the file, otherwise the text as it is. */
 export function PathLink({ text, children }: { text: string; children: ReactNode }) {
-  const team = currentTeam();
-  const [path, setPath] = useState<string | null>(() => (team && known.get(`${team}\n${text}`)?.found?.path) || null);
+  const team = useContext(TextTeam) ?? pageTeam();
+  const knownPath = () => (team && known.get(`${team}\n${text}`)?.found?.path) || null;
+  const [path, setPath] = useState(knownPath);
   useEffect(() => {
-    if (!team) return;
-    let isCurrent = true;
-    void lookUp(team, text).then((found) => isCurrent && setPath(found?.path ?? null));
-    return () => void (isCurrent = false);
+    setPath(knownPath());
+    return team ? watchPath(team, text, setPath) : undefined;
   }, [team, text]);
   const href = team && path ? screenHref(team, "files", path) : null;
   if (!href) return <>{children}</>;

@@ -13,7 +13,7 @@ import { callMs, type GivenAnswer, type ToolCall, type NodeSummary, type Message
 import { describeConsulted } from "@/lib/consulted";
 import { cx } from "@/lib/cx";
 import { type Ending, messageLabel } from "@/lib/endings";
-import { fencedWords } from "@/lib/fence";
+import { fencedWords, withoutMarks, withoutOpenMarks } from "@/lib/fence";
 import { duration, fullTime, plural, clockTime } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 import { Avatar, Button } from "@/ui";
@@ -114,7 +114,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
   const [isHovered, setIsHovered] = useState(false);
   if (row.messageKind === "question" || row.messageKind === "approval") {
     return (
-      <div className={cx("py-2 pr-4 pl-[60px] max-md:px-3", isHighlighted && "bg-wait-bg")}>
+      <div aria-current={isHighlighted || undefined} className={cx("py-2 pr-4 pl-[60px] max-md:px-3", isHighlighted && "bg-wait-bg")}>
         <QuestionItem row={row} message={message} />
       </div>
     );
@@ -126,7 +126,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
   const label = messageLabel(row.messageKind, (row.nodeId ? info.nodes[row.nodeId] : undefined) ?? UNKNOWN);
   const title = message?.title ?? (isPeer && label.text && row.nodeId ? (info.nodes[row.nodeId]?.title ?? "") : "");
   return (
-    <article onPointerMove={() => setIsHovered(true)} onPointerDown={() => setIsHovered(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:pl-3", isContinued ? "py-0.5" : "pt-2 pb-1", isHighlighted && "bg-wait-bg")}>
+    <article aria-current={isHighlighted || undefined} onPointerMove={() => setIsHovered(true)} onPointerDown={() => setIsHovered(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:pl-3", isContinued ? "py-0.5" : "pt-2 pb-1", isHighlighted && "bg-wait-bg")}>
       <div className="w-8 shrink-0">{!isContinued && <SenderAvatar id={row.sender} />}</div>
       <div className="min-w-0 flex-1">
         {!isContinued && (
@@ -146,7 +146,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
         <div className={cx(isPeer && "text-ink-2", isFilesOnly && "sr-only")}>
           <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
-        {attachments.length > 0 && <MessageAttachments files={attachments} />}
+        {attachments.length > 0 && <MessageAttachments files={attachments} sent={{ team: info.team, message: row.id }} />}
         {message && message.consulted.length > 0 && <Consulted calls={message.consulted} />}
         {message && <Sources of={message.sources} />}
         {row.messageKind === "failure" && row.recipient === HUMAN && row.nodeId && <WhatToDo node={row.nodeId} />}
@@ -288,7 +288,7 @@ export function DraftItem({ threadId }: { threadId: string }) {
           </span>
         </div>
         <div className={cx(!isReply && "text-ink-2")}>
-          <Markdown text={draft.text} breaks />
+          <Markdown text={withoutOpenMarks(draft.text)} breaks />
         </div>
       </div>
     </article>
@@ -465,7 +465,7 @@ function ToolCallItem({ call, nodeId }: { call: ToolCall; nodeId: string }) {
           )}
           <pre tabIndex={0} aria-label="Arguments" className="scroll max-h-60 rounded-sm bg-sunken p-2.5 whitespace-pre-wrap"><Literal text={JSON.stringify(call.arguments, null, 2)} /></pre>
           {!isRunning && (
-            <pre tabIndex={0} aria-label="Output" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={call.text || "(no output)"} /></pre>
+            <pre tabIndex={0} aria-label="Output" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={withoutMarks(call.text) || "(no output)"} /></pre>
           )}
           {threadHref && (
             <Link to={threadHref as "/"} className="w-fit text-ink-2 underline">

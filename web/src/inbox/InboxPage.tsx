@@ -8,6 +8,7 @@ import { api, errorMessage, type InboxItem, type Schemas, unwrap } from "@/api/c
 import { digestQuery, inboxQuery, queryKeys, teamsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
+import { TextTeam } from "@/conversation/textTeam";
 import { titleOf } from "@/inbox/entries";
 import { ItemGroup } from "@/inbox/ItemList";
 import { Reader } from "@/inbox/Reader";
@@ -232,7 +233,9 @@ export function InboxPage() {
             <Digest />
           </Suspense>
         ) : opened ? (
-          <Reader key={item} item={opened} teamName={teamName(opened)} file={file} />
+          <TextTeam value={opened.message.team_id}>
+            <Reader key={item} item={opened} teamName={teamName(opened)} file={file} />
+          </TextTeam>
         ) : list.isPending || isPending ? (
           <Loading label="Loading the item" />
         ) : (

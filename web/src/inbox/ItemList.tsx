@@ -3,8 +3,8 @@ import { Link } from "@tanstack/react-router";
 import { AlarmClock, CircleAlert, CircleSlash2, FileText, Flag, MessageCircleQuestion, Newspaper, ShieldQuestion } from "lucide-react";
 import type { InboxItem } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { capitalize, fullTime, shortTime } from "@/lib/format";
-import { labelOf, previewOf, titleOf } from "@/inbox/entries";
+import { fullTime, shortTime } from "@/lib/format";
+import { authorOf, labelOf, previewOf, titleOf } from "@/inbox/entries";
 import type { Tone } from "@/ui";
 
 const ICONS: Partial<Record<InboxItem["message"]["kind"], typeof FileText>> = { question: MessageCircleQuestion, approval: ShieldQuestion, briefing: Newspaper, report: FileText, result: Flag, failure: CircleAlert };
@@ -70,7 +70,7 @@ function ItemRow({ item, isOpen, team, isSelected, isInbox, onSelect }: { item: 
           </span>
           <span dir="auto" className="block truncate text-xs text-ink-3">
             {label.tone !== "plain" && !item.needs_answer && <span className={cx("font-medium", ICON_TONES[label.tone])}>{label.text} · </span>}
-            {capitalize(message.sender_name)} · {team}
+            {authorOf(item)} · {team}
           </span>
           {previewOf(item) !== "" && <span dir="auto" className="line-clamp-2 text-sm text-ink-2">{previewOf(item)}</span>}
           {item.snoozed_until !== null && (isBack || !isInbox) && (

@@ -8,8 +8,8 @@ import { queryClient, queryKeys } from "@/api/queries";
 import { live } from "@/live";
 import { lazyChunk } from "@/live/chunks";
 import { cx } from "@/lib/cx";
-import { capitalize, fullTime } from "@/lib/format";
-import { bodyOf, labelOf, splitNote, titleOf } from "@/inbox/entries";
+import { fullTime } from "@/lib/format";
+import { authorOf, bodyOf, labelOf, splitNote, titleOf } from "@/inbox/entries";
 import { iconOf } from "@/inbox/ItemList";
 import { SnoozeMenu } from "@/inbox/SnoozeMenu";
 import type { Filing } from "@/inbox/useFiling";
@@ -23,6 +23,9 @@ import { Sources } from "@/views/shared/Sources";
 
 const FailureActions = lazyChunk(() => import("@/inbox/FailureActions"));
 const Report = lazyChunk(() => import("@/research/Report"));
+const ItemFiles = lazyChunk(() => import("@/inbox/ItemFiles"));
+/** Kinds of messages about work that has ended. */
+const NAMES_FILES = new Set<InboxItem["message"]["kind"]>(["result", "report", "failure"]);
 
 async function markRead(id: string): Promise<void> {
   await unwrap(api.POST("/api/inbox/{item}/read", { params: { path: { item: id } } }));
@@ -48,7 +51,8 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
   const board = message.node_id ? screenHref(message.team_id, "board", "", `?node=${message.node_id}`) : null;
   return (
     <>
-      <header className="@container flex h-[52px] shrink-0 items-center gap-2 border-b border-line px-4 max-md:px-2">
+      {/* Where there is no room for icons and words, the words stay. */}
+      <header className="@container flex min-h-[52px] shrink-0 flex-wrap items-center gap-2 border-b border-line px-4 py-1 max-md:gap-1.5 max-md:px-2">
         <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover md:hidden">
           <ArrowLeft className="size-5" />
         </Link>
@@ -56,20 +60,20 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
         <SnoozeMenu onSnooze={(until) => file({ action: "snooze", items: [item], until })} />
         {isPutAway(item) ? (
           <Button title="Back to the inbox" onClick={() => file({ action: "restore", items: [item] })}>
-            <ArchiveRestore className="size-4" aria-hidden /> <span className="@max-lg:sr-only">Back to the inbox</span>
+            <ArchiveRestore className="size-4 @max-lg:hidden" aria-hidden /> Back to the inbox
           </Button>
         ) : (
           // What still waits for an answer can be put off, but not put away.
           !item.needs_answer && (
             <Button title="Archive" onClick={() => file({ action: "archive", items: [item] })}>
-              <Archive className="size-4" aria-hidden /> <span className="@max-lg:sr-only">Archive</span>
+              <Archive className="size-4 @max-lg:hidden" aria-hidden /> Archive
             </Button>
           )
         )}
         {message.kind === "briefing" && <RatingButtons id={message.id} initial={message.rating} />}
         {board && (
           <Link to={board as "/"} title="Task" className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
-            <Flag className="size-4" /> <span className="@max-lg:sr-only">Task</span>
+            <Flag className="size-4 @max-lg:hidden" aria-hidden /> Task
           </Link>
         )}
         {item.reply_to && (
@@ -81,7 +85,7 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
             onClick={() => item.reply_to !== message.sender && startReply(item.reply_to!, titleOf(item))}
             className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-10"
           >
-            <MessageSquareReply className="size-4" /> <span className="@max-lg:sr-only">Reply</span>
+            <MessageSquareReply className="size-4 @max-lg:hidden" aria-hidden /> Reply
           </Link>
         )}
       </header>
@@ -92,17 +96,17 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
           </Chip>
           {(message.kind === "question" || message.kind === "approval") ? (
             <>
-              <h1 className="sr-only">{titleOf(item)}</h1>
+              <h1 dir="auto" className="sr-only">{titleOf(item)}</h1>
               <p dir="auto" className="mb-3 text-sm text-ink-3">
-                {capitalize(message.sender_name)} · {teamName} · {fullTime(message.created_at)}
+                {authorOf(item)} · {teamName} · {fullTime(message.created_at)}
               </p>
-              <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={capitalize(message.sender_name)} message={message} answered={answered} always={item.always} />
+              <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={authorOf(item)} message={message} answered={answered} always={item.always} />
             </>
           ) : (
             <>
-              <h1 className="text-xl font-semibold">{titleOf(item)}</h1>
+              <h1 dir="auto" className="text-xl font-semibold">{titleOf(item)}</h1>
               <p dir="auto" className="mb-6 text-sm text-ink-3">
-                {capitalize(message.sender_name)} · {teamName} · {fullTime(message.created_at)}
+                {authorOf(item)} · {teamName} · {fullTime(message.created_at)}
               </p>
               {note && (
                 <div role="note" className={cx("mb-6 rounded-md border p-3 text-sm", label.tone === "fail" ? "border-fail/30 bg-fail-bg" : "border-wait-line bg-wait-bg")}>
@@ -114,9 +118,14 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
                   <Report node={message.node_id} text={bodyOf(item)} />
                 </Suspense>
               ) : (
-                <Markdown text={bodyOf(item)} />
+                <Markdown text={bodyOf(item)} breaks={message.kind !== "briefing"} />
               )}
               <Sources of={message.sources} />
+              {message.node_id && NAMES_FILES.has(message.kind) && (
+                <Suspense>
+                  <ItemFiles team={message.team_id} node={message.node_id} />
+                </Suspense>
+              )}
               {message.kind === "failure" && message.node_id && (
                 <div role="group" aria-label="What to do" className="mt-6 flex flex-wrap gap-2 empty:hidden">
                   <Suspense>
@@ -143,7 +152,7 @@ function RatingButtons({ id, initial }: { id: string; initial: "up" | "down" | n
   const rate = (thumb: "up" | "down") =>
     unwrap(api.POST("/api/inbox/{item}/rate", { params: { path: { item: id } }, body: { thumb } })).then(
       () => setRating(thumb),
-      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
+      (error: unknown) => void toast.report(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   return (
     <>

@@ -13,7 +13,7 @@ export function SnoozeMenu({ onSnooze, disabled = false, isCompact = false }: { 
       <Menu
         trigger={
           <Button size={isCompact ? "sm" : "md"} disabled={disabled} title="Snooze">
-            <AlarmClock className={isCompact ? "size-3.5" : "size-4"} aria-hidden /> <span className={isCompact ? "" : "@max-lg:sr-only"}>Snooze</span>
+            <AlarmClock className={isCompact ? "size-3.5" : "size-4 @max-lg:hidden"} aria-hidden /> Snooze
           </Button>
         }
       >

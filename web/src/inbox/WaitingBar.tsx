@@ -1,8 +1,7 @@
 /** WaitingBar: a bar on a team's pages while somebody of the team waits for the person, with a link to the next question. */
 import { Link, useLocation } from "@tanstack/react-router";
 import { ArrowRight } from "lucide-react";
-import { titleOf } from "@/inbox/entries";
-import { capitalize } from "@/lib/format";
+import { authorOf, titleOf } from "@/inbox/entries";
 import { useTeamQuestions } from "@/inbox/teamQuestions";
 
 export default function WaitingBar({ team }: { team: string }) {
@@ -25,7 +24,7 @@ export default function WaitingBar({ team }: { team: string }) {
       <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
       <span className="shrink-0 font-semibold text-wait">Waiting for you</span>
       <span dir="auto" className="min-w-0 flex-1 truncate text-ink-2">
-        {capitalize(message.sender_name)}: {titleOf(next)}
+        {authorOf(next)}: {titleOf(next)}
       </span>
       {more > 0 && <span className="tabular shrink-0 text-xs text-ink-2">and {more} more</span>}
       <span className="flex shrink-0 items-center gap-1 text-xs font-medium">

@@ -13,7 +13,7 @@ function entry(more: Partial<Omit<InboxItem, "message">> & { message?: Partial<I
     stop_reason: null,
     doubts: null, always: null, reply_to: null, snoozed_until: null, archived_at: null,
     ...rest,
-    message: { kind: "failure", title: "Get to work on the goal", text: STOPPED, call: null, ...message } as InboxItem["message"],
+    message: { kind: "failure", title: "", text: STOPPED, call: null, ...message } as InboxItem["message"],
   };
 }
 

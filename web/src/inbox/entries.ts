@@ -1,12 +1,17 @@
 /** Entries: what an inbox item is, in words: its label, its title, a note that stands first, and its text. */
 import type { InboxItem } from "@/api/client";
 import { messageLabel } from "@/lib/endings";
+import { capitalize } from "@/lib/format";
+import { SYSTEM } from "@/lib/participants";
 import { plainText } from "@/lib/plainText";
 import { revealHidden, revealSuspect } from "@/lib/visible";
 import type { Tone } from "@/ui";
 
-/** The server's title of every team's first task. It says nothing about a result, so the first line of the text is shown instead. */
-const GOAL_TASK_TITLE = "Get to work on the goal";
+/** The title that older servers gave every team's first task. It says nothing, so the first line of the text is shown instead. */
+const OLD_GOAL_TITLE = "Get to work on the goal";
+
+/** Return who wrote an item. */
+export const authorOf = ({ message }: InboxItem): string => (message.sender === SYSTEM ? "agiraph" : capitalize(message.sender_name));
 
 /** The state of an item: what its chip says. */
 export function labelOf(item: InboxItem): { text: string; tone: Tone } {
@@ -24,11 +29,15 @@ export function splitNote({ message, doubts }: InboxItem): { note: string; rest:
   return early ? { note: early[1]!, rest: early[2]! } : { note: "", rest: message.text };
 }
 
-const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
+const MAX_TITLE = 120;
+function firstLine(text: string): string {
+  const line = text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "");
+  return line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1).trimEnd()}…` : line;
+}
 /** Return the title, without the marks of Markdown: a list shows plain text. What a person decides by is shown literally in its card. */
 export const titleOf = (item: InboxItem): string => {
   const { title } = item.message;
-  const words = title && title !== GOAL_TASK_TITLE ? title : firstLine(item.needs_answer ? item.message.text : splitNote(item).rest);
+  const words = title && title !== OLD_GOAL_TITLE ? title : firstLine(item.needs_answer ? item.message.text : splitNote(item).rest);
   return revealHidden(plainText(words) || firstLine(item.message.text));
 };
 /** Return the text without the note and without a first heading that repeats the title. */

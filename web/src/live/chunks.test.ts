@@ -76,6 +76,10 @@ describe("chunks", () => {
 
   it("hold the libraries that the first screen does not need", () => {
     expect(importing(/^import (?!type).*from "sonner"/m)).toEqual(["ui/Toaster.tsx"]);
-    expect(importing(/^import (?!type).*from "radix-ui"/m).sort()).toEqual(["research/Report.tsx", "ui/overlays.tsx"]);
+    expect(importing(/^import (?!type).*from "radix-ui"/m).sort()).toEqual([
+      "research/Report.tsx",
+      "shell/CommandPalette.tsx",
+      "ui/overlays.tsx",
+    ]);
   });
 });

@@ -15,12 +15,14 @@ export function keysToInvalidate(event: Event): Key[] {
       // Nothing of a deleted team can be fetched any more.
       if (event.type === "team.deleted") return [queryKeys.overview, queryKeys.archived, queryKeys.inbox, queryKeys.digest];
       return [queryKeys.overview, queryKeys.team(team), queryKeys.agents(team)];
+    case "work":
+      return [["status"], ["operations"]];
     case "agent":
       return [queryKeys.overview, queryKeys.agents(team), queryKeys.team(team)];
     case "node":
       return event.type === "node.output"
         ? []
-        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), ["files", team], ["results", team], ["research"]];
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), queryKeys.cost(team), ["files", team], ["results", team], ["research"]];
     case "folder":
       return [queryKeys.folderChanges(team), ["results", team]];
     case "stage":
@@ -33,7 +35,8 @@ export function keysToInvalidate(event: Event): Key[] {
       return [["thread"], ["research"], ["files", team], queryKeys.node(String(data.node_id))];
     case "message":
     case "question":
-      return [...conversationKeys(data), queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.overview, queryKeys.team(team)];
+      // Files lists what came with messages among the uploads.
+      return [...conversationKeys(data), queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.overview, queryKeys.team(team), queryKeys.files(team), queryKeys.files(team, "user_uploads")];
     case "briefing":
     case "delivery":
       return [queryKeys.inbox];

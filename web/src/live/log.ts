@@ -5,6 +5,7 @@
  * not applied but reported. It copies only the parts that a batch changes, so that components that select the
  * other parts are not rendered again.
  */
+import { waitingReason } from "@/lib/waitingReason";
 import type { components } from "@/api/types";
 import { type Ending, stoppedText } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
@@ -252,8 +253,8 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
       // The conversation shows the question itself.
       if (event.data.on.some((target) => /^(answer|approval):/.test(target))) return;
       // The agent was woken by a message and waits for the same thing again: that is not news.
-      if (lastWaitReason(log, event.data.node_id) === (event.data.reason ?? "")) return;
-      return addTaskRow(log, event.data.node_id, event, "waiting", "{node} waits", "plain", event.data.reason ?? "");
+      if (lastWaitReason(log, event.data.node_id) === waitingReason(event.data.reason ?? "")) return;
+      return addTaskRow(log, event.data.node_id, event, "waiting", "{node} waits", "plain", waitingReason(event.data.reason ?? ""));
     case "node.stalled":
       return addTaskRow(log, event.data.node_id, event, "waiting", "{node} has shown no progress for a while", "wait");
     case "node.checkpoint":
@@ -292,6 +293,10 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
       return addSystemRow(log, log.coordinator, event, "team", "The team's settings were changed", "plain", event.data.changed.join(", ").replaceAll("_", " "));
     case "team.stopped":
       return addSystemRow(log, log.coordinator, event, "team", "The team was stopped");
+    case "work.stopped":
+      return addSystemRow(log, log.coordinator, event, "team", "All work was stopped", "wait");
+    case "work.resumed":
+      return addSystemRow(log, log.coordinator, event, "team", "All work was resumed");
     case "team.archived":
       return addSystemRow(log, log.coordinator, event, "team", "The team was archived");
     case "team.restored":

@@ -17,7 +17,7 @@ export default function DefaultModel() {
   if (data.default === "demo" && !isSettingUp) setIsSettingUp(true);
   if (isSettingUp)
     return (
-      <div className="mt-4">
+      <div>
         <Suspense fallback={<Loading label="Opening the setup" />}>
           <SetUpModel isWelcome />
         </Suspense>
@@ -25,7 +25,7 @@ export default function DefaultModel() {
     );
   const notice = noticeOf(data, "");
   return (
-    <div className="mx-auto mt-4 max-w-[52ch] rounded-md border border-line bg-surface px-4 py-3 text-left text-sm">
+    <div className="mx-auto max-w-[52ch] rounded-md border border-line bg-surface px-4 py-3 text-left text-sm">
       <p>
         <span className="font-medium">{data.default}</span> answers by default.
       </p>

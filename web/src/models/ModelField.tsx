@@ -4,6 +4,7 @@ import { useId } from "react";
 import { modelsQuery } from "@/models/modelsQuery";
 import { noticeOf, usableNames } from "@/models/notice";
 import { NoticeText } from "@/models/NoticeText";
+import { SetUpLink } from "@/setup/SetUpLink";
 import { Input } from "@/ui";
 
 export function ModelField({ label, value, onChange, isOptional = false }: { label: string; value: string; onChange: (name: string) => void; isOptional?: boolean }) {
@@ -20,6 +21,7 @@ export function ModelField({ label, value, onChange, isOptional = false }: { lab
         ))}
       </datalist>
       {notice && <NoticeText id={`${id}note`} notice={notice} />}
+      {!value.trim() && models.data?.default === "demo" && <SetUpLink className="text-xs font-medium" />}
     </div>
   );
 }

@@ -1,17 +1,22 @@
 /** ModelsPage: all providers and their models: what each can do, where that is known from, and a test of one. */
 import { useMutation, useQuery } from "@tanstack/react-query";
+import { useSearch } from "@tanstack/react-router";
 import { Check, CircleAlert, CircleHelp, RefreshCw } from "lucide-react";
+import { Suspense, useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
+import { lazyChunk } from "@/live/chunks";
 import { Facts } from "@/models/Facts";
 import { modelsQuery } from "@/models/modelsQuery";
 import { failedChecks, type Model, type ModelTest, noticeOf, type Models, type Provider, withTest } from "@/models/notice";
 import { Advice, NoticeText } from "@/models/NoticeText";
+import { UseForTeam } from "@/setup/UseForTeam";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
 import { Button, Chip, ErrorPanel, Header, IconButton, Loading, type Tone } from "@/ui";
 
+const SetUpModel = lazyChunk(() => import("@/setup/SetUpModel"));
 const STATES: Record<Provider["state"], { label: string; tone: Tone }> = {
   ready: { label: "Ready", tone: "done" },
   down: { label: "Does not answer", tone: "fail" },
@@ -24,7 +29,7 @@ export function ModelsPage() {
   const models = useQuery(modelsQuery);
   return (
     <>
-      <Header lead={<SidebarButton />} title="Models" subtitle="Set on the server, by environment variables or agiraph.toml">
+      <Header lead={<SidebarButton />} title="Models" subtitle="Enter a key here, or set it by an environment variable of the server">
         <IconButton label="Look again" onClick={() => void models.refetch()} disabled={models.isFetching}>
           <RefreshCw className={cx("size-4", models.isFetching && "animate-spin")} />
         </IconButton>
@@ -48,14 +53,30 @@ function Listed({ models }: { models: Models }) {
   const notice = noticeOf(models, "");
   const inUse = models.providers.filter((one) => one.state === "ready" || one.state === "down");
   const others = models.providers.filter((one) => one.state !== "ready" && one.state !== "down");
+  const { setup: isAsked = false, team } = useSearch({ from: "/models" });
+  // The result of the setup stays on the page after the new model has become the default.
+  const [wantsSetup, setWantsSetup] = useState(models.default === "demo");
+  const [chosen, setChosen] = useState("");
+  const isSettingUp = isAsked || wantsSetup;
   return (
     <>
       <section aria-label="Default model" className="rounded-md border border-line bg-surface p-4">
-        <h2 className="text-sm font-semibold">Default model</h2>
-        <p className="mt-1 text-md break-words">{models.default}</p>
+        <div className="flex flex-wrap items-center gap-3">
+          <h2 className="flex-1 text-sm font-semibold">Default model</h2>
+          {!isSettingUp && <Button size="sm" onClick={() => setWantsSetup(true)}>Set up a model</Button>}
+        </div>
+        <p dir="ltr" className="mt-1 text-md break-words">{models.default}</p>
         {notice && <NoticeText notice={notice} className="mt-1" />}
+        {team && models.default !== "demo" && <UseForTeam team={team} model={models.default} className="mt-3" />}
       </section>
-      {inUse.length === 0 && <p className="text-sm">No provider is set up. Set a key for one of the providers below, or start a server of your own.</p>}
+      {isSettingUp && (
+        <section aria-label="Set up a model">
+          <h2 className="mb-2 text-md font-semibold">Set up a model</h2>
+          <Suspense fallback={<Loading label="Opening the form" className="p-0 py-2" />}>
+            <SetUpModel key={chosen} provider={chosen} takesFocus={isAsked || chosen !== ""} team={team} />
+          </Suspense>
+        </section>
+      )}
       {inUse.map((provider) => (
         <ProviderSection key={provider.name} provider={provider} models={models} />
       ))}
@@ -69,6 +90,18 @@ function Listed({ models }: { models: Models }) {
                 <span className="min-w-0 flex-1 basis-60 break-words text-ink-2">
                   <Advice text={provider.advice} />
                 </span>
+                {provider.takes_key && (
+                  <Button
+                    size="sm"
+                    aria-label={`Enter a key for ${provider.name}`}
+                    onClick={() => {
+                      setChosen(provider.name);
+                      setWantsSetup(true);
+                    }}
+                  >
+                    Enter a key
+                  </Button>
+                )}
                 <Chip tone={STATES[provider.state].tone}>{STATES[provider.state].label}</Chip>
               </li>
             ))}

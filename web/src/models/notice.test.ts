@@ -38,7 +38,8 @@ describe("the notice about a model", () => {
 
   it("says why the default model cannot be used", () => {
     expect(noticeOf({ ...MODELS, default_problem: "Set a key." }, " ")).toEqual({ tone: "fail", text: "Set a key." });
-    expect(text("", { ...MODELS, default: "demo" })).toContain("A scripted demo answers");
+    expect(noticeOf({ ...MODELS, default: "demo" }, "")).toMatchObject({ tone: "wait", text: expect.stringContaining("No model is set up") });
+    expect(noticeOf({ ...MODELS, default: "demo" }, "demo")).toEqual({ tone: "plain", text: "A scripted demo answers, not an AI. It costs nothing." });
   });
 
   it("keeps a new test with its model", () => {

@@ -22,6 +22,7 @@ const split = (name: string): { full: string; isText: boolean }[] =>
 export function noticeOf(models: Models | undefined, chosen: string): Notice | null {
   if (!models) return null;
   if (!chosen.trim() && models.default_problem) return { tone: "fail", text: models.default_problem };
+  if (!chosen.trim() && models.default === "demo") return { tone: "wait", text: "No model is set up: a scripted demo answers, not an AI, and does the same few things for every goal." };
   for (const one of split(chosen.trim() || models.default)) {
     const notice = noticeOfOne(models, one.full, one.isText);
     if (notice) return notice;
@@ -30,7 +31,7 @@ export function noticeOf(models: Models | undefined, chosen: string): Notice | n
 }
 
 function noticeOfOne(models: Models, name: string, isText: boolean): Notice | null {
-  if (name === "demo") return { tone: "wait", text: "A scripted demo answers, not an AI. Set up a model first, or choose one of a server below." };
+  if (name === "demo") return { tone: "plain", text: "A scripted demo answers, not an AI. It costs nothing." };
   const slash = name.indexOf("/");
   const provider = slash > 0 ? models.providers.find((one) => one.name === name.slice(0, slash)) : undefined;
   // The server refuses a name that it cannot place, and lists what there is.

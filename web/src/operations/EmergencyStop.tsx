@@ -2,42 +2,27 @@
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { OctagonX, Play } from "lucide-react";
-import { useState } from "react";
-import { api, type Schemas, unwrap } from "@/api/client";
-import { queryClient } from "@/api/queries";
+import type { Schemas } from "@/api/client";
 import { capitalize, fullTime, plural } from "@/lib/format";
-import { Problem, Section } from "@/operations/parts";
-import { operationsQuery } from "@/operations/queries";
-import { statusQuery } from "@/shell/serverQueries";
-import { Button, Chip, Dialog, DialogActions } from "@/ui";
+import { Section } from "@/operations/parts";
+import { resumeAllWork, stoppedBy } from "@/operations/workStop";
+import { useShell } from "@/shell/state";
+import { Button, Chip } from "@/ui";
 import { LANE_LABELS } from "@/views/shared/taskStatus";
 
-type WorkStop = Schemas["WorkStopView"];
-
-const refresh = () => Promise.all([queryClient.invalidateQueries({ queryKey: operationsQuery.queryKey }), queryClient.invalidateQueries({ queryKey: statusQuery.queryKey })]);
-
-export function EmergencyStop({ stopped, running }: { stopped: WorkStop | null; running: number }) {
-  const [isAsking, setIsAsking] = useState(false);
-  const stop = useMutation({
-    mutationFn: () => unwrap(api.POST("/api/operations/stop")),
-    onSuccess: async () => {
-      await refresh();
-      setIsAsking(false);
-    },
-  });
-  const resume = useMutation({ mutationFn: () => unwrap(api.POST("/api/operations/resume")), onSuccess: refresh });
+export function EmergencyStop({ stopped }: { stopped: Schemas["WorkStopView"] | null }) {
+  const resume = useMutation({ mutationFn: resumeAllWork });
   if (stopped) {
     return (
       <Section
         title="All work is stopped"
-        description={`Since ${fullTime(stopped.at)}, by ${stopped.by}. Nothing begins until you resume it, also after a restart. Tasks continue where they stopped.`}
+        description={`Since ${fullTime(stopped.at)}, ${stoppedBy(stopped)}. Nothing begins until you resume it, also after a restart. Tasks continue where they stopped.`}
         action={
           <Button variant="primary" disabled={resume.isPending} onClick={() => resume.mutate()}>
             <Play className="size-4" aria-hidden /> {resume.isPending ? "Resuming…" : "Resume all work"}
           </Button>
         }
       >
-        <Problem error={resume.error} />
         <p className="px-4 py-2.5 text-sm">
           {plural(stopped.running, "task was", "tasks were")} interrupted, {plural(stopped.queued, "task was", "tasks were")} ready to run.
         </p>
@@ -58,27 +43,14 @@ export function EmergencyStop({ stopped, running }: { stopped: WorkStop | null; 
     );
   }
   return (
-    <>
     <Section
       title="Emergency stop"
       description="Interrupts every agent of every team at once and ends their commands. Nothing is cancelled: tasks continue where they stopped when you resume them."
       action={
-        <Button variant="danger" onClick={() => setIsAsking(true)}>
+        <Button variant="danger" onClick={() => useShell.getState().setOpen("stopDialog", true)}>
           <OctagonX className="size-4" aria-hidden /> Stop all work
         </Button>
       }
     />
-      {isAsking && (
-        <Dialog open onOpenChange={setIsAsking} title="Stop all work now?" description={`${plural(running, "task is", "tasks are")} running. All agents of all teams stop in the middle of their step, also replies to you. A model call that is under way may be paid for twice.`}>
-          <Problem error={stop.error} />
-          <DialogActions>
-            <Button onClick={() => setIsAsking(false)}>Keep working</Button>
-            <Button variant="danger" disabled={stop.isPending} onClick={() => stop.mutate()}>
-              {stop.isPending ? "Stopping…" : "Stop all work"}
-            </Button>
-          </DialogActions>
-        </Dialog>
-      )}
-    </>
   );
 }

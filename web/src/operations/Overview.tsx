@@ -4,6 +4,7 @@ import { fileSize, fullTime } from "@/lib/format";
 import { EmergencyStop } from "@/operations/EmergencyStop";
 import { Figure, Lines, Loaded, Section } from "@/operations/parts";
 import { type Operations, operationsQuery } from "@/operations/queries";
+import { WAITS } from "@/shell/serverQueries";
 import { Chip, type Tone } from "@/ui";
 import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
 
@@ -13,7 +14,7 @@ export default function Overview() {
     <Loaded query={query} what="the state of the server">
       {(state) => (
         <>
-          <EmergencyStop stopped={state.stopped} running={state.queue.running} />
+          <EmergencyStop stopped={state.stopped} />
           <Work state={state} />
           <Storage storage={state.storage} />
           <Sandbox sandbox={state.sandbox} />
@@ -25,19 +26,19 @@ export default function Overview() {
 }
 
 function Work({ state }: { state: Operations }) {
-  const { queue, workers, failing } = state;
+  const { queue, workers, failing, stopped } = state;
   return (
     <Section title="Work" description="Tasks, replies and reflections of all teams.">
       <dl className="flex divide-x divide-line max-sm:grid max-sm:grid-cols-2 max-sm:divide-x-0">
         <Figure name="Running" value={queue.running} />
-        <Figure name="Queued" value={queue.queued} note="ready to run" />
+        <Figure name="Queued" value={queue.queued} note={stopped ? "wait: all work is stopped" : "ready to run"} />
         <Figure name="Waiting" value={queue.waiting} note="for a person, a teammate or a time" />
         <Figure name="Pending" value={queue.pending} note="not assigned, or a dependency is open" />
       </dl>
       <ul className="divide-y divide-line border-t border-line text-sm">
         {workers.length === 0 && <li className="px-4 py-2.5 text-fail">No process does any work. Start one with `agiraph work`.</li>}
         {workers.map((worker) => {
-          const [tone, label]: [Tone, string] = worker.failing.length > 0 ? ["fail", "Failing"] : worker.silent_s > 10 ? ["wait", `Silent for ${Math.round(worker.silent_s)} s`] : ["done", "Active"];
+          const [tone, label]: [Tone, string] = worker.failing.length > 0 ? ["fail", "Failing"] : worker.silent_s > 10 ? ["wait", `Silent for ${Math.round(worker.silent_s)} s`] : stopped ? ["wait", WAITS] : ["done", "Active"];
           return (
             <li key={worker.name} className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5">
               <span dir="auto" className="min-w-0 flex-1">Worker: {worker.name}</span>

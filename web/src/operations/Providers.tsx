@@ -36,7 +36,7 @@ export default function Providers() {
           found.length === 0 ? (
             <Empty>
               No provider is set up.{" "}
-              <Link to="/setup" className="font-medium underline">
+              <Link to="/models" search={{ setup: true }} className="font-medium underline">
                 Set up a model
               </Link>
             </Empty>

@@ -6,7 +6,7 @@ import { type ReactNode, useState } from "react";
 import { api, type Team, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { Problem, Section } from "@/settings/Section";
-import { refreshTeam } from "@/settings/settingsQuery";
+import { archiveTeam } from "@/shell/archiving";
 import { Button, Dialog, DialogActions, Input } from "@/ui";
 import { showToast } from "@/views/shared/toast";
 
@@ -14,12 +14,8 @@ export function EndOfTeam({ team }: { team: Team }) {
   const navigate = useNavigate();
   const [confirming, setConfirming] = useState<"archive" | "delete" | null>(null);
   const archive = useMutation({
-    mutationFn: () => unwrap(api.DELETE("/api/teams/{team}", { params: { path: { team: team.id } } })),
-    onSuccess: async () => {
-      await refreshTeam(team.id);
-      showToast(`${team.name} is archived.`);
-      void navigate({ to: "/" });
-    },
+    mutationFn: () => archiveTeam(team),
+    onSuccess: () => navigate({ to: "/" }),
   });
   return (
     <Section id="export" title="Export, archive, delete">

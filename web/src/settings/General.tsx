@@ -1,5 +1,6 @@
 /** General: the team's name, how long it works, its goal and its soul. */
 import { useMutation } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useRef, useState } from "react";
 import { api, nextKey, unwrap } from "@/api/client";
 import { randomId } from "@/lib/randomId";
@@ -8,6 +9,8 @@ import { refreshTeam, type TeamSettings, useSave } from "@/settings/settingsQuer
 import { useEdits } from "@/settings/useEdits";
 import { AcceptanceField, EffortField, IntervalField, linesOf, type Mode, ModePills, ReviewField } from "@/shell/teamFields";
 import { Input, Textarea } from "@/ui";
+import { screenHref } from "@/views";
+import { otherLimits, totalsOf } from "@/views/cost/budgetFields";
 import { showToast } from "@/views/shared/toast";
 
 const MODE_NOTES: Record<Mode, string> = {
@@ -34,7 +37,7 @@ export function General({ settings: { team } }: { settings: TeamSettings }) {
           <p className="font-normal text-ink-2">{MODE_NOTES[mode]}</p>
         </div>
         <Fields>
-          <IntervalField value={interval} onChange={(interval) => form.set({ interval })} />
+          {mode === "infinite" && <IntervalField value={interval} onChange={(interval) => form.set({ interval })} />}
           <ReviewField value={review} onChange={(review) => form.set({ review })} />
           <EffortField value={effort === "default" ? null : effort} onChange={(effort) => form.set({ effort: effort ?? "default" })} />
         </Fields>
@@ -43,16 +46,21 @@ export function General({ settings: { team } }: { settings: TeamSettings }) {
   );
 }
 
-export function Goal({ settings: { team } }: { settings: TeamSettings }) {
+export function Goal({ settings: { team, budget } }: { settings: TeamSettings }) {
   const [goal, setGoal] = useState("");
   const [acceptance, setAcceptance] = useState("");
+  const last = budget ? totalsOf(budget).usd : "";
+  // Null: as for the last goal.
+  const [usd, setUsd] = useState<string | null>(null);
+  const others = budget ? otherLimits(budget) : "";
   // A goal that is sent twice with the same key is set once, also if the response to the first was lost.
   const idempotencyKey = useRef(randomId());
   const aim = useMutation({
     mutationFn: () =>
-      unwrap(api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body: { goal: goal.trim(), acceptance: team.mode === "finite" ? linesOf(acceptance) : [] } })),
+      unwrap(api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body: { goal: goal.trim(), acceptance: team.mode === "finite" ? linesOf(acceptance) : [], ...(usd === null ? {} : { budget: { usd: usd ? Number(usd) : null } }) } })),
     onSuccess: async () => {
       setGoal("");
+      setUsd(null);
       setAcceptance("");
       await refreshTeam(team.id);
       showToast("The team has a new goal.");
@@ -68,6 +76,7 @@ export function Goal({ settings: { team } }: { settings: TeamSettings }) {
         <p dir="auto" className="scroll mt-1 max-h-48 rounded-sm bg-sunken px-3 py-2 break-words whitespace-pre-wrap" tabIndex={0}>
           {team.goal}
         </p>
+        <HistoryLink team={team.id} file="GOAL.md" />
       </div>
       <SectionForm save={aim} isChanged={goal.trim() !== ""} onSave={() => aim.mutate()} label="Start with this goal">
         <label className="flex flex-col gap-1">
@@ -75,6 +84,13 @@ export function Goal({ settings: { team } }: { settings: TeamSettings }) {
           <Textarea rows={3} value={goal} onChange={(event) => setGoal(event.target.value)} className="font-normal" dir="auto" />
         </label>
         {team.mode === "finite" && goal.trim() && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
+        <div>
+          <label className="flex flex-col gap-1">
+            Limit for this goal in US dollars
+            <Input type="number" inputMode="decimal" min="0" step="any" value={usd ?? last} onChange={(event) => setUsd(event.target.value === last ? null : event.target.value)} placeholder="No limit" className="max-w-44 font-normal" />
+          </label>
+          {others && <p className="mt-1 font-normal text-ink-2">Its other limits are as for the last goal, counted from zero: {others}.</p>}
+        </div>
       </SectionForm>
     </Section>
   );
@@ -89,8 +105,19 @@ export function Soul({ settings }: { settings: TeamSettings }) {
     <Section id="soul" title="Soul" about="The team's character and rules, in its file SOUL.md. Every member reads its beginning before it starts a task. Empty: agiraph's own.">
       <SectionForm save={save} isChanged={form.isChanged} edits={form} onSave={() => save.mutate(form.changes, { onSuccess: form.forget })}>
         <Textarea aria-label="Soul" rows={8} value={soul} onChange={(event) => form.set({ soul: event.target.value })} className="font-normal" dir="auto" maxLength={100_000} />
+        <HistoryLink team={team.id} file="SOUL.md" />
         {settings.is_default_soul && soul === settings.soul && <p className="text-xs font-normal text-ink-3">This is the soul that every team gets.</p>}
       </SectionForm>
     </Section>
+  );
+}
+
+function HistoryLink({ team, file }: { team: string; file: string }) {
+  const href = screenHref(team, "files", file, "?view=history");
+  if (!href) return null;
+  return (
+    <Link to={href as "/"} className="inline-flex min-h-6 items-center self-start text-xs font-normal text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink pointer-coarse:min-h-11">
+      History of {file}
+    </Link>
   );
 }

@@ -139,7 +139,7 @@ function ModelList({ models, isLoading, taken, onUse, onAdd, onClose }: ListProp
             </span>
           </li>
         ))}
-        {!isLoading && found.length === 0 && !isUnknown && <li className="py-2 font-normal text-ink-2">No model that is ready has this in its name.</li>}
+        {!isLoading && found.length === 0 && !isUnknown && <li className="py-2 font-normal text-ink-2">{usable.length === 0 ? "No model is ready. Add a key on the Models page, or write provider/model." : "No model that is ready has this in its name."}</li>}
       </ul>
     </div>
   );

@@ -53,7 +53,7 @@ export function Skills({ team }: { team: Team }) {
           New skill
           <Input value={name} onChange={(event) => setName(event.target.value.toLowerCase())} placeholder="A name, such as letters" className="w-64 font-normal" maxLength={64} autoComplete="off" spellCheck={false} />
         </label>
-        <Button type="submit" disabled={!isFree}>
+        <Button type="submit" disabled={!isFree} className="h-9">
           Write it
         </Button>
       </form>

@@ -58,7 +58,7 @@ export function Specialists({ team }: { team: Team }) {
           New specialist
           <Input value={name} onChange={(event) => setName(event.target.value.toLowerCase())} placeholder="A name, such as translator" className="w-64 font-normal" maxLength={40} autoComplete="off" spellCheck={false} />
         </label>
-        <Button type="submit" disabled={!isFree}>
+        <Button type="submit" disabled={!isFree} className="h-9">
           Write it
         </Button>
       </form>

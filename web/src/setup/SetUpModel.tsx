@@ -1,36 +1,48 @@
-/** SetUpModel: the first model of a server: an API key, a model on this machine, or the demo. Each is tested before it is used. */
+/** SetUpModel: sets up a model: by an API key, or one on this machine, each tested before it is used; or the demo. On the welcome page and on Models. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Check, CircleAlert, KeyRound, Server, Sparkles } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
+import { cx } from "@/lib/cx";
 import { compactNumber } from "@/lib/format";
 import { modelsQuery } from "@/models/modelsQuery";
 import { Advice } from "@/models/NoticeText";
+import { UseForTeam } from "@/setup/UseForTeam";
 import { useShell } from "@/shell/state";
 import { Button, Input, Loading } from "@/ui";
 
 type Setup = Schemas["SetupView"];
 
-/** On the welcome page the page itself offers a new team. */
-export default function SetUpModel({ isWelcome = false }: { isWelcome?: boolean }) {
+interface Props {
+  /** On the welcome page the page itself offers a new team. */
+  isWelcome?: boolean;
+  /** The provider that is chosen at first. */
+  provider?: string;
+  /** Whether the text field for the key takes the focus. */
+  takesFocus?: boolean;
+  /** A team of the demo that may use the new model. */
+  team?: string;
+}
+
+export default function SetUpModel({ isWelcome = false, provider = "", takesFocus = false, team }: Props) {
   const models = useQuery(modelsQuery);
   const [made, setMade] = useState<Setup | null>(null);
-  const setOpen = useShell((state) => state.setOpen);
-  const openNewTeam = () => setOpen("newTeam", true);
+  const update = useShell((state) => state.update);
+  const openNewTeam = () => update({ newTeam: true });
   const done = (setup: Setup) => {
     setMade(setup);
     if (setup.is_stored) void queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
   };
-  if (made?.is_stored) return <Ready setup={made} onStart={isWelcome ? undefined : openNewTeam} onAnother={() => setMade(null)} />;
+  if (made?.is_stored) return <Ready setup={made} team={team} onStart={isWelcome ? undefined : openNewTeam} onAnother={() => setMade(null)} onDefault={setMade} />;
   return (
-    <div className="mx-auto max-w-[560px] space-y-3 text-left">
-      {isWelcome && <p className="text-center font-medium text-ink">No model is set up yet.</p>}
-      <KeyForm providers={(models.data?.providers ?? []).filter((one) => one.takes_key).map((one) => one.name)} failed={made} onDone={done} />
-      <LocalModels models={models.data} isLoading={models.isFetching} onLook={() => void models.refetch()} onDone={done} />
+    <div className={cx("space-y-3 text-left", isWelcome && "mx-auto max-w-[560px]")}>
+      {isWelcome && <p className="text-center text-sm font-medium text-ink">No model is set up yet. Choose one of three ways:</p>}
+      <KeyForm providers={(models.data?.providers ?? []).filter((one) => one.takes_key).map((one) => one.name)} initial={provider} takesFocus={takesFocus} failed={made} onTry={() => setMade(null)} onDone={done} />
+      <LocalModels models={models.data} isLoading={models.isFetching} onLook={() => void models.refetch()} onTry={() => setMade(null)} onDone={done} />
       <Card icon={<Sparkles />} title="Demo">
-        <p className="text-sm text-ink-2">A scripted team shows how agiraph works. It needs no key and costs nothing.</p>
-        <Button className="mt-3" onClick={openNewTeam}>
+        <p className="text-sm text-ink-2">A scripted team shows how agiraph works: it hires a teammate, asks you a question and delivers a file. It takes a minute, needs no key and costs nothing.</p>
+        <Button className="mt-3" onClick={() => update({ newTeam: true, startsDemo: true })}>
           Try the demo
         </Button>
       </Card>
@@ -49,10 +61,10 @@ function Card({ icon, title, children }: { icon: ReactNode; title: string; child
   );
 }
 
-function KeyForm({ providers, failed, onDone }: { providers: string[]; failed: Setup | null; onDone: (setup: Setup) => void }) {
+function KeyForm({ providers, initial, takesFocus, failed, onTry, onDone }: { providers: string[]; initial: string; takesFocus: boolean; failed: Setup | null; onTry: () => void; onDone: (setup: Setup) => void }) {
   const [key, setKey] = useState("");
-  const [provider, setProvider] = useState("");
-  const save = useMutation({ mutationFn: () => unwrap(api.POST("/api/operations/keys", { body: { key: key.trim(), provider, model: "" } })), onSuccess: onDone });
+  const [provider, setProvider] = useState(initial);
+  const save = useMutation({ mutationFn: () => unwrap(api.POST("/api/operations/keys", { body: { key: key.trim(), provider, model: "" } })), onMutate: onTry, onSuccess: onDone });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (key.trim()) save.mutate();
@@ -63,7 +75,7 @@ function KeyForm({ providers, failed, onDone }: { providers: string[]; failed: S
       <form onSubmit={submit} className="mt-3 flex flex-wrap items-end gap-2 text-xs font-medium">
         <label className="flex min-w-[200px] flex-1 flex-col gap-1">
           Key
-          <Input type="password" autoComplete="off" spellCheck={false} dir="ltr" value={key} onChange={(event) => setKey(event.target.value)} placeholder="sk-…" className="font-normal" maxLength={500} />
+          <Input type="password" autoFocus={takesFocus} autoComplete="off" spellCheck={false} dir="ltr" value={key} onChange={(event) => setKey(event.target.value)} placeholder="sk-…" className="font-normal" maxLength={500} />
         </label>
         <label className="flex flex-col gap-1">
           Provider
@@ -76,7 +88,7 @@ function KeyForm({ providers, failed, onDone }: { providers: string[]; failed: S
             ))}
           </select>
         </label>
-        <Button type="submit" variant="primary" className="h-9" disabled={!key.trim() || save.isPending}>
+        <Button type="submit" variant="primary" className="h-9 pointer-coarse:h-11" disabled={!key.trim() || save.isPending}>
           {save.isPending ? "Testing…" : "Test and save"}
         </Button>
       </form>
@@ -94,8 +106,8 @@ function KeyForm({ providers, failed, onDone }: { providers: string[]; failed: S
   );
 }
 
-function LocalModels({ models, isLoading, onLook, onDone }: { models: Schemas["ModelsView"] | undefined; isLoading: boolean; onLook: () => void; onDone: (setup: Setup) => void }) {
-  const use = useMutation({ mutationFn: (model: string) => unwrap(api.POST("/api/operations/default-model", { body: { model } })), onSuccess: onDone });
+function LocalModels({ models, isLoading, onLook, onTry, onDone }: { models: Schemas["ModelsView"] | undefined; isLoading: boolean; onLook: () => void; onTry: () => void; onDone: (setup: Setup) => void }) {
+  const use = useMutation({ mutationFn: (model: string) => unwrap(api.POST("/api/operations/default-model", { body: { model } })), onMutate: onTry, onSuccess: onDone });
   const found = (models?.providers ?? []).filter((one) => one.is_local && one.state === "ready").flatMap((one) => one.models.map((model) => ({ ...model, provider: one })));
   const name = (model: (typeof found)[number]) => (model.tools?.value === false ? `text/${model.name}` : model.name);
   return (
@@ -136,11 +148,18 @@ function LocalModels({ models, isLoading, onLook, onDone }: { models: Schemas["M
 const CHECKS: Partial<Record<Schemas["ModelCheck"]["name"], string>> = { words: "It answers", tool_call: "It calls tools" };
 
 /** What the model can do, as far as the test and the known facts tell. */
-function Ready({ setup, onStart, onAnother }: { setup: Setup; onStart: (() => void) | undefined; onAnother: () => void }) {
+function Ready({ setup, team, onStart, onAnother, onDefault }: { setup: Setup; team: string | undefined; onStart: (() => void) | undefined; onAnother: () => void; onDefault: (setup: Setup) => void }) {
   const { facts } = setup;
+  const makeDefault = useMutation({
+    mutationFn: () => unwrap(api.POST("/api/operations/default-model", { body: { model: setup.model } })),
+    onSuccess: (made) => {
+      if (made.is_stored) onDefault(made);
+      void queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
+    },
+  });
   const known = facts ? ([["Context", `${compactNumber(facts.window.value)} tokens${facts.window.origin === "assumed" ? " (assumed)" : ""}`], facts.output_limit && ["Max output", `${compactNumber(facts.output_limit.value)} tokens`], facts.images && ["Images", facts.images.value ? "yes" : "no"], facts.thinking && ["Reasoning", facts.thinking.value ? "yes" : "no"], facts.input_usd && facts.output_usd && ["Price", facts.input_usd.value + facts.output_usd.value === 0 ? "free" : `$${facts.input_usd.value} in, $${facts.output_usd.value} out per million tokens`]] as const).filter((one) => !!one) : [];
   return (
-    <section aria-label="The model is ready" role="status" className="mx-auto max-w-[560px] rounded-md border border-line bg-surface p-4 text-left">
+    <section aria-label="The model is ready" role="status" className={cx("rounded-md border border-line bg-surface p-4 text-left", !onStart && "mx-auto max-w-[560px]")}>
       <h2 className="text-md font-semibold break-words">{setup.model} is ready</h2>
       {setup.is_default && <p className="text-sm text-ink-2">New teams use it unless they name another model.</p>}
       <ul className="mt-3 space-y-1.5 text-sm">
@@ -162,10 +181,21 @@ function Ready({ setup, onStart, onAnother }: { setup: Setup; onStart: (() => vo
         ))}
       </dl>
       {setup.note && <p className="mt-2 text-xs text-wait">{setup.note}</p>}
+      {team && <UseForTeam team={team} model={setup.model} className="mt-3" />}
+      {makeDefault.error && (
+        <p role="alert" className="mt-2 text-sm text-fail">
+          {errorMessage(makeDefault.error)}
+        </p>
+      )}
       <div className="mt-4 flex flex-wrap gap-2">
         {onStart && (
           <Button variant="primary" onClick={onStart}>
             Create a team
+          </Button>
+        )}
+        {!setup.is_default && (
+          <Button disabled={makeDefault.isPending} onClick={() => makeDefault.mutate()}>
+            {makeDefault.isPending ? "Testing…" : "Use it for new teams"}
           </Button>
         )}
         <Button onClick={onAnother}>Set up another model</Button>

@@ -7,7 +7,7 @@ import { errorMessage, type TeamOverview } from "@/api/client";
 import { archivedQuery } from "@/api/queries";
 import { money, plural, shortTime } from "@/lib/format";
 import { Button, EmptyState, ErrorPanel, Header, Loading } from "@/ui";
-import { restoreTeam } from "@/shell/restoreTeam";
+import { restoreTeam } from "@/shell/archiving";
 import { SidebarButton } from "@/shell/SidebarButton";
 
 export default function ArchivePage() {

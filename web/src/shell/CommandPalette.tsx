@@ -1,120 +1,99 @@
 /** CommandPalette: jump to any agent, screen or open question, run a command, or search all that the teams have said, done and learned. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
-import { Command } from "cmdk";
-import { Activity, Archive, Inbox, Keyboard, Moon, Plus, Settings, Sun } from "lucide-react";
-import { type FocusEvent, type ReactNode, useEffect, useState } from "react";
-import type { Found, TeamOverview } from "@/api/client";
+import { Activity, Archive, Inbox, Keyboard, KeyRound, Moon, OctagonX, Play, Plus, Settings, Sun } from "lucide-react";
+import { Dialog } from "radix-ui";
+import { type FocusEvent, type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
+import { errorMessage, type Found, type TeamOverview } from "@/api/client";
 import { inboxQuery, overviewQuery, searchQuery } from "@/api/queries";
-import { FOUND_GROUPS, foundHref } from "@/shell/found";
+import { isComposing } from "@/lib/composing";
+import { cx } from "@/lib/cx";
+import { rememberWords } from "@/lib/foundWords";
 import { capitalize, shortTime } from "@/lib/format";
-import { StatusDot, type AgentStatus } from "@/ui";
-import { unansweredItems } from "@/shell/unanswered";
+import { resumeAllWork } from "@/operations/workStop";
+import { emergencyRows } from "@/shell/emergencyRows";
+import { FOUND_GROUPS, foundHref, foundIds, shownFound } from "@/shell/found";
+import { PALETTE_FIELD } from "@/shell/openPalette";
+import { highlighted, matchingGroups, type PaletteEntry, type PaletteGroup, splitAtWords, wordsOf } from "@/shell/paletteRows";
+import { statusQuery } from "@/shell/serverQueries";
 import { useShell } from "@/shell/state";
+import { unansweredItems } from "@/shell/unanswered";
+import { StatusDot, type AgentStatus } from "@/ui";
 import { SCREENS } from "@/views";
 
-/** Return how well an entry matches, 0 to 1: its beginning best, then the beginning of a word, then all typed words anywhere in it. */
-export function matchScore(value: string, search: string, keywords: string[] = []): number {
-  const query = search.toLowerCase().trim();
-  const scores = [value, ...keywords].map((text, index) => {
-    const lowered = text.toLowerCase();
-    if (lowered.startsWith(query)) return 1 - index * 0.05;
-    if (lowered.split(/[\s·/_-]+/).some((word) => word.startsWith(query))) return 0.8 - index * 0.05;
-    if (query.split(/\s+/).every((part) => lowered.includes(part))) return 0.5 - index * 0.05;
-    return 0;
-  });
-  return Math.max(...scores);
+interface Entry extends PaletteEntry {
+  icon: ReactNode;
+  detail?: string;
+  run: () => void;
+  /** What the server has found: it is shown with the words around the searched ones. */
+  found?: Found;
 }
 
 export default function CommandPalette() {
-  const { setOpen, update } = useShell();
-  const navigate = useNavigate();
   const [typed, setTyped] = useState(() => useShell.getState().paletteText);
-  useEffect(() => update({ paletteText: "" }), [update]);
-  const { team: current } = useParams({ strict: false });
-  const teams = useQuery(overviewQuery).data ?? [];
-  const settled = useSettled(typed.trim());
-  const search = useQuery(searchQuery(settled));
-  const found = search.data ?? [];
-  const isSearching = typed.trim().length > 1 && (settled !== typed.trim() || search.isFetching);
-  const unanswered = unansweredItems(useQuery(inboxQuery).data?.items);
-  const close = () => setOpen("palette", false);
-  const go = (to: string) => {
-    close();
-    void navigate({ to: to as "/" });
+  const [chosen, setChosen] = useState<string | null>(null);
+  useEffect(() => useShell.getState().update({ paletteText: "" }), []);
+  const local = matchingGroups(useLocalGroups(typed), typed);
+  const search = useFoundGroups(typed);
+  const groups = [...local, ...search.groups];
+  const entries = groups.flatMap((group) => group.entries);
+  const active = highlighted(entries, chosen);
+  const returnTo = useRef<Element | null>(null);
+  const listId = useId();
+  const optionId = (entry: Entry) => `${listId}-${entries.indexOf(entry)}`;
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (isComposing(event.nativeEvent) || !active) return;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined) setChosen(entries[Math.min(Math.max(entries.indexOf(active) + step, 0), entries.length - 1)]!.id);
+    else if (event.key === "Enter") active.run();
+    else return;
+    event.preventDefault();
   };
-  const isDark = document.documentElement.dataset.theme === "dark";
   return (
-    <Command.Dialog
-      open
-      onOpenChange={(isOpen) => setOpen("palette", isOpen)}
-      label="Jump to"
-      filter={matchScore}
-      overlayClassName="fixed inset-0 z-40 bg-black/40"
-      contentClassName="fixed top-[12vh] left-1/2 z-50 w-[min(600px,calc(100vw-24px))] -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-surface shadow-high"
-    >
-      <Command.Input onFocus={caretToEnd} dir="auto" value={typed} onValueChange={setTyped} placeholder="Jump to a member, a board, an answer, or search…" className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none" />
-      <Command.List className="scroll max-h-[56vh] p-2">
-        {(found.length === 0 || typed.trim().length < 2) && <Command.Empty className="p-6 text-center text-sm text-ink-3">{isSearching ? "Searching…" : "Nothing matches."}</Command.Empty>}
-        {unanswered.length > 0 && (
-          <Group name="Needs you">
-            {unanswered.map((item) => (
-              <PaletteItem key={item.message.id} value={`${item.message.title || item.message.text.slice(0, 80)} ${item.message.id}`} onSelect={() => go(`/inbox/${item.message.id}`)} icon={<StatusDot status="waiting_for_you" />} detail={capitalize(item.message.sender_name)}>
-                {item.message.title || item.message.text.slice(0, 80)}
-              </PaletteItem>
-            ))}
-          </Group>
-        )}
-        {shownTeams(teams, current, typed).map((team) => (
-          <TeamEntries key={team.id} team={team} go={go} />
-        ))}
-        <Group name="Actions">
-          <PaletteItem value="Inbox" onSelect={() => go("/inbox")} icon={<Inbox />}>
-            Inbox
-          </PaletteItem>
-          <PaletteItem
-            value="New team"
-            onSelect={() => {
-              close();
-              setOpen("newTeam", true);
+    <Dialog.Root open onOpenChange={(isOpen) => useShell.getState().setOpen("palette", isOpen)}>
+      <Dialog.Portal>
+        <Dialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <Dialog.Content
+          aria-describedby={undefined}
+          onEscapeKeyDown={(event) => isComposing(event) && event.preventDefault()}
+          // Radix returns the focus to the dialog's own trigger alone, and the palette has none.
+          onOpenAutoFocus={() => void (returnTo.current = document.activeElement)}
+          onCloseAutoFocus={() => returnTo.current instanceof HTMLElement && returnTo.current.isConnected && returnTo.current.focus()}
+          className="fixed top-[12vh] left-1/2 z-50 w-[min(600px,calc(100vw-24px))] -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-surface shadow-high"
+        >
+          <Dialog.Title className="sr-only">Jump to</Dialog.Title>
+          <input
+            id={PALETTE_FIELD}
+            type="text"
+            role="combobox"
+            aria-label="Jump to"
+            aria-expanded
+            aria-autocomplete="list"
+            aria-controls={listId}
+            aria-activedescendant={active && optionId(active)}
+            autoComplete="off"
+            autoCorrect="off"
+            spellCheck={false}
+            dir="auto"
+            value={typed}
+            onFocus={caretToEnd}
+            onKeyDown={onKeyDown}
+            onChange={(event) => {
+              setTyped(event.target.value);
+              setChosen(null);
             }}
-            icon={<Plus />}
-          >
-            New team
-          </PaletteItem>
-          <PaletteItem
-            value={isDark ? "Light theme" : "Dark theme"}
-            onSelect={() => {
-              update({ theme: isDark ? "light" : "dark" });
-              close();
-            }}
-            icon={isDark ? <Sun /> : <Moon />}
-          >
-            {isDark ? "Light theme" : "Dark theme"}
-          </PaletteItem>
-          <PaletteItem
-            value="Keyboard shortcuts"
-            onSelect={() => {
-              close();
-              setOpen("shortcutsDialog", true);
-            }}
-            icon={<Keyboard />}
-          >
-            Keyboard shortcuts
-          </PaletteItem>
-          <PaletteItem value="Archived teams" onSelect={() => go("/archive")} icon={<Archive />}>
-            Archived teams
-          </PaletteItem>
-          <PaletteItem value="Operations: emergency stop, health, tokens, audit" onSelect={() => go("/operations")} icon={<Activity />}>
-            Operations
-          </PaletteItem>
-          <PaletteItem value="Settings" onSelect={() => go("/settings")} icon={<Settings />}>
-            Settings
-          </PaletteItem>
-        </Group>
-        {typed.trim().length > 1 && <FoundEntries words={typed.toLowerCase().split(/\s+/).filter(Boolean)} found={found.filter((one) => one.kind !== "agent" || one.team_id !== current)} go={go} />}
-      </Command.List>
-    </Command.Dialog>
+            placeholder="Jump to a member, a board, an answer, or search…"
+            className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none"
+          />
+          <List id={listId} groups={groups} active={active} optionId={optionId} onChoose={setChosen} words={wordsOf(typed)} />
+          {(entries.length === 0 || search.error) && (
+            <p role="status" className={cx("text-center text-sm text-ink-3", entries.length === 0 ? "p-6 pt-2" : "border-t border-line px-4 py-2.5")}>
+              {search.error ? `The search failed: ${search.error}` : search.isSearching ? "Searching…" : "Nothing matches."}
+            </p>
+          )}
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
   );
 }
 
@@ -124,9 +103,99 @@ function caretToEnd(event: FocusEvent<HTMLInputElement>): void {
   queueMicrotask(() => input.setSelectionRange(input.value.length, input.value.length));
 }
 
+const close = () => useShell.getState().setOpen("palette", false);
+
+/** Return a function that closes the palette and opens a page, where the searched words are marked. */
+function useGo(): (to: string, words?: string[]) => void {
+  const navigate = useNavigate();
+  return (to, words = []) => {
+    close();
+    rememberWords(to, words);
+    const { repeatedJumps, update } = useShell.getState();
+    if (to === location.pathname + location.search) update({ repeatedJumps: repeatedJumps + 1 });
+    else void navigate({ to: to as "/" });
+  };
+}
+
+/** Return what the page itself knows: open questions, teams with their screens, and commands. */
+function useLocalGroups(typed: string): PaletteGroup<Entry>[] {
+  const go = useGo();
+  const { team: current } = useParams({ strict: false });
+  const teams = useQuery(overviewQuery).data ?? [];
+  const unanswered = unansweredItems(useQuery(inboxQuery).data?.items);
+  const questions = unanswered.map(({ message }): Entry => {
+    const label = message.title || message.text.slice(0, 80);
+    return { id: message.id, label, icon: <StatusDot status="waiting_for_you" />, detail: capitalize(message.sender_name), run: () => go(`/inbox/${message.id}`) };
+  });
+  return [{ name: "Needs you", entries: questions }, ...shownTeams(teams, current, typed).map((team) => teamGroup(team, go)), { name: "Actions", entries: useActions(go) }];
+}
+
+function useActions(go: (to: string) => void): Entry[] {
+  const { setOpen, update } = useShell();
+  const isStopped = !!useQuery(statusQuery).data?.stopped_at;
+  const isDark = document.documentElement.dataset.theme === "dark";
+  const open = (dialog: "newTeam" | "shortcutsDialog" | "stopDialog") => () => {
+    close();
+    setOpen(dialog, true);
+  };
+  const emergency = {
+    stop: { icon: <OctagonX />, run: open("stopDialog") },
+    resume: { icon: <Play />, run: () => (close(), void resumeAllWork()) },
+    look: { icon: <OctagonX />, run: () => go("/operations") },
+  };
+  return [
+    { id: "inbox", label: "Inbox", icon: <Inbox />, run: () => go("/inbox") },
+    { id: "new team", label: "New team", icon: <Plus />, run: open("newTeam") },
+    { id: "theme", label: isDark ? "Light theme" : "Dark theme", icon: isDark ? <Sun /> : <Moon />, run: () => (update({ theme: isDark ? "light" : "dark" }), close()) },
+    { id: "shortcuts", label: "Keyboard shortcuts", icon: <Keyboard />, run: open("shortcutsDialog") },
+    { id: "models", label: "Set up a model", keywords: ["Models", "API key"], icon: <KeyRound />, run: () => go("/models?setup=true") },
+    { id: "archive", label: "Archived teams", keywords: ["restore"], icon: <Archive />, run: () => go("/archive") },
+    ...emergencyRows(isStopped).map((row): Entry => ({ ...row, ...emergency[row.does] })),
+    { id: "operations", label: "Operations", keywords: ["health, tokens, audit"], icon: <Activity />, run: () => go("/operations") },
+    { id: "settings", label: "Settings", icon: <Settings />, run: () => go("/settings") },
+  ];
+}
+
+/** Return the teams whose screens are offered: the one on the screen, then those whose name holds a typed word. */
+function shownTeams(teams: TeamOverview[], current: string | undefined, typed: string): TeamOverview[] {
+  const words = wordsOf(typed);
+  const isNamed = (team: TeamOverview) => words.some((word) => team.name.toLowerCase().includes(word));
+  const others = teams.filter((team) => team.id !== current && isNamed(team)).slice(0, 5);
+  return [...teams.filter((team) => team.id === current), ...others];
+}
+
+function teamGroup(team: TeamOverview, go: (to: string) => void): PaletteGroup<Entry> {
+  const members = team.members.map(
+    (agent): Entry => ({ id: agent.id, label: capitalize(agent.name), keywords: [team.name, agent.role], icon: <StatusDot status={agent.status as AgentStatus} />, detail: agent.role, run: () => go(`/t/${team.id}/a/${agent.id}`) }),
+  );
+  const screens = SCREENS.filter((screen) => screen.isListed).map(
+    (screen): Entry => ({ id: `${team.id} ${screen.path}`, label: screen.label, keywords: [team.name], icon: <screen.icon />, detail: team.name, run: () => go(`/t/${team.id}/${screen.path}`) }),
+  );
+  return { name: team.name, entries: [...members, ...screens] };
+}
+
+/** Return what the server has found, by kind. The server has compared the words. */
+function useFoundGroups(typed: string): { groups: PaletteGroup<Entry>[]; isSearching: boolean; error: string } {
+  const go = useGo();
+  const { team: current } = useParams({ strict: false });
+  const text = typed.trim();
+  const settled = useSettled(text);
+  const search = useQuery(searchQuery(settled));
+  if (text.length < 2) return { groups: [], isSearching: false, error: "" };
+  const isOutdated = settled !== text || search.isPlaceholderData;
+  const hits = shownFound(search.data ?? [], wordsOf(text), isOutdated).filter((one) => one.kind !== "agent" || one.team_id !== current);
+  const ids = foundIds(hits);
+  const groups = FOUND_GROUPS.map(({ name, kinds, icon: Icon }) => ({
+    name,
+    entries: hits.flatMap((one, index): Entry[] => (kinds.includes(one.kind) ? [{ id: ids[index]!, label: one.title, icon: <Icon />, found: one, run: () => go(foundHref(one), wordsOf(text)) }] : [])),
+  }));
+  return { groups: groups.filter((group) => group.entries.length > 0), isSearching: isOutdated || search.isFetching, error: search.isError && !isOutdated ? errorMessage(search.error) : "" };
+}
+
 /** Return the text once it has not changed for a moment, so that not every letter asks the server. */
 function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
+  // Empty at first: a palette that opens with kept keys waits for the next key, too.
+  const [settled, setSettled] = useState("");
   useEffect(() => {
     const timer = setTimeout(() => setSettled(text), 150);
     return () => clearTimeout(timer);
@@ -134,64 +203,68 @@ function useSettled(text: string): string {
   return settled;
 }
 
-/** Return the teams whose screens are offered: the one on the screen, then those whose name holds a typed word. */
-function shownTeams(teams: TeamOverview[], current: string | undefined, typed: string): TeamOverview[] {
-  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const isNamed = (team: TeamOverview) => words.some((word) => team.name.toLowerCase().includes(word));
-  const others = teams.filter((team) => team.id !== current && isNamed(team)).slice(0, 5);
-  return [...teams.filter((team) => team.id === current), ...others];
+interface ListProps {
+  id: string;
+  groups: PaletteGroup<Entry>[];
+  active: Entry | undefined;
+  optionId: (entry: Entry) => string;
+  onChoose: (id: string) => void;
+  words: string[];
 }
 
-function TeamEntries({ team, go }: { team: TeamOverview; go: (to: string) => void }) {
+function List({ id, groups, active, optionId, onChoose, words }: ListProps) {
+  const list = useRef<HTMLDivElement>(null);
+  const isFirst = active !== undefined && active === groups[0]?.entries[0];
+  useLayoutEffect(() => {
+    if (isFirst) list.current?.scrollTo({ top: 0 });
+    else list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+  }, [active?.id, isFirst]);
   return (
-    <Group name={team.name}>
-      {team.members.map((agent) => (
-        <PaletteItem key={agent.id} value={`${agent.name} ${agent.id}`} keywords={[agent.role, team.name]} onSelect={() => go(`/t/${team.id}/a/${agent.id}`)} icon={<StatusDot status={agent.status as AgentStatus} />} detail={agent.role}>
-          {capitalize(agent.name)}
-        </PaletteItem>
+    <div ref={list} id={id} role="listbox" aria-label="Suggestions" className={cx("scroll max-h-[56vh]", groups.length > 0 && "p-2")}>
+      {groups.map((group, index) => (
+        <div key={index} role="group" aria-labelledby={`${id}-group-${index}`}>
+          <div id={`${id}-group-${index}`} dir="auto" className="px-2 py-1.5 text-xs font-semibold text-ink-3">
+            {group.name}
+          </div>
+          {group.entries.map((entry) => (
+            <div
+              key={entry.id}
+              id={optionId(entry)}
+              role="option"
+              aria-selected={entry === active}
+              onPointerMove={() => entry !== active && onChoose(entry.id)}
+              onClick={entry.run}
+              className={cx("flex cursor-pointer gap-3 rounded-sm px-2.5 text-sm pointer-coarse:min-h-11 [&_svg]:size-4 [&_svg]:text-ink-3", entry === active && "bg-hover", entry.found ? "items-start py-1.5" : "min-h-9 items-center")}
+            >
+              <span className={cx("flex w-4 shrink-0 justify-center", entry.found && "mt-0.5")}>{entry.icon}</span>
+              {entry.found ? <FoundText found={entry.found} words={words} /> : <EntryText entry={entry} />}
+            </div>
+          ))}
+        </div>
       ))}
-      {SCREENS.filter((screen) => screen.isListed).map((screen) => (
-        <PaletteItem key={screen.path} value={`${screen.label} ${team.id}`} keywords={[team.name]} onSelect={() => go(`/t/${team.id}/${screen.path}`)} icon={<screen.icon />} detail={team.name}>
-          {screen.label}
-        </PaletteItem>
-      ))}
-    </Group>
+    </div>
   );
 }
 
-/** What the server has found, by kind. The server has compared the words, so nothing of it is filtered here. */
-function FoundEntries({ found, words, go }: { found: Found[]; words: string[]; go: (to: string) => void }) {
-  return FOUND_GROUPS.map(({ name, kinds, icon: Icon }) => {
-    // A note that several agents know is found once for each of them.
-    const known = new Set<string>();
-    const entries = found.filter((one) => kinds.includes(one.kind) && !known.has(`${one.team_id} ${one.ref} ${one.preview}`) && known.add(`${one.team_id} ${one.ref} ${one.preview}`));
-    return entries.length === 0 ? null : (
-      <Group key={name} name={name} forceMount>
-        {entries.map((one, index) => (
-          <Command.Item
-            key={`${one.kind} ${one.ref} ${index}`}
-            value={`${one.kind} ${one.ref} ${index}`}
-            forceMount
-            onSelect={() => go(foundHref(one))}
-            className="flex cursor-pointer items-start gap-3 rounded-sm px-2.5 py-1.5 text-sm data-[selected=true]:bg-hover pointer-coarse:min-h-11 [&_svg]:size-4 [&_svg]:text-ink-3"
-          >
-            <span className="mt-0.5 flex w-4 justify-center">
-              <Icon />
-            </span>
-            <span className="min-w-0 flex-1" dir="auto">
-              {one.title && <span className="block truncate"><Marked text={one.kind === "agent" ? capitalize(one.title) : one.title} words={words} /></span>}
-              {one.preview !== one.title && <span className="line-clamp-2 text-xs text-ink-2"><Marked text={one.preview} words={words} /></span>}
-            </span>
-            <span className="max-w-[35%] shrink-0 truncate text-xs text-ink-3">
-              {one.kind !== "team" && `${one.team_name} · `}
-              {shortTime(one.at)}
-            </span>
-          </Command.Item>
-        ))}
-      </Group>
-    );
-  });
-}
+const EntryText = ({ entry }: { entry: Entry }) => (
+  <>
+    <span dir="auto" className="min-w-0 flex-1 truncate">{entry.label}</span>
+    {entry.detail && <span dir="auto" className="max-w-[45%] truncate text-xs text-ink-3">{entry.detail}</span>}
+  </>
+);
+
+const FoundText = ({ found, words }: { found: Found; words: string[] }) => (
+  <>
+    <span className="min-w-0 flex-1" dir="auto">
+      {found.title && <span className="block truncate"><Marked text={found.kind === "agent" ? capitalize(found.title) : found.title} words={words} /></span>}
+      {found.preview !== found.title && <span className="line-clamp-2 text-xs text-ink-2"><Marked text={found.preview} words={words} /></span>}
+    </span>
+    <span className="max-w-[35%] shrink-0 truncate text-xs text-ink-3">
+      {found.kind !== "team" && `${found.team_name} · `}
+      {shortTime(found.at)}
+    </span>
+  </>
+);
 
 /** A text with the words that were searched for marked. */
 function Marked({ text, words }: { text: string; words: string[] }) {
@@ -203,33 +276,5 @@ function Marked({ text, words }: { text: string; words: string[] }) {
     ) : (
       part
     ),
-  );
-}
-
-/** Return the parts of a text: those at odd places are searched words. */
-export function splitAtWords(text: string, words: string[]): string[] {
-  if (words.length === 0) return [text];
-  const escaped = [...words].sort((one, other) => other.length - one.length).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  return text.split(new RegExp(`(${escaped.join("|")})`, "gi"));
-}
-
-const Group = ({ name, forceMount, children }: { name: string; forceMount?: boolean; children: ReactNode }) => (
-  <Command.Group heading={name} forceMount={forceMount} className="[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1.5 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-semibold [&_[cmdk-group-heading]]:text-ink-3">
-    {children}
-  </Command.Group>
-);
-
-function PaletteItem({ value, keywords, onSelect, icon, detail, children }: { value: string; keywords?: string[]; onSelect: () => void; icon: ReactNode; detail?: string; children: ReactNode }) {
-  return (
-    <Command.Item
-      value={value}
-      keywords={keywords}
-      onSelect={onSelect}
-      className="flex h-9 cursor-pointer items-center gap-3 rounded-sm px-2.5 text-sm data-[selected=true]:bg-hover pointer-coarse:h-11 [&_svg]:size-4 [&_svg]:text-ink-3"
-    >
-      <span className="flex w-4 justify-center">{icon}</span>
-      <span dir="auto" className="min-w-0 flex-1 truncate">{children}</span>
-      {detail && <span dir="auto" className="max-w-[45%] truncate text-xs text-ink-3">{detail}</span>}
-    </Command.Item>
   );
 }

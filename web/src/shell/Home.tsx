@@ -33,16 +33,18 @@ export function Home() {
         icon={<Logo className="size-8" />}
         title="Give a team something to do"
         action={
-          <Button variant="primary" size="lg" onClick={() => setOpen("newTeam", true)}>
-            New team
-          </Button>
+          <>
+            <Suspense>
+              <DefaultModel />
+            </Suspense>
+            <Button variant="primary" size="lg" className="mt-4" onClick={() => setOpen("newTeam", true)}>
+              New team
+            </Button>
+          </>
         }
       >
         You say what you want. A coordinator plans it, hires the teammates it needs, and tells you when something needs you. You can watch every agent and
         talk to it while it works.
-        <Suspense>
-          <DefaultModel />
-        </Suspense>
       </EmptyState>
       </div>
     </>

@@ -3,7 +3,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { ChevronRight, Code2, FileSearch, Newspaper, Scale } from "lucide-react";
 import { type FormEvent, useId, useRef, useState } from "react";
 import { api, errorMessage, nextKey, unwrap } from "@/api/client";
-import { queryKeys, queryClient } from "@/api/queries";
+import { overviewQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { refuseUnfilled, unfilled } from "@/lib/placeholders";
 import { randomId } from "@/lib/randomId";
@@ -11,6 +11,8 @@ import { useStoredDraft } from "@/lib/storedDraft";
 import type { Trust } from "@/lib/trust";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 import { ModelField } from "@/models/ModelField";
+import { DEMO_GOAL, demoName } from "@/setup/demoGoal";
+import { GoalFiles, sendGoalFiles } from "@/shell/GoalFiles";
 import { useShell } from "@/shell/state";
 import { AcceptanceField, type Effort, EffortField, FoldersField, IntervalField, linesOf, type Mode, ModePills, type Review, ReviewField, TrustField } from "@/shell/teamFields";
 
@@ -21,23 +23,33 @@ const TEMPLATES = [
   { icon: Newspaper, name: "Watch", mode: "infinite", goal: "Watch [subject] and brief me when something happens that matters to [why you care]. Stay silent otherwise." },
 ] as const;
 
+/** A text of the form that is kept until the team is created, also while the person sets up a model. With a `start` of its own, nothing is kept. */
+function useTeamDraft(key: string, start: string | null): [string, (text: string) => void] {
+  const stored = useStoredDraft(key);
+  const own = useState(start ?? "");
+  return start === null ? stored : own;
+}
+
 export default function NewTeam() {
-  const setOpen = useShell((state) => state.setOpen);
+  const { startsDemo, update } = useShell();
   const navigate = useNavigate();
-  const [goal, setGoal] = useStoredDraft("goal");
-  const [name, setName] = useState("");
-  const [mode, setMode] = useState<Mode>("finite");
+  // The demo does not replace what the person has begun to write.
+  const [goal, setGoal] = useTeamDraft("goal", startsDemo ? DEMO_GOAL : null);
+  const [name, setName] = useTeamDraft("team.name", startsDemo ? demoName((queryClient.getQueryData(overviewQuery.queryKey) ?? []).map((team) => team.name)) : null);
+  const [modeDraft, setModeDraft] = useTeamDraft("team.mode", startsDemo ? "" : null);
+  const [mode, setMode] = [(modeDraft || "finite") as Mode, (one: Mode) => setModeDraft(one === "finite" ? "" : one)];
   const [interval, setRestInterval] = useState(3600);
   const [review, setReview] = useState<Review>("auto");
   const [trust, setTrust] = useState<Trust>("standard");
   const [typedName, setTypedName] = useState("");
-  const [model, setModel] = useState("");
+  const [model, setModel] = useState(startsDemo ? "demo" : "");
   const [effort, setEffort] = useState<Effort | null>(null);
-  const [usd, setUsd] = useState("");
-  const [workers, setWorkers] = useState("");
-  const [acceptance, setAcceptance] = useState("");
-  const [folders, setFolders] = useState("");
-  const [isExpanded, setIsExpanded] = useState(false);
+  const [usd, setUsd] = useTeamDraft("team.usd", startsDemo ? "" : null);
+  const [workers, setWorkers] = useTeamDraft("team.workers", startsDemo ? "" : null);
+  const [acceptance, setAcceptance] = useTeamDraft("team.acceptance", startsDemo ? "" : null);
+  const [folders, setFolders] = useTeamDraft("team.folders", startsDemo ? "" : null);
+  // What is kept and applies is shown.
+  const [isExpanded, setIsExpanded] = useState(workers !== "" || folders !== "");
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
   // A request that is sent twice with the same key creates one team, also if the response to the first was lost.
@@ -56,6 +68,7 @@ export default function NewTeam() {
       input?.setSelectionRange(start, template.goal.indexOf("]") + 1);
     });
   };
+  const close = () => update({ newTeam: false, startsDemo: false });
   const openName = name.trim() || "open";
   const createTeam = async (event: FormEvent) => {
     event.preventDefault();
@@ -93,10 +106,12 @@ export default function NewTeam() {
           },
         }),
       );
+      // At once: if the page is reloaded now, the files reach the team, and the form does not create it again.
+      if (team.coordinator_id && !startsDemo) sendGoalFiles(team.coordinator_id);
+      for (const forget of [setGoal, setName, setModeDraft, setUsd, setWorkers, setAcceptance, setFolders]) forget("");
       // The sidebar shows the new team as soon as its page opens.
       await queryClient.invalidateQueries({ queryKey: queryKeys.overview });
-      setGoal("");
-      setOpen("newTeam", false);
+      close();
       if (team.coordinator_id) void navigate({ to: "/t/$team/a/$agent", params: { team: team.id, agent: team.coordinator_id } });
     } catch (error) {
       idempotencyKey.current = nextKey(idempotencyKey.current, error);
@@ -105,8 +120,14 @@ export default function NewTeam() {
       setIsSending(false);
     }
   };
+  const goalField = (
+    <label htmlFor={`${id}g`} className="flex flex-col gap-1 text-sm font-medium">
+      Goal
+      <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={4} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
+    </label>
+  );
   return (
-    <Dialog open onOpenChange={(isOpen) => setOpen("newTeam", isOpen)} title="New team" description="A coordinator takes the goal, plans it and hires the teammates it needs.">
+    <Dialog open onOpenChange={() => !isSending && close()} title="New team" description={startsDemo ? "A scripted demo, not an AI, shows how a team works: it hires a teammate, asks you one question and delivers a file. It costs nothing." : "A coordinator takes the goal, plans it and hires the teammates it needs."}>
       <form onSubmit={(event) => void createTeam(event)} className="flex flex-col gap-4">
         <div className="grid grid-cols-4 gap-2 max-sm:grid-cols-2">
           {TEMPLATES.map((template) => (
@@ -115,12 +136,22 @@ export default function NewTeam() {
             </button>
           ))}
         </div>
-        <label htmlFor={`${id}g`} className="flex flex-col gap-1 text-sm font-medium">
-          Goal
-          <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={4} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
-        </label>
+        {startsDemo ? goalField : <GoalFiles onProblem={setProblem}>{goalField}</GoalFiles>}
         {mode === "finite" && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
-        <div className="grid grid-cols-[1fr_168px] items-start gap-3 text-sm font-medium max-sm:grid-cols-1">
+        <div className="grid grid-cols-[1fr_168px] items-start gap-3 text-sm font-medium max-sm:grid-cols-2">
+          <label className="flex flex-col gap-1">
+            Name
+            <Input dir="auto" value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
+          </label>
+          <div>
+            <label className="flex flex-col gap-1">
+              Budget in US dollars
+              <Input type="number" inputMode="decimal" min="0" step="0.1" value={usd} onChange={(event) => setUsd(event.target.value)} placeholder="No limit" aria-describedby={`${id}b`} className="font-normal" />
+            </label>
+            <p id={`${id}b`} className="mt-1 text-xs font-normal text-ink-2">
+              For this goal. What you ask for later has limits of its own.
+            </p>
+          </div>
           <ModelField label="Model" value={model} onChange={setModel} isOptional />
           <EffortField value={effort} onChange={setEffort} />
         </div>
@@ -133,18 +164,10 @@ export default function NewTeam() {
         {isExpanded && (
           <div className="grid grid-cols-2 gap-3 text-sm font-medium max-sm:grid-cols-1">
             <label className="flex flex-col gap-1">
-              Name
-              <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Derived from the goal" className="font-normal" maxLength={200} />
-            </label>
-            <label className="flex flex-col gap-1">
-              Budget in US dollars
-              <Input type="number" min="0" step="0.1" value={usd} onChange={(event) => setUsd(event.target.value)} placeholder="No limit" className="font-normal" />
-            </label>
-            <label className="flex flex-col gap-1">
               Members at a time
               <Input type="number" min="1" max="200" value={workers} onChange={(event) => setWorkers(event.target.value)} placeholder="Default" className="font-normal" />
             </label>
-            <IntervalField value={interval} onChange={setRestInterval} />
+            {mode === "infinite" && <IntervalField value={interval} onChange={setRestInterval} />}
             <ReviewField value={review} onChange={setReview} />
             <TrustField value={trust} onChange={setTrust} name={openName} typed={typedName} onType={setTypedName} />
             <FoldersField value={folders} onChange={setFolders} />
@@ -156,7 +179,7 @@ export default function NewTeam() {
           </p>
         )}
         <DialogActions>
-          <Button onClick={() => setOpen("newTeam", false)}>Not now</Button>
+          <Button onClick={close}>Not now</Button>
           <Button variant="primary" type="submit" disabled={isSending}>
             {isSending ? "Creating the team…" : "Get to work"}
           </Button>

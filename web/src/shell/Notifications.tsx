@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { useEffect, useRef } from "react";
-import { toast } from "@/ui/toast";
+import { QUESTIONS, toast } from "@/ui/toast";
 import type { InboxItem } from "@/api/client";
 import { inboxQuery, overviewQuery, queryClient, teamQuery } from "@/api/queries";
 import { capitalize } from "@/lib/format";
@@ -53,7 +53,7 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
       if (previousIds.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind) || isQuietNow(message.team_id)) continue;
       if (item.needs_answer && !isOnScreen(item, pathname)) {
         // The toast stays until the question is answered or the person closes it.
-        const toastId = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
+        const toastId = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY, toasterId: QUESTIONS });
         openToasts.current.set(message.id, toastId);
       }
       if (notifications && document.hidden) void teamName(message.team_id).then((team) => showNotification(item, team, () => void navigate({ to: "/inbox/$item", params: { item: message.id } })));

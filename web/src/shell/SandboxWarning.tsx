@@ -1,21 +1,27 @@
 /** SandboxWarning: warnings on every screen: all work is stopped, or nothing confines the commands of agents. */
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { OctagonX, ShieldAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import { fullTime } from "@/lib/format";
+import { resumeAllWork } from "@/operations/workStop";
 import { statusQuery } from "@/shell/serverQueries";
+import { Button } from "@/ui";
 
 export default function SandboxWarning() {
   const status = useQuery(statusQuery).data;
+  const resume = useMutation({ mutationFn: resumeAllWork });
   return (
     <>
       {status?.stopped_at && (
         <Warning icon={<OctagonX />}>
-          All work is stopped since {fullTime(status.stopped_at)}.{" "}
-          <Link to="/operations" className="font-medium underline underline-offset-2">
-            Resume it
+          All work has been stopped since {fullTime(status.stopped_at)}. Nothing starts until you resume it.{" "}
+          <Link to="/operations" className="underline underline-offset-2">
+            Show what was stopped
           </Link>
+          <Button size="sm" className="float-right" disabled={resume.isPending} onClick={() => resume.mutate()}>
+            {resume.isPending ? "Resuming…" : "Resume all work"}
+          </Button>
         </Warning>
       )}
       {status?.sandbox.level === "none" && <Warning icon={<ShieldAlert />}>{status.sandbox.description}</Warning>}
@@ -24,8 +30,8 @@ export default function SandboxWarning() {
 }
 
 const Warning = ({ icon, children }: { icon: ReactNode; children: ReactNode }) => (
-  <div role="alert" className="flex shrink-0 items-start gap-2 border-b border-wait-line bg-wait-bg px-4 py-2 text-sm [&_svg]:mt-0.5 [&_svg]:size-4 [&_svg]:shrink-0 [&_svg]:text-wait">
+  <div role="alert" className="flex shrink-0 items-start gap-2 border-b border-wait-line bg-wait-bg px-4 py-2 text-sm [&>svg]:mt-0.5 [&>svg]:size-4 [&>svg]:shrink-0 [&>svg]:text-wait">
     {icon}
-    <p className="min-w-0">{children}</p>
+    <div className="min-w-0 flex-1">{children}</div>
   </div>
 );

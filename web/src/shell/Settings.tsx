@@ -76,10 +76,10 @@ export function Settings() {
               ]}
             />
           </Setting>
-          <Setting name="Models, keys and budgets" description="Set on the server, by environment variables or agiraph.toml. This command prints the current values and where they come from.">
+          <Setting name="Models, keys and budgets" description="A key is entered under Models, or set by an environment variable. The command prints all settings and where they come from.">
             <code className="rounded-sm bg-sunken px-2 py-1 text-xs">agiraph doctor</code>
             <Link to="/models" className="inline-flex h-7 items-center rounded-sm border border-line-2 bg-surface px-2.5 text-xs font-medium hover:bg-hover pointer-coarse:h-10">
-              All models
+              Models
             </Link>
           </Setting>
           <Setting name="Operations" description="The server's health, providers, sandbox, MCP servers, own tools, channels, tokens and audit, and the emergency stop.">

@@ -19,11 +19,12 @@ const Notifications = lazyChunk(() => import("@/shell/Notifications"));
 const Toaster = lazyChunk(() => import("@/ui/Toaster"));
 const SandboxWarning = lazyChunk(() => import("@/shell/SandboxWarning"));
 const NewTeam = lazyChunk(() => import("@/shell/NewTeam"));
+const StopDialog = lazyChunk(() => import("@/operations/StopDialog"));
 const ShortcutsDialog = lazyChunk(() => import("@/shell/ShortcutsDialog"));
 
 export function Shell() {
   const connection = useLive((state) => state.connection);
-  const { palette, newTeam, shortcutsDialog, sidebarDrawer, sidebarHidden, setOpen } = useShell();
+  const { palette, newTeam, shortcutsDialog, stopDialog, sidebarDrawer, sidebarHidden, setOpen } = useShell();
   const { pathname, href } = useLocation();
   useEffect(() => {
     // Navigation closes the drawers that cover the page on narrow screens.
@@ -71,6 +72,7 @@ export function Shell() {
         {palette && <CommandPalette />}
         {newTeam && <NewTeam />}
         {shortcutsDialog && <ShortcutsDialog />}
+        {stopDialog && <StopDialog />}
       </Suspense>
     </div>
   );

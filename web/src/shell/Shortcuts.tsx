@@ -1,8 +1,10 @@
-/** Shortcuts: the keyboard shortcuts. Single keys work outside text fields and dialogs only. */
+/** Shortcuts: the keyboard shortcuts. Single keys work outside text fields and dialogs only, and while no message is begun. */
 import { useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
+import { keepFocus } from "@/shell/focusKeeper";
 import { beginGo, followsGo } from "@/shell/goKeys";
+import { isForMessage } from "@/shell/messageKeys";
 import { isField, isModal, keepForPalette, openPalette } from "@/shell/openPalette";
 import { sidebarRows, sortTeams } from "@/shell/sidebarRows";
 import { unansweredItems } from "@/shell/unanswered";
@@ -13,18 +15,19 @@ import { SCREENS } from "@/views";
 export function Shortcuts() {
   const navigate = useNavigate();
   const pathname = useRouterState({ select: (state) => state.location.pathname });
+  useEffect(keepFocus, []);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const { setOpen, update, singleKeys, sidebarHidden, detailsPanel } = useShell.getState();
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        return useShell.getState().palette ? setOpen("palette", false) : openPalette();
+        return openPalette();
       }
       if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
         event.preventDefault();
         return stepMember(event.key === "ArrowUp" ? -1 : 1);
       }
-      if (event.ctrlKey || event.metaKey || event.altKey || !singleKeys || isField(event.target) || isModal()) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || !singleKeys || isField(event.target) || isModal() || isForMessage(event)) return;
       if (runShortcut(event, { setOpen, update, sidebarHidden, detailsPanel })) event.preventDefault();
     };
     const go = (to: string | null | undefined) => {

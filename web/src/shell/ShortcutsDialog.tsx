@@ -6,7 +6,7 @@ import { useShell } from "@/shell/state";
 export default function ShortcutsDialog() {
   const setOpen = useShell((state) => state.setOpen);
   return (
-    <Dialog open onOpenChange={(isOpen) => setOpen("shortcutsDialog", isOpen)} title="Keyboard shortcuts" description="Single keys work outside text fields. You can turn them off in the settings.">
+    <Dialog open onOpenChange={(isOpen) => setOpen("shortcutsDialog", isOpen)} title="Keyboard shortcuts" description="Single keys work outside text fields, while no message is begun. You can turn them off in the settings.">
       <dl className="grid grid-cols-[120px_1fr] gap-y-2 text-sm">
         {listShortcuts().map(([keys, description]) => (
           <Fragment key={keys}>

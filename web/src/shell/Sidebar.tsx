@@ -7,7 +7,7 @@ import { errorMessage } from "@/api/client";
 import { inboxQuery, overviewQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { lazyChunk } from "@/live/chunks";
-import { Badge, Button, IconButton, Kbd, Logo } from "@/ui";
+import { Badge, IconButton, Kbd, Logo } from "@/ui";
 import { ConnectionStatus } from "@/shell/Connection";
 import { openPalette } from "@/shell/openPalette";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
@@ -15,6 +15,7 @@ import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 
 const TeamList = lazyChunk(() => import("@/shell/TeamList"));
+const NoTeams = lazyChunk(() => import("@/shell/NoTeams"));
 const NotifyOffer = lazyChunk(() => import("@/shell/NotifyOffer"));
 const MODIFIER_KEY = navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl ";
 /** From this many teams on, the list has a filter. */
@@ -63,18 +64,15 @@ export function Sidebar() {
       <div ref={list} className="flex min-h-0 flex-1 flex-col">
         {teams === undefined ? (
           <LoadingRows isBroken={overview.isError} />
-        ) : (
+        ) : teams.length > 0 && (
           <Suspense fallback={<LoadingRows isBroken={false} />}>
             <TeamList teams={teams} pathname={pathname} />
           </Suspense>
         )}
         {teams?.length === 0 && (
-          <div className="flex-1 px-4 text-sm text-ink-2">
-            <p>No teams yet. A team works towards one goal, and you can talk to anyone in it.</p>
-            <Button className="mt-3 w-full" onClick={() => setOpen("newTeam", true)}>
-              <Plus className="size-4" /> New team
-            </Button>
-          </div>
+          <Suspense fallback={null}>
+            <NoTeams />
+          </Suspense>
         )}
       </div>
       {unanswered > 0 && (
@@ -82,7 +80,12 @@ export function Sidebar() {
           <NotifyOffer />
         </Suspense>
       )}
-      <div className="flex h-11 shrink-0 items-center gap-1 border-t border-line px-3">
+      <div className="shrink-0 border-t border-line px-2 pt-1">
+        <Link to="/operations" aria-current={pathname === "/operations" ? "page" : undefined} className={cx(rowStyle, pathname === "/operations" && currentStyle)}>
+          <Activity className="size-4 text-ink-2" aria-hidden /> Operations
+        </Link>
+      </div>
+      <div className="flex h-11 shrink-0 items-center gap-1 px-3">
         <ConnectionStatus />
         <span className="flex-1" />
         <FooterLink to="/archive" label="Archived teams" isCurrent={pathname === "/archive"}>
@@ -95,9 +98,6 @@ export function Sidebar() {
         >
           {isDark ? <Sun className="size-4" /> : <Moon className="size-4" />}
         </IconButton>
-        <FooterLink to="/operations" label="Operations" isCurrent={pathname === "/operations"}>
-          <Activity className="size-4" />
-        </FooterLink>
         <FooterLink to="/settings" label="Settings" isCurrent={pathname === "/settings"}>
           <Settings className="size-4" />
         </FooterLink>
@@ -106,7 +106,7 @@ export function Sidebar() {
   );
 }
 
-function FooterLink({ to, label, isCurrent, children }: { to: "/archive" | "/operations" | "/settings"; label: string; isCurrent: boolean; children: React.ReactNode }) {
+function FooterLink({ to, label, isCurrent, children }: { to: "/archive" | "/settings"; label: string; isCurrent: boolean; children: React.ReactNode }) {
   return (
     <Link to={to} aria-label={label} title={label} aria-current={isCurrent ? "page" : undefined} className={cx("flex size-8 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-11", isCurrent && "bg-press text-ink")}>
       {children}

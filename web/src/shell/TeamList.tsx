@@ -2,12 +2,13 @@
 import { useQueries } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
-import { ChevronRight, Pin } from "lucide-react";
+import { BellOff, ChevronRight, Pin } from "lucide-react";
 import { type KeyboardEvent, memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Agent, TeamOverview } from "@/api/client";
 import { agentsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, money, plural } from "@/lib/format";
+import { isMuted } from "@/lib/quiet";
 import { Badge, StatusDot, type AgentStatus } from "@/ui";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { keepOrder, type SidebarRow, sidebarRows, sortTeams } from "@/shell/sidebarRows";
@@ -19,7 +20,7 @@ interface Place {
   team: string | undefined;
 }
 
-/** Return the rows of the list as the person sees it. While the pointer or the focus is in the list, its order stays. */
+/** Return the rows of the list as the person sees it. While the pointer or the focus is in the list, or a menu is open, its order stays. */
 function useRows(teams: TeamOverview[], place: Place, isHeld: boolean, unfolded: string[]): SidebarRow[] {
   const { pinned, collapsed, teamFilter, showsFinished } = useShell();
   const order = useRef<string[]>([]);
@@ -29,7 +30,8 @@ function useRows(teams: TeamOverview[], place: Place, isHeld: boolean, unfolded:
   });
   return useMemo(() => {
     const sorted = sortTeams(teams, pinned);
-    const ordered = isHeld ? keepOrder(sorted, order.current) : sorted;
+    const isMenuOpen = document.querySelector("[role=menu]") !== null;
+    const ordered = isHeld || isMenuOpen ? keepOrder(sorted, order.current) : sorted;
     order.current = ordered.map((team) => team.id);
     return sidebarRows(ordered, { current: place.team, pinned, collapsed, filter: teamFilter, showsFinished, former });
   }, [teams, pinned, collapsed, teamFilter, showsFinished, former, place.team, isHeld]);
@@ -211,6 +213,7 @@ function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
             {team.trust}
           </span>
         )}
+        {isMuted(team, new Date()) && <BellOff role="img" aria-label="Muted" className="size-3.5 shrink-0 text-ink-3" />}
         {team.status === "paused" && <span className="text-xs font-normal text-ink-3">paused</span>}
         {!isOpen && team.members.some((member) => member.status === "working") && <StatusDot status="working" />}
       </Link>

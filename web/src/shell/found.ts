@@ -28,14 +28,37 @@ export function foundHref(found: Found): string {
     case "report":
       return href("board", "", `?node=${found.ref}`);
     case "file":
-      return href("files", found.ref);
+      // An attached file is shown in its message.
+      return found.ref.startsWith("msg_") ? foundHref({ ...found, kind: "message" }) : href("files", found.ref);
     case "step":
-      return href("threads", found.ref);
+      return href("threads", found.ref, found.seq === null ? "" : `?step=${found.seq}`);
     case "insight":
       return href("memory", "", "?tab=insights");
     case "note":
       return href("memory", found.ref);
     case "page":
-      return href("memory");
+      return href("memory", "", `?page=${encodeURIComponent(found.ref)}`);
   }
+}
+
+/** Return the hits to show. While the search for a new text runs, show only those earlier hits that contain the new words: Enter must not open an unrelated hit. */
+export function shownFound(found: readonly Found[], words: string[], isOutdated: boolean): Found[] {
+  const known = new Set<string>();
+  return found.filter((one) => {
+    // A note that several agents know is found once for each of them.
+    const key = `${one.kind} ${one.team_id} ${one.ref} ${one.preview}`;
+    const holdsWords = words.every((word) => `${one.title} ${one.preview}`.toLowerCase().includes(word));
+    return !known.has(key) && known.add(key) && (!isOutdated || holdsWords);
+  });
+}
+
+/** Return a name for each hit that stays the same while the person types on. The preview is no part of it: it shows the words around the typed ones. */
+export function foundIds(found: readonly Found[]): string[] {
+  const counts = new Map<string, number>();
+  return found.map(({ kind, team_id, ref, at }) => {
+    const name = `${kind} ${team_id} ${ref} ${at}`;
+    const count = (counts.get(name) ?? 0) + 1;
+    counts.set(name, count);
+    return count === 1 ? name : `${name} ${count}`;
+  });
 }

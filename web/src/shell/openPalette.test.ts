@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { setServerAway } from "@/live/chunks";
-import { keepForPalette, openPalette } from "@/shell/openPalette";
+import { isField, keepForPalette, openPalette, PALETTE_FIELD } from "@/shell/openPalette";
 import { useShell } from "@/shell/state";
 
 /** Press a key; return whether the page got it. */
@@ -45,6 +45,13 @@ describe("keys before the palette is there", () => {
   });
 });
 
+it("the shortcut selects the text of a palette that is open", () => {
+  const text = Object.assign(document.body.appendChild(document.createElement("input")), { id: PALETTE_FIELD, value: "kettle" });
+  useShell.setState({ palette: true });
+  openPalette();
+  expect([text.selectionStart, text.selectionEnd, useShell.getState().palette]).toEqual([0, 6, true]);
+});
+
 it("the palette stays closed while the server is away and its code is not there", () => {
   setServerAway(true);
   openPalette();
@@ -52,4 +59,9 @@ it("the palette stays closed while the server is away and its code is not there"
   setServerAway(false);
   openPalette();
   expect([...state(), useShell.getState().isPaletteMissing]).toEqual([true, "", false]);
+});
+
+it("a checkbox is no text field: the single keys work while it has the focus", () => {
+  document.body.innerHTML = "<input type='checkbox'><input type='radio'><input><textarea></textarea><select></select><button></button>";
+  expect([...document.body.children].map(isField)).toEqual([false, false, true, true, true, false]);
 });

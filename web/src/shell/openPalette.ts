@@ -8,9 +8,15 @@ export const CommandPalette = lazyChunk(() => import("@/shell/CommandPalette"));
 const KEEP_MS = 1_000;
 let opened: { at: number; focus: Element | null } = { at: 0, focus: null };
 
-/** Open the palette. While the server is away and the palette was never loaded, it stays closed; the banner says so. */
+/** The id of the palette's text field. */
+export const PALETTE_FIELD = "palette-text";
+
+/** Open the palette, or select the text in it if it is open. While the server is away and the palette was never loaded, it stays closed; the banner says so. */
 export function openPalette(): void {
-  const { setOpen, update } = useShell.getState();
+  const { palette, setOpen, update } = useShell.getState();
+  const field = document.getElementById(PALETTE_FIELD);
+  if (palette && field instanceof HTMLInputElement) return field.select();
+  if (palette) return;
   update({ paletteText: "", isPaletteMissing: !CommandPalette.canLoad() });
   if (!CommandPalette.canLoad()) return;
   opened = { at: Date.now(), focus: document.activeElement };
@@ -18,7 +24,7 @@ export function openPalette(): void {
 }
 
 /** Whether the target of a key is a text field. */
-export const isField = (target: EventTarget | null): boolean => target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable=true]") !== null;
+export const isField = (target: EventTarget | null): boolean => target instanceof HTMLElement && target.closest("input:not([type=checkbox], [type=radio], [type=button]), textarea, select, [contenteditable=true]") !== null;
 /** Whether a dialog or menu is open. */
 export const isModal = (): boolean => document.querySelector("[role=dialog], [role=menu]") !== null;
 

@@ -14,6 +14,8 @@ export const listShortcuts = (): [string, string][] => [
   ["Esc", "Leave the text box; go to the end of the conversation"],
   ["Alt ↑ / Alt ↓", "Previous or next member"],
   ["j / k", "Next or previous inbox item"],
+  ["x / e", "Select an inbox item; archive it"],
+  ["Alt T", "Go to a notice, such as one with Undo"],
   ["/", "Search in the conversation"],
   ["v", "Conversation, or every step of the work"],
   ["[ / ]", "Sidebar, details"],

@@ -10,8 +10,14 @@ interface ShellState {
   paletteText: string;
   /** Whether the palette was asked for while it could not be loaded. */
   isPaletteMissing: boolean;
+  /** A counter: it grows when the palette opens the page that is already open, so that the page scrolls to the linked item again. */
+  repeatedJumps: number;
   newTeam: boolean;
+  /** Whether the dialog for a new team opens with the goal of the demo. */
+  startsDemo: boolean;
   shortcutsDialog: boolean;
+  /** Whether the person is asked if all work of all teams should stop. */
+  stopDialog: boolean;
   sidebarDrawer: boolean;
   detailsPanel: boolean;
   detailsSheet: boolean;
@@ -26,7 +32,7 @@ interface ShellState {
   /** The text that filters the list of teams. */
   teamFilter: string;
   showsFinished: boolean;
-  setOpen: (name: "palette" | "newTeam" | "shortcutsDialog" | "sidebarDrawer" | "detailsSheet", isOpen: boolean) => void;
+  setOpen: (name: "palette" | "newTeam" | "shortcutsDialog" | "stopDialog" | "sidebarDrawer" | "detailsSheet", isOpen: boolean) => void;
   update: (change: Partial<ShellState>) => void;
   collapse: (team: string, collapsed: boolean) => void;
   pin: (team: string, isPinned: boolean) => void;
@@ -52,8 +58,11 @@ export const useShell = create<ShellState>((set, get) => ({
   palette: false,
   paletteText: "",
   isPaletteMissing: false,
+  repeatedJumps: 0,
   newTeam: false,
+  startsDemo: false,
   shortcutsDialog: false,
+  stopDialog: false,
   sidebarDrawer: false,
   detailsSheet: false,
   detailsPanel: readJson("panel", true),

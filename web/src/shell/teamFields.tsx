@@ -141,7 +141,8 @@ export function FoldersField({ value, onChange }: { value: string; onChange: (te
   return (
     <label className="col-span-full flex flex-col gap-1">
       Folders of this machine
-      <Textarea rows={2} value={value} onChange={(event) => onChange(event.target.value)} placeholder={"One a line: /home/me/project to read, /home/me/project:rw to read and change"} className="font-normal" spellCheck={false} />
+      <Textarea rows={2} value={value} onChange={(event) => onChange(event.target.value)} placeholder="/home/me/project" className="font-normal" spellCheck={false} />
+      <span className="text-xs font-normal text-ink-3">One path a line. The team reads it; with :rw at its end the team may also change it. Its files are shown on the Files page.</span>
     </label>
   );
 }
@@ -154,7 +155,7 @@ export function AcceptanceField({ value, onChange }: { value: string; onChange: 
   return (
     <label className="flex flex-col gap-1 text-sm font-medium">
       Done when
-      <Textarea rows={2} value={value} onChange={(event) => onChange(event.target.value)} placeholder={"One statement a line, such as: `report.md` compares all three"} className="font-normal" />
+      <Textarea rows={2} value={value} onChange={(event) => onChange(event.target.value)} placeholder="One statement a line. Example: The report compares all three." className="font-normal" />
     </label>
   );
 }

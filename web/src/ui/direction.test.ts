@@ -19,7 +19,7 @@ const FIELDS = new Set(["input", "textarea", "Command.Input"]);
 /** Fields without words. */
 const WORDLESS = /^(checkbox|radio|file|number|range|datetime-local|date|time|hidden)$/;
 
-/** Return what JSX expressions show: `node.title`, `title`, `x ? title : ""`, `capitalize(agent.name)`. */
+/** Return what JSX expressions show: `node.title`, `title`, `x ? title : ""`, `capitalize(agent.name)`, `titleOf(item)`. */
 function showsWords(node: ts.Expression): boolean {
   if (ts.isPropertyAccessExpression(node)) return WORDS.has(node.name.text);
   if (ts.isIdentifier(node)) return VARIABLES.has(node.text);
@@ -27,7 +27,7 @@ function showsWords(node: ts.Expression): boolean {
   if (ts.isConditionalExpression(node)) return showsWords(node.whenTrue) || showsWords(node.whenFalse);
   if (ts.isBinaryExpression(node)) return node.operatorToken.kind === ts.SyntaxKind.AmpersandAmpersandToken ? showsWords(node.right) : showsWords(node.left) || showsWords(node.right);
   if (ts.isTemplateExpression(node)) return node.templateSpans.some((span) => showsWords(span.expression));
-  return ts.isCallExpression(node) && node.arguments.some((argument) => showsWords(argument));
+  return ts.isCallExpression(node) && (/title/i.test(node.expression.getText()) || node.arguments.some((argument) => showsWords(argument)));
 }
 
 const attribute = (element: ts.JsxOpeningLikeElement, name: string) => element.attributes.properties.find((one): one is ts.JsxAttribute => ts.isJsxAttribute(one) && one.name.getText() === name);

@@ -131,7 +131,7 @@ function CardBody({ node, displayStatus, openDependencies, order, isCoordinator 
             <RotateCw className="size-3" aria-hidden /> {node.attempt}
           </span>
         )}
-        <span className="tabular ml-auto">{node.cost.usd > 0 ? money(node.cost.usd) : node.cost.calls > 0 ? plural(node.cost.calls, "call") : ""}</span>
+        <span className="tabular ml-auto">{node.cost.usd > 0 ? money(node.cost.usd) : node.cost.calls > 0 ? plural(node.cost.calls, "model call") : ""}</span>
       </span>
     </>
   );

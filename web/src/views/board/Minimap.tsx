@@ -7,6 +7,7 @@ import { countStatuses } from "@/views/board/StackCard";
 import type { Stack } from "@/views/board/stacks";
 
 const SIZE = { width: 180, height: 110 };
+const MIN_BOARD_WIDTH = 560;
 const STATUS_COLOURS: Partial<Record<CardData["displayStatus"], string>> = { running: "--work-dot", completed: "--done-dot", doubts: "--done-dot", failed: "--fail-dot", asks: "--wait-dot" };
 
 interface Props {
@@ -19,8 +20,10 @@ export function Minimap(props: Props) {
   const last = props.layout.lanes.at(-1);
   const width = last ? last.x + last.width : 1;
   const height = Math.max(1, ...props.layout.lanes.map((lane) => lane.height));
+  // In a narrow picture, such as on a phone, it would cover cards.
+  const isNarrow = useStore((state) => state.width < MIN_BOARD_WIDTH);
   const isAllVisible = useStore(({ transform: [x, y, zoom], width: seenWidth, height: seenHeight }) => x >= -1 && y >= -1 && x + width * zoom <= seenWidth + 1 && y + height * zoom <= seenHeight + 1);
-  return isAllVisible ? null : <Overview {...props} width={width} height={height} />;
+  return isAllVisible || isNarrow ? null : <Overview {...props} width={width} height={height} />;
 }
 
 function Overview({ layout, cards, stacks, width, height }: Props & { width: number; height: number }) {

@@ -6,10 +6,13 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
+import { searchedWords, showWords } from "@/lib/foundWords";
 import { partialText } from "@/lib/endings";
+import { waitingReason } from "@/lib/waitingReason";
 import { capitalize, compactNumber, duration, fullTime, money, plural, fileSize } from "@/lib/format";
 import { unansweredItems } from "@/shell/unanswered";
 import { Markdown } from "@/conversation/Markdown";
+import { requestedBy } from "@/views/board/requestedBy";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import FailureActions from "@/inbox/FailureActions";
 import { Button, Chip, IconButton, Loading, ErrorPanel } from "@/ui";
@@ -29,7 +32,6 @@ const UNMET_POLICIES: Record<NodeDetail["if_unmet"], string> = {
   go_on: "If something it needs fails, it starts anyway.",
   ask: "If something it needs fails, its creator is asked.",
 };
-const SOURCES: Record<NodeDetail["source"], string> = { user: "your request", delegation: "delegated by a teammate", trigger: "started by a trigger", self: "started by its agent", system: "agiraph itself" };
 
 interface Props {
   id: string;
@@ -46,6 +48,11 @@ export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) 
   const heading = useRef<HTMLHeadingElement>(null);
   // Move the focus into the panel, so that a screen reader reads the task that was opened.
   useEffect(() => heading.current?.focus({ preventScroll: true }), [id]);
+  const about = useRef<HTMLDivElement>(null);
+  const isLoaded = node !== undefined;
+  useEffect(() => {
+    if (isLoaded) showWords(() => about.current, searchedWords());
+  }, [id, isLoaded]);
   const title = node?.title ?? cards.get(id)?.node.title ?? "Task";
   return (
     <>
@@ -60,7 +67,7 @@ export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) 
           <X className="size-4" />
         </IconButton>
       </div>
-      <div className="scroll min-h-0 flex-1 px-5 pt-4 pb-8" tabIndex={0} role="region" aria-label="About this task">
+      <div ref={about} className="scroll min-h-0 flex-1 px-5 pt-4 pb-8" tabIndex={0} role="region" aria-label="About this task">
         {query.isPending ? (
           <Loading label="Loading the task" className="p-0" />
         ) : !node ? (
@@ -96,7 +103,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       {question && (question.message.kind === "question" || question.message.kind === "approval") && (
         <QuestionCard key={question.message.id} id={question.message.id} text={question.message.text} at={question.message.created_at} kind={question.message.kind} asker={capitalize(question.message.sender_name)} message={question.message} answered={null} always={question.always} />
       )}
-      {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{node.waiting_reason}</Note>}
+      {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{waitingReason(node.waiting_reason)}</Note>}
       {node.status === "partial" && (
         <Note title={partialText(node.stop_reason)}>It was stopped before it was done. The partial result is below. Extend its limits to continue it.</Note>
       )}
@@ -117,12 +124,12 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
             isFinished(node.status) ? "Nobody" : "Nobody yet"
           )}
         </Fact>
-        <Fact name="Requested by">
-          {capitalize(node.creator)} <span className="text-ink-3">· {SOURCES[node.source]}</span>
-        </Fact>
+        <Fact name="Requested by">{requestedBy(node)}</Fact>
         <Fact name="Time">
           {node.started_at ? `${elapsed(node, now)} at work` : "Not started"}
-          <span className="text-ink-3"> · created {fullTime(node.created_at)}</span>
+          <span className="text-ink-3">
+            {node.started_at && ", without waits"} · created {fullTime(node.created_at)}
+          </span>
         </Fact>
         {node.attempt > 0 && <Fact name="Attempts">{node.attempt}</Fact>}
         <Fact name="Cost">
@@ -135,7 +142,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
           )}
           <span className="tabular text-ink-3">
             {" "}
-            · {plural(node.cost.calls, "call")} · {compactNumber(node.cost.tokens)} tokens, including subtasks
+            · {plural(node.cost.calls, "model call")} · {compactNumber(node.cost.tokens)} tokens, including subtasks
           </span>
         </Fact>
         <Fact name="Limits">{budgetText(node.budget)}</Fact>
@@ -162,7 +169,9 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         <Section title="Done when">
           <ul className="list-disc space-y-1 pl-5 marker:text-ink-3">
             {node.acceptance.map((line, at) => (
-              <li key={at}>{line}</li>
+              <li key={at}>
+                <Markdown text={line} />
+              </li>
             ))}
           </ul>
         </Section>

@@ -2,23 +2,26 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronRight, Coins } from "lucide-react";
-import { Fragment, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { Fragment, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryKeys } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, compactNumber, money, plural } from "@/lib/format";
 import { SidebarButton } from "@/shell/SidebarButton";
-import { Button, EmptyState, Header, Loading, Meter, Pills, ErrorPanel } from "@/ui";
+import { lazyChunk } from "@/live/chunks";
+import { Button, Dialog, EmptyState, Header, Loading, Meter, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";
 import { LANE_LABELS } from "@/views/shared/taskStatus";
-import { addSums, byCost, costRows, type CostSum, costText, hitRateText, NO_COST, type NodeCosts, pathTo, tokensOf, tokensText } from "@/views/cost/costTree";
+import { addSums, byCost, callsText, costRows, type CostSum, costText, hitRateText, modelCalls, NO_COST, type NodeCosts, otherWork, pathTo, tokensOf, tokensText } from "@/views/cost/costTree";
 import { type Budget, LimitUses } from "@/views/cost/LimitUses";
 import { timeBuckets, type CallCost } from "@/views/cost/timeBuckets";
 
+const BudgetForm = lazyChunk(() => import("@/views/cost/BudgetForm"));
+
 type TeamCosts = Schemas["TeamCosts"];
 type By = "run" | "agent" | "purpose" | "model";
-const PURPOSE_LABELS: Record<string, string> = { work: "Work", reply: "Replies", reflection: "Reflection", compaction: "Summaries", briefing: "Briefings", harvest: "Reflection" };
+const PURPOSE_LABELS: Record<string, string> = { work: "Work", reply: "Replies", reflection: "Reflection", compaction: "Summaries", briefing: "Briefings", harvest: "Reflection", search: "Web searches", "side call": "Titles and tags" };
 
 export default function Cost({ team }: ScreenProps) {
   const query = useQuery({ queryKey: queryKeys.cost(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/cost", { params: { path: { team: team.id } } })) });
@@ -35,7 +38,7 @@ export default function Cost({ team }: ScreenProps) {
           <ErrorPanel title="The cost could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
         ) : !costs || isNothing(costs.total) ? (
           <div className="mx-auto max-w-[1080px] space-y-8 p-6 max-md:p-4">
-            <BudgetOfGoal team={team} budget={costs?.budget ?? null} />
+            <BudgetOfGoal team={team} budget={costs?.budget ?? null} total={NO_COST} />
             <EmptyState icon={<Coins />} title="Nothing spent yet">
               Every call to a model is counted here: by run and task, by agent, by what it was for and by model, with tokens and money.
             </EmptyState>
@@ -43,9 +46,9 @@ export default function Cost({ team }: ScreenProps) {
         ) : (
           <div className="mx-auto max-w-[1080px] space-y-8 p-6 max-md:p-4">
             <Totals total={costs.total} />
-            <BudgetOfGoal team={team} budget={costs.budget ?? null} />
+            <BudgetOfGoal team={team} budget={costs.budget ?? null} total={costs.total} />
             <Today />
-            <CostOverTime team={team} />
+            <CostOverTime team={team} total={costs.total} />
             <section aria-labelledby="cost-by">
               <div className="mb-3 flex flex-wrap items-center gap-3">
                 <h2 id="cost-by" className="text-md font-semibold">
@@ -67,7 +70,7 @@ function Totals({ total }: { total: CostSum }) {
     <div>
       <dl className="flex flex-wrap gap-x-10 gap-y-4 max-md:grid max-md:grid-cols-2 max-md:gap-x-4">
         <Total name="Spent" value={costText(total)} />
-        <Total name="Model calls" value={compactNumber(total.calls)} />
+        <Total name="Model calls" value={compactNumber(modelCalls(total))} note={total.searches > 0 ? `and ${plural(total.searches, "web search", "web searches")}` : ""} />
         <Total name="Input tokens" value={compactNumber(total.input_tokens)} note={total.cached_tokens > 0 ? `${compactNumber(total.cached_tokens)} of them from the cache` : "none from a cache"} />
         <Total name="Cache hit rate" value={hitRateText(total)} note={total.cache_write_tokens > 0 ? `${compactNumber(total.cache_write_tokens)} tokens stored` : ""} />
         <Total name="Output tokens" value={compactNumber(total.output_tokens)} note={total.thinking_tokens > 0 ? `${compactNumber(total.thinking_tokens)} of them thinking` : ""} />
@@ -84,25 +87,32 @@ function Totals({ total }: { total: CostSum }) {
 }
 
 /** Whether nothing was booked: neither a call, nor one whose answer was lost. */
-const isNothing = (total: CostSum): boolean => total.calls === 0 && total.lost === 0 && total.usd === 0;
+const isNothing = (total: CostSum): boolean => modelCalls(total) === 0 && total.searches === 0 && total.usd === 0;
 
-/** What is left of the limits of the team's goal. */
-function BudgetOfGoal({ team, budget }: { team: Team; budget: Budget | null }) {
+/** What is left of the limits of the team's goal, and what the team has spent apart from it. */
+function BudgetOfGoal({ team, budget, total }: { team: Team; budget: Budget | null; total: CostSum }) {
+  const [isOpen, setIsOpen] = useState(false);
   if (!budget) return null;
-  const href = screenHref(team.id, "settings");
+  const other = otherWork(total, budget);
   return (
     <section aria-labelledby="cost-budget">
       <div className="mb-3 flex flex-wrap items-baseline gap-x-3">
         <h2 id="cost-budget" className="text-md font-semibold">
           Budget of the goal
         </h2>
-        {href && (
-          <Link to={href as "/"} hash="budget" className="inline-flex items-center text-sm pointer-coarse:min-h-11 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
-            {budget.can_raise ? "Raise it" : "Settings"}
-          </Link>
-        )}
+        <button type="button" onClick={() => setIsOpen(true)} aria-haspopup="dialog" className="inline-flex cursor-pointer items-center text-sm underline decoration-line-2 underline-offset-2 hover:decoration-ink pointer-coarse:min-h-11">
+          Raise
+        </button>
       </div>
       <LimitUses budget={budget} />
+      {(other.usd > 0 || other.tokens > 0) && (
+        <p className="mt-4 max-w-[72ch] text-sm text-ink-2">
+          <span className="tabular font-medium text-ink">Other work: {other.usd > 0 && `${money(other.usd)}, `}{compactNumber(other.tokens)} tokens.</span> Replies, tasks from your messages and earlier goals. The budget of the goal does not cover them.
+        </p>
+      )}
+      <Dialog open={isOpen} onOpenChange={setIsOpen} title="Change the budget of the goal" description={`The limits of the goal of ${team.name}, in total. None can be lower than what is used. Work that a used-up limit has stopped goes on by itself. Tasks from your messages have limits of their own.`}>
+        <Suspense>{isOpen && <BudgetForm team={team.id} budget={budget} onSaved={() => setIsOpen(false)} />}</Suspense>
+      </Dialog>
     </section>
   );
 }
@@ -114,7 +124,7 @@ function Today() {
   if (!data || (limit === null && data.usd === 0)) return null;
   return (
     <section aria-label="Today" className={cx("max-w-[440px] rounded-md border p-3 text-sm", data.is_reached ? "border-wait-line bg-wait-bg" : "border-line")}>
-      <p className="mb-1.5 flex justify-between gap-3">
+      <p className={cx("flex justify-between gap-3", limit !== null && "mb-1.5")}>
         <span className="font-medium">Today, all teams</span>
         <span className="tabular">
           {money(data.usd)}
@@ -189,7 +199,7 @@ function useCallCosts(team: Team) {
   return { ...query, calls };
 }
 
-function CostOverTime({ team }: { team: Team }) {
+function CostOverTime({ team, total }: { team: Team; total: CostSum }) {
   const { calls, isPending, isError, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage, data } = useCallCosts(team);
   const hasMoney = calls.some((one) => one.usd > 0);
   const measure = hasMoney ? "usd" : "tokens";
@@ -210,7 +220,8 @@ function CostOverTime({ team }: { team: Team }) {
             <span>{formatValue(highest)}</span>
             <span>0</span>
           </div>
-          <ul className="flex h-[140px] min-w-0 flex-1 items-end gap-px border-b border-line-2" aria-label="Cost over time">
+          {/* Few bars are spread out: the last one stands above its label, at the right. */}
+          <ul className="flex h-[140px] min-w-0 flex-1 items-end justify-between gap-px border-b border-line-2" aria-label="Cost over time">
             {buckets.map((bucket) => (
               <li key={bucket.from} className="group relative flex h-full max-w-12 min-w-0 flex-1 items-end">
                 <span
@@ -227,18 +238,21 @@ function CostOverTime({ team }: { team: Team }) {
         </div>
         <figcaption className="tabular mt-1 flex justify-between pl-[76px] text-xs text-ink-3">
           <span>{label(buckets[0]!.from)}</span>
-          <span>{label(buckets.at(-1)!.from)}</span>
+          {buckets.length > 1 && <span>{label(buckets.at(-1)!.from)}</span>}
         </figcaption>
       </figure>
     );
   }
   const reached = data?.pages.at(-1)?.from ?? 0;
+  // The picture is made of the answers of models, as events tell them. Other costs have no event with their amount.
+  const missing = total.usd - calls.reduce((sum, one) => sum + one.usd, 0);
   return (
     <section aria-labelledby="cost-time">
       <h2 id="cost-time" className="mb-3 text-md font-semibold">
         Over time {buckets.length > 0 && <span className="text-sm font-normal text-ink-3">per {widthText(widthMs)}</span>}
       </h2>
       {body}
+      {!isPending && !hasNextPage && missing >= 0.005 && <p className="mt-2 text-xs text-ink-3">Without {money(missing)} for web searches, titles, and calls that got no answer.</p>}
       {hasNextPage && (data?.pages.length ?? 0) >= INITIAL_PAGES && (
         <p className="mt-2 flex items-center gap-3 text-xs text-ink-3">
           Only calls since event {reached} are shown.
@@ -282,7 +296,7 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
           <tr>
             <th scope="col" className={HEADER_CELL}>Run and task</th>
             <th scope="col" className={cx(HEADER_CELL, "max-md:hidden")}>Agent</th>
-            <th scope="col" className={cx(HEADER_CELL, "text-right")}>Calls</th>
+            <th scope="col" className={cx(HEADER_CELL, "text-right")} title="Model calls, also those without an answer">Calls</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right max-md:hidden")}>Tokens</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right max-sm:hidden")}>Cache hits</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right")}>Cost</th>
@@ -341,7 +355,7 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
 function CostCells({ sum, share }: { sum: CostSum; share: number | null }) {
   return (
     <>
-      <td className={cx(NUMBER_CELL, "text-ink-2")}>{compactNumber(sum.calls)}</td>
+      <td className={cx(NUMBER_CELL, "text-ink-2")}>{callsText(sum)}</td>
       <td className={cx(NUMBER_CELL, "text-ink-2 max-md:hidden")} title={tokensText(sum)}>
         {compactNumber(tokensOf(sum))}
       </td>
@@ -408,7 +422,7 @@ function CostTable({ costs, by }: { costs: TeamCosts; by: Exclude<By, "run"> }) 
         <thead className="bg-sunken">
           <tr>
             <th dir="auto" scope="col" className={HEADER_CELL}>{title}</th>
-            <th scope="col" className={cx(HEADER_CELL, "text-right")}>Calls</th>
+            <th scope="col" className={cx(HEADER_CELL, "text-right")} title="Model calls, also those without an answer">Calls</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right max-md:hidden")}>Tokens</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right max-sm:hidden")}>Cache hits</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right")}>Cost</th>

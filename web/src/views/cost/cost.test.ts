@@ -1,21 +1,40 @@
 import { describe, expect, it } from "vitest";
-import { addSums, costRows, type CostSum, costText, hitRate, hitRateText, NO_COST, type NodeCosts, pathTo, tokensText } from "@/views/cost/costTree";
+import { otherLimits } from "@/views/cost/budgetFields";
+import { addSums, callsText, costRows, type CostSum, costText, hitRate, hitRateText, NO_COST, type NodeCosts, otherWork, pathTo, tokensText } from "@/views/cost/costTree";
 import { timeBuckets, bucketWidthMs } from "@/views/cost/timeBuckets";
 
-const sum = (usd: number, input_tokens = 0): CostSum => ({ calls: 1, lost: 0, input_tokens, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, thinking_tokens: 0, usd, unpriced: 0, estimated: 0 });
+const sum = (usd: number, input_tokens = 0): CostSum => ({ calls: 1, searches: 0, lost: 0, input_tokens, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, thinking_tokens: 0, usd, unpriced: 0, estimated: 0 });
 const node = (node_id: string, usd: number, below: NodeCosts[] = []): NodeCosts => ({ node_id, title: node_id, lane: "work", agent_id: null, agent: "", lines: [], below, total: sum(usd) });
 const HOUR = 3_600_000;
 
+describe("the limits of the next goal", () => {
+  it("are named but for money, which has a field", () => {
+    const use = { used: 1, left: null };
+    const limits = [{ name: "usd" as const, limit: 5, ...use }, { name: "tokens" as const, limit: null, ...use }, { name: "turns" as const, limit: 1000, ...use }, { name: "seconds" as const, limit: 86_400, ...use }];
+    expect(otherLimits({ node_id: "node_1", limits, waits: null })).toBe("1,000 turns, 24h of working time");
+  });
+});
+
 describe("sums of costs", () => {
   it("add up every count", () => {
-    const one: CostSum = { calls: 1, lost: 2, input_tokens: 3, output_tokens: 4, cached_tokens: 5, cache_write_tokens: 6, thinking_tokens: 7, usd: 8, unpriced: 9, estimated: 10 };
+    const one: CostSum = { calls: 1, searches: 11, lost: 2, input_tokens: 3, output_tokens: 4, cached_tokens: 5, cache_write_tokens: 6, thinking_tokens: 7, usd: 8, unpriced: 9, estimated: 10 };
     expect(addSums(NO_COST, one)).toEqual(one);
     expect(addSums(one, one).thinking_tokens).toBe(14);
+  });
+
+  it("count model calls as the board does, with those that were lost and without searches", () => {
+    expect([callsText({ ...sum(1), calls: 4, lost: 2, searches: 3 }), callsText({ ...sum(1), calls: 0, searches: 1 }), callsText(NO_COST)]).toEqual(["6", "1 search", "0"]);
   });
 
   it("say what share of the input came from caches", () => {
     expect([hitRate({ ...sum(1, 200), cached_tokens: 150 }), hitRate(sum(1, 200)), hitRate(sum(1))]).toEqual([75, 0, null]);
     expect([hitRateText({ ...sum(1, 200), cached_tokens: 150 }), hitRateText(sum(1))]).toEqual(["75%", "–"]);
+  });
+
+  it("of the goal and of other work are together what the team has spent", () => {
+    const limits = [{ name: "usd", limit: 2, used: 0.1, left: 1.9 }, { name: "tokens", limit: null, used: 5_100, left: null }] as const;
+    expect(otherWork({ ...sum(0.3, 9_900), output_tokens: 100 }, { node_id: "n1", limits: [...limits], waits: null })).toEqual({ usd: 0.2, tokens: 4_900 });
+    expect(otherWork(NO_COST, { node_id: "n1", limits: [], waits: null })).toEqual({ usd: 0, tokens: 0 });
   });
 
   it("say which tokens they consist of", () => {

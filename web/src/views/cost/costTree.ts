@@ -1,6 +1,6 @@
 /** Cost tree: the visible rows of the table of runs and their tasks. */
 import type { Schemas } from "@/api/client";
-import { compactNumber, money } from "@/lib/format";
+import { compactNumber, money, plural } from "@/lib/format";
 
 export type NodeCosts = Schemas["NodeCosts"];
 export type CostSum = Schemas["CostSum"];
@@ -16,9 +16,15 @@ export interface CostRow {
 const tokens = (sum: CostSum | undefined): number => (sum ? sum.input_tokens + sum.output_tokens : 0);
 export const tokensOf = tokens;
 
-export const NO_COST: CostSum = { calls: 0, lost: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, thinking_tokens: 0, usd: 0, unpriced: 0, estimated: 0 };
+export const NO_COST: CostSum = { calls: 0, searches: 0, lost: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, thinking_tokens: 0, usd: 0, unpriced: 0, estimated: 0 };
+
+/** Return the number of model calls, as boards count them: also those without an answer, and no web searches. */
+export const modelCalls = (sum: CostSum): number => sum.calls + sum.lost;
 
 export const addSums = (a: CostSum, b: CostSum): CostSum => Object.fromEntries(Object.keys(NO_COST).map((name) => [name, a[name as keyof CostSum] + b[name as keyof CostSum]])) as unknown as CostSum;
+
+/** Return how many calls a sum has; of a sum of web searches alone, how many searches. */
+export const callsText = (sum: CostSum): string => (modelCalls(sum) === 0 && sum.searches > 0 ? plural(sum.searches, "search", "searches") : compactNumber(modelCalls(sum)));
 
 /** Return the share of the input that came from vendors' caches, in percent; null without any input. */
 export const hitRate = (sum: CostSum): number | null => (sum.input_tokens > 0 ? Math.round((100 * sum.cached_tokens) / sum.input_tokens) : null);
@@ -43,6 +49,12 @@ export function tokensText(sum: CostSum): string {
 export function costText(sum: CostSum): string {
   if (sum.usd === 0 && sum.unpriced > 0) return "no price";
   return `${sum.estimated > 0 ? "about " : sum.unpriced > 0 ? "over " : ""}${money(sum.usd)}`;
+}
+
+/** Return what a team has spent apart from its goal; with what the goal has used it is the team's total. */
+export function otherWork(total: CostSum, budget: Schemas["GoalBudget"]): { usd: number; tokens: number } {
+  const used = (name: "usd" | "tokens"): number => budget.limits.find((limit) => limit.name === name)?.used ?? 0;
+  return { usd: Math.max(0, Math.round((total.usd - used("usd")) * 1e6) / 1e6), tokens: Math.max(0, tokens(total) - used("tokens")) };
 }
 
 /** Compare by cost, highest first; costs without a known price by their tokens. */

@@ -6,6 +6,7 @@ import { IconButton, Loading } from "@/ui";
 import { isEditable } from "@/views/files/documents";
 import type { FileContent } from "@/views/files/fileQuery";
 import { Preview } from "@/views/files/Preview";
+import { useSearchParams } from "@/views/shared/useSearchParams";
 
 const Editor = lazyChunk(() => import("@/views/files/Editor"));
 const Versions = lazyChunk(() => import("@/views/files/Versions"));
@@ -13,9 +14,10 @@ const Versions = lazyChunk(() => import("@/views/files/Versions"));
 export type DocumentMode = "read" | "edit" | "history";
 type File = Exclude<FileContent, { kind: "folder" }>;
 
-/** The mode in which a file is shown; another file is read first. */
+/** The mode in which a file is shown; another file is read first. An address with `?view=history` opens the history. */
 export function useDocumentMode(path: string): [DocumentMode, (mode: DocumentMode) => void] {
-  const [mode, setMode] = useState<DocumentMode>("read");
+  const [{ view }] = useSearchParams();
+  const [mode, setMode] = useState<DocumentMode>(view === "history" ? "history" : "read");
   const [shown, setShown] = useState(path);
   if (shown !== path) {
     setShown(path);

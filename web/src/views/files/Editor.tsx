@@ -8,6 +8,7 @@ import { Button, Textarea } from "@/ui";
 import { DiffView } from "@/views/files/DiffView";
 import { saveText } from "@/views/files/documents";
 import { type FileContent, fileQuery } from "@/views/files/fileQuery";
+import { asTyped, withLineEndsOf } from "@/views/files/lineEnds";
 import { baseName } from "@/views/files/tree";
 import { showToast } from "@/views/shared/toast";
 
@@ -34,15 +35,15 @@ function readDraft(key: string): Draft | null {
 export default function Editor({ team, file, onDone }: { team: string; file: TextFile; onDone: () => void }) {
   const key = `draft.${team}.${file.path}`;
   const [kept] = useState(() => readDraft(key));
-  const [text, setText] = useState(kept?.text ?? file.text);
-  const [base, setBase] = useState({ hash: kept?.from ?? file.hash, text: file.text });
+  const [text, setText] = useState(asTyped(kept?.text ?? file.text));
+  const [base, setBase] = useState({ hash: kept?.from ?? file.hash, text: asTyped(file.text) });
   const [theirs, setTheirs] = useState<TextFile | null>(null);
   const isChanged = text !== base.text;
   // Unsaved words survive a closed page.
   useEffect(() => writeStored(key, isChanged ? JSON.stringify({ text, from: base.hash }) : null), [key, text, base.hash, isChanged]);
 
   const save = useMutation({
-    mutationFn: (expected: string) => saveText(team, file.path, file.bom + text, expected),
+    mutationFn: (expected: string) => saveText(team, file.path, file.bom + withLineEndsOf(theirs?.text ?? file.text, text), expected),
     onSuccess: () => {
       writeStored(key, null);
       showToast(`${baseName(file.path)} is saved.`);
@@ -77,13 +78,13 @@ export default function Editor({ team, file, onDone }: { team: string; file: Tex
           <p>Below, lines with − are from the text as it is now, lines with + from yours.</p>
         </div>
         <div className="scroll min-h-0 flex-1" tabIndex={-1}>
-          <DiffView before={theirs.text} after={text} label="Their text and yours" />
+          <DiffView before={asTyped(theirs.text)} after={text} label="Their text and yours" />
         </div>
         <div className="flex shrink-0 flex-wrap justify-end gap-2 border-t border-line px-4 py-3">
           <Button onClick={discard}>Take theirs</Button>
           <Button
             onClick={() => {
-              setBase({ hash: theirs.hash, text: theirs.text });
+              setBase({ hash: theirs.hash, text: asTyped(theirs.text) });
               setTheirs(null);
               save.reset();
             }}
@@ -99,7 +100,7 @@ export default function Editor({ team, file, onDone }: { team: string; file: Tex
   }
   return (
     <form onSubmit={submit} className="flex h-full flex-col">
-      {kept && kept.text !== file.text && <p className="mx-4 mt-3 shrink-0 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">These are your words from before; they were not saved yet.</p>}
+      {kept && asTyped(kept.text) !== asTyped(file.text) && <p className="mx-4 mt-3 shrink-0 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">These are your words from before; they were not saved yet.</p>}
       {HINTS[file.path] && <p className="shrink-0 px-4 pt-3 text-xs text-ink-2">{HINTS[file.path]}</p>}
       <div className="min-h-0 flex-1 p-4 pb-2">
         <Textarea autoFocus aria-label={`Text of ${baseName(file.path)}`} value={text} onChange={(event) => setText(event.target.value)} onKeyDown={onKeyDown} spellCheck className="h-full min-h-40 resize-none font-mono text-xs leading-[19px] pointer-coarse:text-base" />

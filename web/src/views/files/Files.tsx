@@ -5,6 +5,7 @@ import { ChevronLeft, ChevronRight, Copy, Download, FileText, Folder, FolderDown
 import { type DragEvent, type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, errorMessage } from "@/api/client";
 import { boardQuery } from "@/api/queries";
+import { isAttached } from "@/conversation/attachments";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { fullTime, fileSize, shortTime } from "@/lib/format";
@@ -18,7 +19,7 @@ import { Document, DocumentActions, type DocumentMode, useDocumentMode } from "@
 import { archiveHref, type FileContent, fileQuery, rawHref } from "@/views/files/fileQuery";
 import { UploadPanel } from "@/views/files/UploadPanel";
 import { useUploads } from "@/views/files/uploads";
-import { ancestors, type Entry, moveByKey, baseName, parentFolder, type TreeRow, treeRows } from "@/views/files/tree";
+import { ancestors, type Entry, isGiven, isInternal, moveByKey, baseName, parentFolder, type TreeRow, treeRows } from "@/views/files/tree";
 
 /** Titles to show instead of folder names: a task's folder is named by its id, so the task's title is shown. */
 type FolderTitles = ReadonlyMap<string, string>;
@@ -31,6 +32,7 @@ export default function Files({ team, rest }: ScreenProps) {
   const titles = useMemo<FolderTitles>(() => new Map((board.data ?? []).map((node) => [`nodes/${node.id}`, node.title])), [board.data]);
   const isFile = path !== "" && file.data?.path === path && file.data.kind !== "folder";
   const showsTree = !isPhone || !isFile;
+  const [showsInternal, setShowsInternal] = useState(false);
   const [mode, setMode] = useDocumentMode(path);
   const { uploads, add, retry, remove, clear } = useUploads(team.id);
   const picker = useRef<HTMLInputElement>(null);
@@ -71,7 +73,7 @@ export default function Files({ team, rest }: ScreenProps) {
         {isOver && <div className="pointer-events-none absolute inset-2 z-20 flex items-center justify-center rounded-md border-2 border-dashed border-ink bg-paper/80 text-md font-semibold">Drop the files here to upload them</div>}
         {showsTree && (
           <nav aria-label="Files of the team" className={cx("scroll shrink-0 py-2", isPhone ? "w-full" : "w-[300px] border-r border-line bg-rail")}>
-            <Tree team={team.id} path={path} titles={titles} />
+            <Tree team={team.id} path={path} titles={titles} showsInternal={showsInternal} onShowInternal={setShowsInternal} />
           </nav>
         )}
         {(!isPhone || isFile) && (
@@ -85,7 +87,7 @@ export default function Files({ team, rest }: ScreenProps) {
               ) : file.isError ? (
                 <ErrorPanel title={`${baseName(path)} could not be opened`} detail={openErrorText(file.error)} onRetry={() => void file.refetch()} />
               ) : file.data.kind === "folder" ? (
-                <FolderList team={team.id} entries={file.data.entries} titles={titles} />
+                <FolderList team={team.id} entries={file.data.entries} titles={titles} showsInternal={showsInternal} />
               ) : (
                 <Document team={team.id} file={file.data} href={rawHref(team.id, path)} mode={mode} onMode={setMode} />
               )}
@@ -105,8 +107,8 @@ function NoFileSelected() {
   return (
     <EmptyState icon={<FileText />} title="Select a file to read it">
       <p>
-        <code>memory</code> holds the team's notes, <code>agents</code> each agent's own files, <code>user_uploads</code> what you uploaded, and <code>nodes</code> one folder for each
-        task: the request, its scratch files and its published result. Drop files here to upload them.
+        <code>memory</code> holds the team's notes, <code>agents</code> each agent's own files, <code>user_uploads</code> what you uploaded or attached to a message, <code>folders</code> the folders that you gave the team, and <code>nodes</code> one folder for each
+        task: its scratch files and its published result. Drop files here to upload them.
       </p>
     </EmptyState>
   );
@@ -136,17 +138,18 @@ function PathBar({ team, path, file, titles, isPhone, mode, onMode }: PathBarPro
       <ol aria-label="Path" className="flex min-w-0 flex-1 items-center gap-1 text-sm">
         {folders.map((folder) => (
           <li key={folder} className="flex min-w-0 shrink items-center gap-1 max-md:hidden">
-            <Link to={screenHref(team, "files", folder) as "/"} title={folder} className="truncate text-ink-2 hover:underline">
+            <Link to={screenHref(team, "files", folder) as "/"} title={folder} dir="auto" className="truncate text-ink-2 hover:underline">
               {titles.get(folder) ?? baseName(folder)}
             </Link>
             <ChevronRight className="size-3.5 shrink-0 text-ink-3" aria-hidden />
           </li>
         ))}
-        <li aria-current="page" className="min-w-0 shrink-0 truncate font-medium max-md:shrink" title={path}>
+        <li dir="auto" aria-current="page" className="min-w-0 shrink-0 truncate font-medium max-md:shrink" title={path}>
           {titles.get(path) ?? baseName(path)}
         </li>
       </ol>
-      {file?.kind === "folder" && (
+      {isGiven(path) && <span className="mr-1 shrink-0 text-xs text-ink-3 max-md:hidden">a folder of yours, shown read-only</span>}
+      {file?.kind === "folder" && !isGiven(path) && !isOfMessages(file.entries) && (
         <a href={archiveHref(team, { path })} download aria-label="Download this folder as zip" title="Download this folder as zip" className="flex size-8 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-10">
           <FolderDown className="size-4" />
         </a>
@@ -172,10 +175,21 @@ function PathBar({ team, path, file, titles, isPhone, mode, onMode }: PathBarPro
   );
 }
 
+/** Whether all files of a folder came with messages: such a folder is not on the disk, and has no zip file. */
+const isOfMessages = (entries: readonly Entry[]): boolean => entries.length > 0 && entries.every((entry) => isAttached(entry.path));
+
 /** Copies and versions that the runtime keeps are shown where they belong: with the changes, and in a file's history. */
 const isShown = (entry: Entry): boolean => entry.path !== "history";
 
-function Tree({ team, path, titles }: { team: string; path: string; titles: FolderTitles }) {
+interface TreeProps {
+  team: string;
+  path: string;
+  titles: FolderTitles;
+  showsInternal: boolean;
+  onShowInternal: (shows: boolean) => void;
+}
+
+function Tree({ team, path, titles, showsInternal, onShowInternal }: TreeProps) {
   const navigate = useNavigate();
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([...ancestors(path), path]));
   // Expand the folders above the shown file, also when a link from another screen led to it.
@@ -186,8 +200,13 @@ function Tree({ team, path, titles }: { team: string; path: string; titles: Fold
     combine: (all) => ({ all, first: all[0]! }),
   });
   const listings = new Map<string, Entry[]>();
+  let hasInternal = false;
   loaded.all.forEach((one, index) => {
-    if (one.data?.kind === "folder") listings.set(folders[index]!, one.data.entries.filter(isShown));
+    if (one.data?.kind !== "folder") return;
+    const entries = one.data.entries.filter(isShown);
+    hasInternal ||= entries.some(isInternal);
+    // A link may lead to an internal file: then it is in the tree, too.
+    listings.set(folders[index]!, entries.filter((entry) => showsInternal || !isInternal(entry) || `${path}/`.startsWith(`${entry.path}/`)));
   });
   const rows = treeRows(listings, open);
   const [focusedPath, setFocusedPath] = useState<string | null>(null);
@@ -227,42 +246,49 @@ function Tree({ team, path, titles }: { team: string; path: string; titles: Fold
   if (loaded.first.isError) return <ErrorPanel title="The files could not be listed" detail={errorMessage(loaded.first.error)} onRetry={() => void loaded.first.refetch()} />;
   if (rows.length === 0) return <EmptyState icon={<Folder />} title="No files yet">Files that the team writes and publishes appear here.</EmptyState>;
   return (
-    <ul ref={tree} role="tree" aria-label="Files" onKeyDown={onKeyDown} className="px-2">
-      {rows.map((row, index) => {
-        const isCurrent = row.entry.path === path;
-        const title = titles.get(row.entry.path);
-        const isLoading = row.isOpen && !listings.has(row.entry.path);
-        return (
-          <li
-            key={row.entry.path}
-            role="treeitem"
-            aria-busy={isLoading || undefined}
-            aria-level={row.depth + 1}
-            aria-posinset={row.position}
-            aria-setsize={row.setSize}
-            aria-expanded={row.isFolder ? row.isOpen : undefined}
-            aria-selected={isCurrent}
-            tabIndex={index === tabStop ? 0 : -1}
-            onClick={() => activate(row)}
-            onFocus={() => setFocusedPath(row.entry.path)}
-            title={title ? row.entry.path : undefined}
-            style={{ paddingLeft: 8 + row.depth * 16 }}
-            className={cx("flex h-7 cursor-pointer items-center gap-1.5 rounded-sm pr-2 text-sm outline-offset-[-2px] pointer-coarse:h-11", isCurrent ? "bg-press font-medium" : "hover:bg-hover")}
-          >
-            <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", row.isOpen && "rotate-90", !row.isFolder && "invisible")} aria-hidden />
-            <EntryIcon entry={row.entry} isOpen={row.isOpen} />
-            <span dir="auto" className="min-w-0 flex-1 truncate">{title ?? row.name}</span>
-            {isLoading && <span className="text-xs text-ink-3">Loading…</span>}
-          </li>
-        );
-      })}
-    </ul>
+    <>
+      <ul ref={tree} role="tree" aria-label="Files" onKeyDown={onKeyDown} className="px-2">
+        {rows.map((row, index) => {
+          const isCurrent = row.entry.path === path;
+          const title = titles.get(row.entry.path);
+          const isLoading = row.isOpen && !listings.has(row.entry.path);
+          return (
+            <li
+              key={row.entry.path}
+              role="treeitem"
+              aria-busy={isLoading || undefined}
+              aria-level={row.depth + 1}
+              aria-posinset={row.position}
+              aria-setsize={row.setSize}
+              aria-expanded={row.isFolder ? row.isOpen : undefined}
+              aria-selected={isCurrent}
+              tabIndex={index === tabStop ? 0 : -1}
+              onClick={() => activate(row)}
+              onFocus={() => setFocusedPath(row.entry.path)}
+              title={title ? row.entry.path : undefined}
+              style={{ paddingLeft: 8 + row.depth * 16 }}
+              className={cx("flex h-7 cursor-pointer items-center gap-1.5 rounded-sm pr-2 text-sm outline-offset-[-2px] pointer-coarse:h-11", isCurrent ? "bg-press font-medium" : "hover:bg-hover")}
+            >
+              <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", row.isOpen && "rotate-90", !row.isFolder && "invisible")} aria-hidden />
+              <EntryIcon entry={row.entry} isOpen={row.isOpen} />
+              <span dir="auto" className="min-w-0 flex-1 truncate">{title ?? row.name}</span>
+              {isLoading && <span className="text-xs text-ink-3">Loading…</span>}
+            </li>
+          );
+        })}
+      </ul>
+      {hasInternal && (
+        <button type="button" onClick={() => onShowInternal(!showsInternal)} className="mx-2 mt-2 flex min-h-7 items-center rounded-sm px-2 text-xs text-ink-2 hover:bg-hover pointer-coarse:min-h-11">
+          {showsInternal ? "Hide internal files" : "Show internal files"}
+        </button>
+      )}
+    </>
   );
 }
 
-function FolderList({ team, entries, titles }: { team: string; entries: Entry[]; titles: FolderTitles }) {
-  const rows = treeRows(new Map([["", entries]]), new Set());
-  if (rows.length === 0) return <EmptyState icon={<Folder />} title="This folder is empty" />;
+function FolderList({ team, entries, titles, showsInternal }: { team: string; entries: Entry[]; titles: FolderTitles; showsInternal: boolean }) {
+  const rows = treeRows(new Map([["", entries.filter((entry) => showsInternal || !isInternal(entry))]]), new Set());
+  if (rows.length === 0) return <EmptyState icon={<Folder />} title={entries.length > 0 ? "This folder has only internal files" : "This folder is empty"} />;
   return (
     <ul className="p-3">
       {rows.map(({ entry, name }) => (

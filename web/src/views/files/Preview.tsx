@@ -1,6 +1,7 @@
 /** Preview: a file as Markdown, table, JSON tree, image or source. Agents wrote the files, so nothing in them is executed or inserted as HTML. */
 import { Download, FileQuestion } from "lucide-react";
-import { type ReactNode, Suspense, useMemo, useState } from "react";
+import { type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { searchedWords, showWords } from "@/lib/foundWords";
 import { fileSize } from "@/lib/format";
 import { lazyChunk } from "@/live/chunks";
 import { Markdown } from "@/conversation/Markdown";
@@ -22,6 +23,8 @@ type File = Exclude<FileContent, { kind: "folder" }>;
 
 /** A file with a line above it that says who else wrote its words. */
 export function Preview({ file, href }: { file: File; href: string }) {
+  const content = useRef<HTMLDivElement>(null);
+  useEffect(() => showWords(() => content.current, searchedWords()), [file.path]);
   return (
     <div className="flex h-full flex-col">
       {file.sources.length > 0 && (
@@ -29,7 +32,7 @@ export function Preview({ file, href }: { file: File; href: string }) {
           <Sources of={file.sources} />
         </div>
       )}
-      <div className="min-h-0 flex-1">
+      <div ref={content} className="min-h-0 flex-1">
         <Content file={file} href={href} />
       </div>
     </div>
@@ -66,7 +69,7 @@ function TextPreview({ file, href }: { file: Extract<FileContent, { kind: "text"
     <Suspense fallback={<Loading label="Loading the code" />}>{large ? <LargeText text={file.text} /> : <Code text={file.text} language={LANGUAGES[extension(file.path)] ?? ""} />}</Suspense>
   );
   let body: ReactNode = code;
-  if (!isSource && kind === "markdown") body = <div className="reader px-6 py-5 max-md:px-4"><Markdown text={file.text} /></div>;
+  if (!isSource && kind === "markdown") body = <div className="reader px-6 py-5 max-md:px-4"><Markdown text={file.text} isFile /></div>;
   if (!isSource && kind === "csv") {
     body = (
       <Suspense fallback={<Loading label="Reading the table" />}>

@@ -14,12 +14,20 @@ import { showError, showToast } from "@/views/shared/toast";
 
 type TextFile = Extract<FileContent, { kind: "text" }>;
 
-const authorOf = ({ author }: Version): string => (author === HUMAN ? "You" : author === "" ? "Unknown author" : capitalize(author));
+/** The author of the soul that a team gets if a person writes none. */
+const AGIRAPH = "agiraph";
+
+function authorOf({ author }: Version): string {
+  if (author === HUMAN) return "You";
+  if (author === AGIRAPH) return AGIRAPH;
+  return author === "" ? "Unknown author" : capitalize(author);
+}
 
 export default function Versions({ team, file, onDone }: { team: string; file: TextFile; onDone: () => void }) {
   const versions = useQuery(versionsQuery(team, file.path));
   const [chosen, setChosen] = useState<string | null>(null);
-  const now = useNow(60_000);
+  // The age of a new version is told in seconds.
+  const now = useNow(versions.data?.some(({ at }) => Date.now() - Date.parse(at) < 60_000) ? 1_000 : 60_000);
   if (versions.isPending) return <Loading label="Loading the history" />;
   if (versions.isError) return <ErrorPanel title="The history could not be loaded" detail={errorMessage(versions.error)} onRetry={() => void versions.refetch()} />;
   if (versions.data.length === 0) {

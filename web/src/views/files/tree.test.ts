@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ancestors, type Entry, moveByKey, treeRows } from "@/views/files/tree";
+import { ancestors, type Entry, isInternal, moveByKey, treeRows } from "@/views/files/tree";
 
 const file = (path: string, kind = "file"): Entry => ({ path, kind, size: 1, modified: "2026-01-01T00:00:00Z" });
 const listings = new Map([
@@ -18,7 +18,12 @@ describe("tree", () => {
   });
   it("returns the folders above a path", () => {
     expect(ancestors("nodes/n1/published/x.md")).toEqual(["nodes", "nodes/n1", "nodes/n1/published"]);
+    expect(ancestors("user_uploads/attached/msg_1/0/x.md")).toEqual(["user_uploads"]);
     expect(ancestors("GOAL.md")).toEqual([]);
+  });
+  it("knows the runtime's own files from those of people and programs", () => {
+    const paths = ["nodes/n1/_refs.json", "nodes/n1/scratch/_home", "nodes/n1/report.md", "nodes/n1/published/__init__.py", "folders/site/_config.yml", "user_uploads/_draft.md"];
+    expect(paths.filter((path) => isInternal(file(path)))).toEqual(["nodes/n1/_refs.json", "nodes/n1/scratch/_home"]);
   });
   it("moves by the keys of the ARIA tree pattern", () => {
     const shut = treeRows(listings, new Set());

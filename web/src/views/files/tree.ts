@@ -1,5 +1,6 @@
 /** Tree: the visible rows of a folder tree, and how the keyboard moves in it. */
 import type { Schemas } from "@/api/client";
+import { isAttached } from "@/conversation/attachments";
 
 export type Entry = Schemas["FileView"];
 export interface TreeRow {
@@ -14,10 +15,17 @@ export interface TreeRow {
 }
 
 export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
-export const parentFolder = (path: string): string => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
+export const parentFolder = (path: string): string => ancestors(path).at(-1) ?? "";
 
-/** Return the folders above a path, outermost first. */
+/** Whether a path lies in a folder that a person gave the team. */
+export const isGiven = (path: string): boolean => path === "folders" || path.startsWith("folders/");
+
+/** Whether an entry is for the runtime, such as `_refs.json`. What a person gave or uploaded is theirs, however it is named. */
+export const isInternal = ({ path }: Entry): boolean => /^_(?!_)/.test(baseName(path)) && !isGiven(path) && !path.startsWith("user_uploads/");
+
+/** Return the folders above a path, outermost first. A file that came with a message is listed among the uploads; its path holds no folders. */
 export function ancestors(path: string): string[] {
+  if (isAttached(path)) return ["user_uploads"];
   const parts = path.split("/").filter(Boolean);
   return parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join("/"));
 }

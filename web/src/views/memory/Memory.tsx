@@ -1,12 +1,13 @@
 /** Memory: a team's notes, its agents' insights and memories, items that need review, and the history of changes. */
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
-import { useState } from "react";
+import { Suspense, useState } from "react";
 import { api, unwrap } from "@/api/client";
 import { agentsQuery, queryKeys } from "@/api/queries";
 import { capitalize } from "@/lib/format";
 import { SidebarButton } from "@/shell/SidebarButton";
-import { Button, Header, Pills } from "@/ui";
+import { lazyChunk } from "@/live/chunks";
+import { Button, Header, Loading, Pills } from "@/ui";
 import type { ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";
 import { AddKnowledge } from "@/views/memory/AddKnowledge";
@@ -14,6 +15,8 @@ import { Changes } from "@/views/memory/Changes";
 import { Insights, Memories } from "@/views/memory/KnowledgeLists";
 import { Notes } from "@/views/memory/Notes";
 import { Unconfirmed } from "@/views/memory/Unconfirmed";
+
+const PageText = lazyChunk(() => import("@/views/memory/PageText"));
 
 type Tab = "notes" | "insights" | "memories" | "unconfirmed" | "changes";
 
@@ -40,7 +43,7 @@ export default function Memory({ team, rest }: ScreenProps) {
         <Pills
           label="What kind"
           value={tab}
-          onChange={(now) => (rest ? setParams({ tab: now }) : setParams({ tab: now === "notes" ? undefined : now }))}
+          onChange={(now) => setParams({ page: undefined, tab: !rest && now === "notes" ? undefined : now })}
           options={[
             ["notes", "Notes"],
             ["insights", "Insights"],
@@ -60,7 +63,12 @@ export default function Memory({ team, rest }: ScreenProps) {
           </select>
         )}
       </div>
-      {tab === "notes" && <Notes team={team} path={rest} />}
+      {tab === "notes" && params.page && (
+        <Suspense fallback={<Loading label="Opening the page" />}>
+          <PageText team={team.id} url={params.page} />
+        </Suspense>
+      )}
+      {tab === "notes" && !params.page && <Notes team={team} path={rest} />}
       {tab === "insights" && <Insights team={team} members={members} agentFilter={agentFilter} />}
       {tab === "memories" && <Memories team={team} members={members} agentFilter={agentFilter} />}
       {tab === "unconfirmed" && <Unconfirmed team={team} members={members} query={unconfirmed} />}

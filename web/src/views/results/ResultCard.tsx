@@ -1,17 +1,16 @@
 /** ResultCard: one delivered result: who, when, for which work, its text, its files and its changes. */
 import { Link } from "@tanstack/react-router";
-import { Download, FileDiff } from "lucide-react";
+import { FileDiff } from "lucide-react";
 import { useState } from "react";
 import type { Schemas } from "@/api/client";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
 import { cx } from "@/lib/cx";
-import { capitalize, fileSize, plural } from "@/lib/format";
+import { capitalize, plural } from "@/lib/format";
 import { Button } from "@/ui";
 import { screenHref } from "@/views";
-import { EntryIcon } from "@/views/files/EntryIcon";
-import { archiveHref, rawHref } from "@/views/files/fileQuery";
 import { baseName } from "@/views/files/tree";
+import { FileRow, PublishedFiles } from "@/views/results/PublishedFiles";
 import type { Result } from "@/views/results/resultsQuery";
 import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
 import { Sources } from "@/views/shared/Sources";
@@ -33,7 +32,6 @@ interface CardProps {
 
 export function ResultCard({ team, result, openPath, suffix }: CardProps) {
   const boardHref = screenHref(team, "board", "", `?node=${result.node_id}`)!;
-  const published = `nodes/${result.node_id}/published`;
   return (
     <li className="rounded-md border border-line bg-surface p-4 max-md:p-3">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -47,27 +45,7 @@ export function ResultCard({ team, result, openPath, suffix }: CardProps) {
       <Byline team={team} result={result} />
       {result.text && <ResultText result={result} boardHref={boardHref} />}
       <Sources of={result.sources} />
-      {result.files.length > 0 && (
-        <div className="mt-3">
-          <ul className="divide-y divide-line rounded-sm border border-line">
-            {result.files.map((file) => (
-              <FileRow key={file.path} team={team} file={file} name={file.path.slice(published.length + 1)} isOpen={file.path === openPath} suffix={suffix} />
-            ))}
-          </ul>
-          <p className="mt-1.5 flex flex-wrap items-center gap-x-3 text-xs text-ink-3">
-            {result.file_count > result.files.length && (
-              <Link to={screenHref(team, "files", published) as "/"} className={cx(linkStyle, "inline-flex min-h-6 items-center")}>
-                All {result.file_count} files
-              </Link>
-            )}
-            {result.file_count > 1 && (
-              <a href={archiveHref(team, { path: published })} download className={cx(linkStyle, "inline-flex min-h-6 items-center pointer-coarse:min-h-11")}>
-                Download these as zip
-              </a>
-            )}
-          </p>
-        </div>
-      )}
+      <PublishedFiles team={team} node={result.node_id} files={result.files} count={result.file_count} openPath={openPath} suffix={suffix} />
       {result.changes.length > 0 && (
         <ul className="mt-3 divide-y divide-line rounded-sm border border-line">
           {result.changes.map((change) => (
@@ -126,26 +104,6 @@ function ResultText({ result, boardHref }: { result: Result; boardHref: string }
         </p>
       )}
     </>
-  );
-}
-
-function FileRow({ team, file, name, isOpen, suffix, note }: { team: string; file: Schemas["FileView"]; name: string; isOpen: boolean; suffix: string; note?: string }) {
-  return (
-    <li className={cx("flex items-center", isOpen && "bg-press")}>
-      <Link to={(screenHref(team, "results", file.path) + suffix) as "/"} aria-current={isOpen ? "true" : undefined} className="flex min-h-9 min-w-0 flex-1 items-center gap-2 px-3 text-sm hover:bg-hover pointer-coarse:min-h-11">
-        <EntryIcon entry={file} />
-        <span className="min-w-0 flex-1">
-          <span dir="auto" className="block truncate">
-            <Literal text={name} keepEmoji />
-          </span>
-          {note && <span className="block truncate text-xs text-ink-3">{note}</span>}
-        </span>
-        <span className="tabular text-xs text-ink-3">{fileSize(file.size)}</span>
-      </Link>
-      <a href={rawHref(team, file.path)} download={baseName(file.path)} aria-label={`Download ${baseName(file.path)}`} title="Download" className="flex size-9 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-11">
-        <Download className="size-4" aria-hidden />
-      </a>
-    </li>
   );
 }
 

@@ -2,7 +2,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, unwrap } from "@/api/client";
-import { queryClient } from "@/api/queries";
+import { queryClient, queryKeys } from "@/api/queries";
 import { Button, Input } from "@/ui";
 import { ENDED_BY, type Limit, type NodeDetail } from "@/views/shared/Extend";
 import { isFinished } from "@/views/shared/taskStatus";
@@ -18,7 +18,8 @@ const LIMITS: readonly { name: Limit; label: string; suggestion: string; step: s
 
 export default function ExtendForm({ node, onDone }: { node: NodeDetail; onDone: () => void }) {
   const endedBy = node.stop_reason ? ENDED_BY[node.stop_reason] : undefined;
-  const shown = LIMITS.filter(({ name }) => node.budget[name] != null);
+  // The limit that ended it may be one of the goal that pays for it: that one is raised, then.
+  const shown = LIMITS.filter(({ name }) => node.budget[name] != null || name === endedBy);
   const [amounts, setAmounts] = useState<Partial<Record<Limit, string>>>(() => Object.fromEntries(shown.filter(({ name }) => name === endedBy).map(({ name, suggestion }) => [name, suggestion])));
   const more = Object.fromEntries(shown.flatMap(({ name, factor }) => (amounts[name] ? [[name, Number(amounts[name]) * factor]] : [])));
   const extend = useMutation({
@@ -26,7 +27,7 @@ export default function ExtendForm({ node, onDone }: { node: NodeDetail; onDone:
     onSuccess: () => {
       onDone();
       void queryClient.invalidateQueries({ queryKey: ["node", node.id] });
-      void queryClient.invalidateQueries({ queryKey: ["whole-board", node.team_id] });
+      for (const queryKey of [["whole-board", node.team_id], ["team-settings", node.team_id], queryKeys.cost(node.team_id)]) void queryClient.invalidateQueries({ queryKey });
       showToast(isFinished(node.status) ? "The task goes on where it stopped." : "The limits were raised.");
     },
     onError: (error) => showError("The task could not be extended", error),
@@ -40,7 +41,7 @@ export default function ExtendForm({ node, onDone }: { node: NodeDetail; onDone:
       {shown.map(({ name, label, step, factor }) => (
         <label key={name} className="grid grid-cols-[1fr_140px] items-center gap-3 text-sm">
           <span>
-            More {label.toLowerCase()} <span className="tabular text-xs text-ink-3">now {(Number(node.budget[name]) / factor).toLocaleString()}</span>
+            More {label.toLowerCase()} <span className="tabular text-xs text-ink-3">{node.budget[name] == null ? "for the goal that pays for it" : `now ${(Number(node.budget[name]) / factor).toLocaleString()}`}</span>
           </span>
           <Input type="number" min="0" step={step} inputMode="decimal" value={amounts[name] ?? ""} onChange={(event) => setAmounts({ ...amounts, [name]: event.target.value })} />
         </label>

@@ -4,12 +4,14 @@ import { errorMessage } from "@/api/client";
 import { Button } from "@/ui";
 
 export function showToast(text: string, undo?: () => void): void {
-  toast.custom((id) => (
+  const show = undo ? toast.custom : toast.report;
+  show((id) => (
     <div role="status" className="flex items-center gap-3 rounded-md border border-line bg-surface px-4 py-2.5 text-sm shadow-high">
       <span dir="auto" className="min-w-0 flex-1">{text}</span>
       {undo && (
         <Button
           size="sm"
+          className="pointer-events-auto"
           onClick={() => {
             toast.dismiss(id);
             undo();
@@ -23,7 +25,7 @@ export function showToast(text: string, undo?: () => void): void {
 }
 
 export function showError(title: string, error: unknown): void {
-  toast.custom(
+  toast.report(
     () => (
       <div role="alert" className="max-w-[46ch] rounded-md border border-fail/30 bg-fail-bg px-4 py-2.5 text-sm shadow-high">
         <p dir="auto" className="font-semibold text-fail">{title}</p>

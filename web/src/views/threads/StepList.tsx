@@ -3,6 +3,8 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { Bot, Brain, ChevronRight, CircleAlert, MessageSquare, PenLine, Settings2, Wrench } from "lucide-react";
 import { createContext, memo, type ReactNode, type Ref, useCallback, useContext, useImperativeHandle, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
+import { showWords } from "@/lib/foundWords";
+import { rowsInGroups } from "@/lib/rowGroups";
 import { compactNumber, duration, fullTime, clockTimeWithSeconds } from "@/lib/format";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
@@ -23,15 +25,20 @@ function useExpanded(key: string): [boolean, (open: boolean) => void] {
   ];
 }
 
+/** The key of the step that a search has found. */
+const FoundKey = createContext<string | null>(null);
+const FOUND_STYLE = "rounded-md bg-wait-bg";
+
 export interface StepListHandle {
-  /** Scroll to a step or to one of its tool calls, and expand it. */
-  reveal: (key: string) => void;
+  /** Scroll to a step or to one of its tool calls, expand it and focus it; mark it with these words, if a search led here. */
+  reveal: (key: string, words?: string[]) => void;
 }
 
 /** `now` is null while nobody works on the thread. */
 export function StepList({ all, now, handle, children }: { all: Step[]; now: number | null; handle: Ref<StepListHandle>; children: ReactNode }) {
   const scroller = useRef<HTMLDivElement>(null);
   const [expandedKeys] = useState(() => new Set<string>());
+  const [foundKey, setFoundKey] = useState<string | null>(null);
   // The virtualizer computes the positions of all rows again when this function changes, so it must be stable.
   const stepKey = useCallback((at: number) => all[at]!.key, [all]);
   const virtualizer = useVirtualizer({
@@ -39,42 +46,48 @@ export function StepList({ all, now, handle, children }: { all: Step[]; now: num
     getScrollElement: () => scroller.current,
     estimateSize: (at) => (all[at]!.kind === "text" ? 76 : 92),
     getItemKey: stepKey,
-    overscan: 6,
+    overscan: 3,
+    rangeExtractor: rowsInGroups,
     paddingEnd: 16,
     directDomUpdates: true,
     useFlushSync: false,
   });
   useImperativeHandle(handle, () => ({
-    reveal: (key) => {
+    reveal: (key, words) => {
       const at = all.findIndex((step) => step.key === key || (step.kind === "model" && step.calls.some((call) => call.key === key)));
       if (at < 0) return;
       expandedKeys.add(key);
+      setFoundKey(words ? key : null);
+      const element = () => scroller.current?.querySelector<HTMLElement>(`[data-step="${CSS.escape(key)}"]`);
       virtualizer.scrollToIndex(at, { align: "center" });
       // The virtualizer renders the row in the next frame and measures it in the frame after. Only then can the row be focused.
       requestAnimationFrame(() =>
         requestAnimationFrame(() => {
-          const found = scroller.current?.querySelector<HTMLElement>(`[data-step="${CSS.escape(key)}"]`);
+          const found = element();
           if (found instanceof HTMLDetailsElement) found.open = true;
-          (found?.querySelector<HTMLElement>("summary") ?? found)?.focus({ preventScroll: true });
+          (found?.querySelector<HTMLElement>(":scope > summary") ?? found)?.focus({ preventScroll: true });
+          if (words) showWords(element, words);
         }),
       );
     },
   }));
   return (
     <ExpandedKeys value={expandedKeys}>
-      <div ref={scroller} id="steps" className="scroll min-h-0 bg-canvas flex-1 [overflow-anchor:none]" tabIndex={0} role="region" aria-label="Steps">
-        <ol ref={virtualizer.containerRef} className="relative">
-          {virtualizer.getVirtualItems().map((virtualItem) => {
-            const step = all[virtualItem.index]!;
-            return (
-              <li key={virtualItem.key} ref={virtualizer.measureElement} data-index={virtualItem.index} aria-setsize={all.length} aria-posinset={virtualItem.index + 1} className="absolute inset-x-4 top-0 max-md:inset-x-3">
-                {step.kind === "text" ? <TextStepItem step={step} /> : <ModelStepItem step={step} now={hasOpenCall(step) ? now : null} />}
-              </li>
-            );
-          })}
-        </ol>
-        {children}
-      </div>
+      <FoundKey value={foundKey}>
+        <div ref={scroller} id="steps" className="scroll min-h-0 bg-canvas flex-1 [overflow-anchor:none]" tabIndex={0} role="region" aria-label="Steps">
+          <ol ref={virtualizer.containerRef} className="relative">
+            {virtualizer.getVirtualItems().map((virtualItem) => {
+              const step = all[virtualItem.index]!;
+              return (
+                <li key={virtualItem.key} ref={virtualizer.measureElement} data-index={virtualItem.index} aria-setsize={all.length} aria-posinset={virtualItem.index + 1} className="absolute inset-x-4 top-0 max-md:inset-x-3">
+                  {step.kind === "text" ? <TextStepItem step={step} /> : <ModelStepItem step={step} now={hasOpenCall(step) ? now : null} />}
+                </li>
+              );
+            })}
+          </ol>
+          {children}
+        </div>
+      </FoundKey>
     </ExpandedKeys>
   );
 }
@@ -88,21 +101,23 @@ const TextStepItem = memo(function TextStepItem({ step }: { step: TextStep }) {
   const Icon = step.role === "system" ? Settings2 : MessageSquare;
   const isLong = step.text.length > LONG_CHARACTERS || step.role === "system";
   return (
-    <StepFrame icon={<Icon />} title={title} at={step.at}>
-      {isLong ? (
-        <Collapsible id={step.key} label={`${compactNumber(step.text.length)} characters`} preview={step.role === "system" ? "" : step.text.slice(0, 200)}>
+    <FoundFrame of={step.key}>
+      <StepFrame icon={<Icon />} title={title} at={step.at}>
+        {isLong ? (
+          <Collapsible id={step.key} label={`${compactNumber(step.text.length)} characters`} preview={step.role === "system" ? "" : step.text.slice(0, 200)}>
+            <PlainText text={step.text} />
+          </Collapsible>
+        ) : (
           <PlainText text={step.text} />
-        </Collapsible>
-      ) : (
-        <PlainText text={step.text} />
-      )}
-    </StepFrame>
+        )}
+      </StepFrame>
+    </FoundFrame>
   );
 });
 
 const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelStep; now: number | null }) {
   return (
-    <div data-step={step.key} tabIndex={-1} className="outline-none">
+    <FoundFrame of={step.key}>
       <StepFrame icon={<Bot />} title="Model" at={step.endedAt} facts={modelFacts(step)}>
         <Thoughts step={step} />
         {step.text.trim() && <Markdown text={step.text} />}
@@ -120,9 +135,19 @@ const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelSt
         )}
         {!step.text.trim() && step.calls.length === 0 && !step.refusal && <p className="text-ink-3">No text.</p>}
       </StepFrame>
-    </div>
+    </FoundFrame>
   );
 });
+
+/** A step that can be focused, marked if a search has found it. */
+function FoundFrame({ of, children }: { of: string; children: ReactNode }) {
+  const isFound = useContext(FoundKey) === of;
+  return (
+    <div data-step={of} tabIndex={-1} aria-current={isFound || undefined} className={cx(isFound && FOUND_STYLE)}>
+      {children}
+    </div>
+  );
+}
 
 /** The thoughts of a step, folded. The text comes from a model, so it is shown as it is. */
 function Thoughts({ step }: { step: ModelStep }) {
@@ -153,9 +178,10 @@ function callTime(call: ToolStep, now: number | null): string {
 
 function ToolCallItem({ call, now }: { call: ToolStep; now: number | null }) {
   const [isOpen, setOpen] = useExpanded(call.key);
+  const isFound = useContext(FoundKey) === call.key;
   const mainArgument = Object.values(call.arguments).find((value) => typeof value === "string" && value !== "") as string | undefined;
   return (
-    <details data-step={call.key} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)} className="rounded-md border border-line bg-surface">
+    <details data-step={call.key} aria-current={isFound || undefined} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)} className={cx("rounded-md border border-line", isFound ? FOUND_STYLE : "bg-surface")}>
       <summary className="flex min-h-8 list-none items-center gap-2 rounded-md px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
         <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", isOpen && "rotate-90")} aria-hidden />
         <Wrench className="size-3.5 shrink-0 text-ink-3" aria-hidden />

@@ -2,14 +2,16 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronLeft, ScrollText } from "lucide-react";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { agentsQuery, boardQuery, nodeQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
+import { searchedWords } from "@/lib/foundWords";
 import { capitalize, duration, fullTime, money, plural, shortTime } from "@/lib/format";
 import { live, useLive } from "@/live";
 import type { Event } from "@/live/log";
 import { SidebarButton } from "@/shell/SidebarButton";
+import { useShell } from "@/shell/state";
 import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useNarrow } from "@/views/shared/useNarrow";
@@ -17,7 +19,8 @@ import { useSearchParams } from "@/views/shared/useSearchParams";
 import { useNow } from "@/views/shared/RelativeTime";
 import { LANE_LABELS } from "@/views/shared/taskStatus";
 import { type StepListHandle, StepList } from "@/views/threads/StepList";
-import { type Bar, timelineBars, type ModelStep, readingsOf, type Step, toSteps, type Turn } from "@/views/threads/steps";
+import { PHASES } from "@/views/timeline/phases";
+import { type Bar, keyOfTurn, timelineBars, type ModelStep, readingsOf, type Step, toSteps, type Turn } from "@/views/threads/steps";
 
 type Thread = Schemas["ThreadView"];
 const TURNS_PER_PAGE = 500;
@@ -113,13 +116,13 @@ export default function Threads({ team, rest }: ScreenProps) {
                       <li key={thread.id}>
                         <Link
                           to={screenHref(team.id, "threads", thread.id) as "/"}
-                          search={((now: object) => now) as never}
+                          search={((now: object) => ({ ...now, step: undefined })) as never}
                           aria-current={thread.id === id ? "page" : undefined}
                           className={cx("flex min-h-12 items-center gap-2.5 rounded-sm px-2 py-1", thread.id === id ? "bg-press" : "hover:bg-hover")}
                         >
                           <Avatar name={one?.agent.name ?? "?"} order={one?.at ?? 0} isCoordinator={one?.agent.role === "coordinator"} className="size-6 rounded-full text-[11px]" />
                           <span className="min-w-0 flex-1">
-                            <span className="block truncate text-sm">{titleOf(thread)}</span>
+                            <span dir="auto" className="block truncate text-sm">{titleOf(thread)}</span>
                             <span dir="auto" className="block truncate text-xs text-ink-3">
                               {capitalize(one?.agent.name ?? "")} · {LANE_LABELS[thread.kind]}
                               {thread.closed_at === null && " · open"}
@@ -171,6 +174,21 @@ function useReadings(team: string, thread: string): ReadonlyMap<string, string> 
   });
 }
 
+/** Open the step that the URL names, once it is loaded: a search has found it. */
+function useFoundStep(all: Step[], list: RefObject<StepListHandle | null>): void {
+  const seq = Number(useSearchParams()[0].step ?? 0);
+  const repeatedJumps = useShell((state) => state.repeatedJumps);
+  const shown = useRef("");
+  useEffect(() => {
+    const jump = `${seq} ${repeatedJumps}`;
+    const words = searchedWords();
+    const key = seq > 0 && shown.current !== jump ? keyOfTurn(all, seq, words) : undefined;
+    if (key === undefined || !list.current) return;
+    shown.current = jump;
+    list.current.reveal(key, words);
+  }, [all, seq, repeatedJumps, list]);
+}
+
 function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; thread: Thread | undefined; title: string; agent: Agent | undefined; team: string; isPhone: boolean }) {
   const query = useQuery({ queryKey: queryKeys.thread(id), queryFn: () => fetchTurns(id), structuralSharing: false });
   const draft = useLive((state) => state.drafts[id]);
@@ -187,6 +205,7 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
   const usd = models.reduce((sum, step) => sum + (step.usd ?? 0), 0);
   const boardHref = screenHref(team, "board");
   const list = useRef<StepListHandle>(null);
+  useFoundStep(all, list);
   return (
     <>
       <div className="flex min-h-[52px] shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-2 max-md:px-1">
@@ -240,8 +259,8 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number | null; onPic
   if (drawn.length === 0) return null;
   return (
     <figure className="shrink-0 border-b border-line bg-canvas px-4 py-2.5 max-md:px-3" aria-label="Timeline">
-      <Track name="Model" bars={shownBars.filter((bar) => bar.kind === "model")} onPick={onPick} />
-      <Track name="Tools" bars={shownBars.filter((bar) => bar.kind === "tool")} onPick={onPick} />
+      <Track name="Model" phase="model" bars={shownBars.filter((bar) => bar.kind === "model")} onPick={onPick} />
+      <Track name="Tools" phase="tool" bars={shownBars.filter((bar) => bar.kind === "tool")} onPick={onPick} />
       <figcaption className="tabular mt-0.5 pl-[52px] text-xs text-ink-3">
         {duration(busyMs)} at work{pausedMs >= 1000 && `, ${duration(pausedMs)} of waiting`}
         {drawn.length > shownBars.length && ` · the last ${shownBars.length} of ${drawn.length} steps`}
@@ -252,11 +271,13 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number | null; onPic
 
 const VIEWBOX_WIDTH = 1000;
 /** One row of the timeline, as three SVG paths. One element for each bar would cost several milliseconds in every frame. */
-function Track({ name, bars, onPick }: { name: string; bars: Bar[]; onPick: (key: string) => void }) {
+function Track({ name, phase, bars, onPick }: { name: string; phase: Bar["kind"]; bars: Bar[]; onPick: (key: string) => void }) {
+  // The same colours as in the team's timeline.
+  const { colour } = PHASES[phase];
   const barGroups = [
-    ["text-fail-dot", bars.filter((bar) => bar.failed)],
-    ["text-work-dot animate-pulse", bars.filter((bar) => !bar.failed && bar.isOpen)],
-    [name === "Model" ? "text-ink-2" : "text-work-dot", bars.filter((bar) => !bar.failed && !bar.isOpen)],
+    ["", "--fail-dot", bars.filter((bar) => bar.failed)],
+    ["animate-pulse", colour, bars.filter((bar) => !bar.failed && bar.isOpen)],
+    ["", colour, bars.filter((bar) => !bar.failed && !bar.isOpen)],
   ] as const;
   const barAt = (event: React.MouseEvent<SVGSVGElement>): Bar | undefined => {
     const { left, width } = event.currentTarget.getBoundingClientRect();
@@ -279,9 +300,9 @@ function Track({ name, bars, onPick }: { name: string; bars: Bar[]; onPick: (key
       <div className="h-6 min-w-0 flex-1">
         <svg className="size-full" viewBox={`0 0 ${VIEWBOX_WIDTH} 24`} preserveAspectRatio="none" onMouseMove={updateTooltip} onClick={pickBar}>
           <path d={`M0 12H${VIEWBOX_WIDTH}`} className="stroke-line" vectorEffect="non-scaling-stroke" />
-          {barGroups.map(([style, group]) => (
+          {barGroups.map(([motion, token, group], index) => (
             // The SVG is stretched to the width of the page, the stroke is not: so even the shortest step is visible.
-            <path key={style} d={group.map(barPath).join("")} className={cx("fill-current stroke-current", style)} strokeWidth={3} strokeLinejoin="round" vectorEffect="non-scaling-stroke" />
+            <path key={index} d={group.map(barPath).join("")} className={cx("fill-current stroke-current", motion)} style={{ color: `var(${token})` }} strokeWidth={3} strokeLinejoin="round" vectorEffect="non-scaling-stroke" />
           ))}
         </svg>
       </div>

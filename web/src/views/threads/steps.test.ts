@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Event } from "@/live/log";
-import { callWorkedMs, MAX_DRAWN_PAUSE_MS, modelFacts, type ModelStep, readingsOf, thoughtsLabel, timelineBars, toSteps, type Turn } from "@/views/threads/steps";
+import { callWorkedMs, keyOfTurn, MAX_DRAWN_PAUSE_MS, modelFacts, type ModelStep, readingsOf, thoughtsLabel, timelineBars, toSteps, type Turn } from "@/views/threads/steps";
 
 const turn = (seq: number, role: string, second: number, { began = second, ...more }: Partial<Turn> & { began?: number } = {}): Turn => ({
   seq, role, text: `${role} ${seq}`, at: new Date(second * 1000).toISOString(), started_at: new Date(1000 * began).toISOString(), waited_s: 0, ref: null, calls: [], failed: false, model: null, input_tokens: 0, output_tokens: 0, usd: null, thinking: "", thinking_tokens: 0, cached_tokens: 0, is_estimated: false, served_model: "", refusal: "", ...more,
@@ -22,6 +22,12 @@ describe("steps", () => {
     expect(found.map((step) => step.kind)).toEqual(["text", "text", "model", "model"]);
     expect(found[2]).toMatchObject({ startedAt: 0, endedAt: 4000, calls: [{ name: "web_search", endedAt: 6000 }, { name: "bash", failed: true, endedAt: 9000 }] });
     expect(found[3]).toMatchObject({ startedAt: 9000, endedAt: 10_000 });
+  });
+
+  it("are found by a turn: a result by its call, a reply by the call with the words or by its own", () => {
+    const found = toSteps([...thread, turn(7, "assistant", 12, { text: "Boil tea", calls: [{ ...call("c", "bash"), arguments: { command: "ls" } }, { ...call("d", "write_file"), arguments: { content: "A Kettle" } }] })]);
+    expect([4, 5, 6, 2, 9].map((seq) => keyOfTurn(found, seq, ["tea"]))).toEqual(["3:a", "3:b", "6", "2", undefined]);
+    expect([["tea"], ["kettle"], ["other"]].map((words) => keyOfTurn(found, 7, words))).toEqual(["7", "7:d", "7:c"]);
   });
 
   it("say how a call was read, if an event of this thread says it", () => {

@@ -18,6 +18,8 @@ export interface ToolStep {
   waitedMs: number;
   failed: boolean;
   text: string;
+  /** The turn with its result; null until there is one. */
+  resultSeq: number | null;
   /** How the call was read, if the model wrote it in another form; empty if nothing was repaired or it is not known. */
   reading: string;
 }
@@ -76,7 +78,7 @@ export function toSteps(turns: readonly Turn[], readings: ReadonlyMap<string, st
     const at = Date.parse(turn.at);
     if (turn.role === "assistant") {
       const calls = turn.calls.map(
-        (call): ToolStep => ({ kind: "tool", key: `${turn.seq}:${call.id}`, name: call.name, arguments: call.arguments, startedAt: at, endedAt: null, waitedMs: 0, failed: false, text: "", reading: readings.get(`${turn.seq}:${call.id}`) ?? "" }),
+        (call): ToolStep => ({ kind: "tool", key: `${turn.seq}:${call.id}`, name: call.name, arguments: call.arguments, startedAt: at, endedAt: null, waitedMs: 0, failed: false, text: "", resultSeq: null, reading: readings.get(`${turn.seq}:${call.id}`) ?? "" }),
       );
       turn.calls.forEach((call, index) => openCalls.set(call.id, calls[index]!));
       steps.push({
@@ -105,6 +107,7 @@ export function toSteps(turns: readonly Turn[], readings: ReadonlyMap<string, st
         call.waitedMs = 1000 * turn.waited_s;
         call.failed = turn.failed;
         call.text = turn.text;
+        call.resultSeq = turn.seq;
         openCalls.delete(turn.ref!);
         // Calls are made one after the other: the next one starts now.
         for (const next of openCalls.values()) next.startedAt = at;
@@ -114,6 +117,20 @@ export function toSteps(turns: readonly Turn[], readings: ReadonlyMap<string, st
     }
   }
   return steps;
+}
+
+/** Return the key of the step or tool call that shows a turn. Of a reply with calls it is the call that contains the words, unless the reply itself does. */
+export function keyOfTurn(all: readonly Step[], seq: number, words: readonly string[]): string | undefined {
+  const holdsWords = (text: string) => words.every((word) => text.toLowerCase().includes(word));
+  for (const step of all) {
+    const calls = step.kind === "model" ? step.calls : [];
+    const answered = calls.find((call) => call.resultSeq === seq);
+    if (answered) return answered.key;
+    if (step.seq !== seq) continue;
+    const called = calls.find((call) => holdsWords(`${call.name} ${Object.values(call.arguments).join(" ")}`));
+    return holdsWords(step.text) ? step.key : (called ?? calls[0] ?? step).key;
+  }
+  return undefined;
 }
 
 const countWords = (text: string): number => text.split(/\s+/).filter(Boolean).length;

@@ -3,12 +3,13 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { Link } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronRight, Copy, X } from "lucide-react";
-import { type KeyboardEvent, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, memo, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, boardQuery } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { capitalize, clockTimeWithSeconds, dayKey, dayLabel, fullTime, plural } from "@/lib/format";
+import { rowsInGroups } from "@/lib/rowGroups";
 import { useLive } from "@/live";
 import type { Event } from "@/live/log";
 import { Button, EmptyState, ErrorPanel, IconButton, Input, Loading } from "@/ui";
@@ -140,7 +141,9 @@ interface RowsProps {
 function EventRows({ team, events, names, assignees, hasMore, isLoading, loadMore }: RowsProps) {
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const scroller = useRef<HTMLDivElement>(null);
-  const virtualizer = useVirtualizer({ count: events.length, getScrollElement: () => scroller.current, estimateSize: () => 37, getItemKey: (index) => events[index]!.seq, overscan: 10 });
+  // The virtualizer computes the positions of all rows again when this function changes, so it must be stable.
+  const eventKey = useCallback((index: number) => events[index]!.seq, [events]);
+  const virtualizer = useVirtualizer({ count: events.length, getScrollElement: () => scroller.current, estimateSize: () => 37, getItemKey: eventKey, overscan: 6, rangeExtractor: rowsInGroups, directDomUpdates: true, directDomUpdatesMode: "position", useFlushSync: false });
   const items = virtualizer.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
   useEffect(() => {
@@ -159,51 +162,67 @@ function EventRows({ team, events, names, assignees, hasMore, isLoading, loadMor
     // The row exists only after the virtualizer has rendered it.
     requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-event="${next.seq}"]`)?.focus());
   }
-  const toggle = (seq: number) => setOpen((before) => (before.has(seq) ? new Set([...before].filter((one) => one !== seq)) : new Set([...before, seq])));
+  const toggle = useCallback((seq: number) => setOpen((before) => (before.has(seq) ? new Set([...before].filter((one) => one !== seq)) : new Set([...before, seq]))), []);
+
+  const first = items[0]?.index ?? 0;
+  const count = items.length;
+  const { measureElement } = virtualizer;
+  const shown = useMemo(
+    () =>
+      events.slice(first, first + count).map((event, at) => {
+        const index = first + at;
+        const above = events[index - 1];
+        return (
+          <li key={event.seq} ref={measureElement} data-index={index} aria-setsize={hasMore ? -1 : events.length} aria-posinset={index + 1} className="absolute inset-x-0 border-b border-line">
+            {(!above || dayKey(above.at) !== dayKey(event.at)) && <p className="bg-sunken px-4 py-1 text-xs font-medium text-ink-2">{dayLabel(event.at)}</p>}
+            <EventRow event={event} names={names} agent={names.agent(agentOf(event) || assignees.get(nodeOf(event)) || "") ?? ""} isOpen={open.has(event.seq)} onToggle={toggle} />
+            {open.has(event.seq) && <EventDetail team={team} event={event} />}
+          </li>
+        );
+      }),
+    [events, first, count, hasMore, measureElement, names, assignees, open, toggle, team],
+  );
 
   return (
-    <div ref={scroller} id="events" className="scroll h-full" onKeyDown={onKeyDown} tabIndex={-1}>
-      <ul aria-label="Events, newest first" className="relative" style={{ height: virtualizer.getTotalSize() }}>
-        {items.map((item) => {
-          const event = events[item.index]!;
-          const above = events[item.index - 1];
-          const agent = agentOf(event) || assignees.get(nodeOf(event)) || "";
-          return (
-            <li key={item.key} ref={virtualizer.measureElement} data-index={item.index} aria-setsize={hasMore ? -1 : events.length} aria-posinset={item.index + 1} className="absolute inset-x-0 top-0 border-b border-line" style={{ transform: `translateY(${item.start}px)` }}>
-              {(!above || dayKey(above.at) !== dayKey(event.at)) && <p className="bg-sunken px-4 py-1 text-xs font-medium text-ink-2">{dayLabel(event.at)}</p>}
-              <button
-                type="button"
-                data-event={event.seq}
-                aria-expanded={open.has(event.seq)}
-                onClick={() => toggle(event.seq)}
-                className="flex min-h-9 w-full items-center gap-3 px-4 py-1 text-left text-sm outline-offset-[-2px] hover:bg-hover pointer-coarse:min-h-11"
-              >
-                <ChevronRight aria-hidden className={cx("size-3.5 shrink-0 text-ink-3", open.has(event.seq) && "rotate-90")} />
-                <time dateTime={event.at} title={fullTime(event.at)} className="tabular w-[78px] shrink-0 text-xs whitespace-nowrap text-ink-3">
-                  {clockTimeWithSeconds(event.at)}
-                </time>
-                <code className={cx("w-[136px] shrink-0 truncate text-xs max-md:hidden", /failed|lost|refused|stalled/.test(event.type) ? "text-fail" : "text-ink-2")}>{event.type}</code>
-                <span dir="auto" className="w-28 shrink-0 truncate text-xs text-ink-2 max-md:hidden">
-                  {names.agent(agent) ?? ""}
-                </span>
-                <span className="min-w-0 flex-1 md:flex md:items-baseline md:gap-2">
-                  <span dir="auto" className="block truncate">
-                    {describeEvent(event, names)}
-                  </span>
-                  <span dir="auto" className="block max-w-60 shrink-0 truncate text-xs text-ink-3 md:ml-auto">
-                    {names.node(nodeOf(event)) ?? ""}
-                  </span>
-                </span>
-              </button>
-              {open.has(event.seq) && <EventDetail team={team} event={event} />}
-            </li>
-          );
-        })}
+    // A scroller whose background is opaque is moved by the compositor; another is painted again in each frame.
+    <div ref={scroller} id="events" className="scroll h-full bg-canvas" onKeyDown={onKeyDown} tabIndex={-1}>
+      <ul ref={virtualizer.containerRef} aria-label="Events, newest first" className="relative">
+        {shown}
       </ul>
       {isLoading && <Loading label="Loading older events" />}
     </div>
   );
 }
+
+/** One event. While the log is scrolled, only rows that come into view are rendered. */
+const EventRow = memo(function EventRow({ event, names, agent, isOpen, onToggle }: { event: Event; names: Names; agent: string; isOpen: boolean; onToggle: (seq: number) => void }) {
+  return (
+    <button
+      type="button"
+      data-event={event.seq}
+      aria-expanded={isOpen}
+      onClick={() => onToggle(event.seq)}
+      className="flex min-h-9 w-full items-center gap-3 px-4 py-1 text-left text-sm outline-offset-[-2px] hover:bg-hover pointer-coarse:min-h-11"
+    >
+      <ChevronRight aria-hidden className={cx("size-3.5 shrink-0 text-ink-3", isOpen && "rotate-90")} />
+      <time dateTime={event.at} title={fullTime(event.at)} className="tabular w-[78px] shrink-0 text-xs whitespace-nowrap text-ink-3">
+        {clockTimeWithSeconds(event.at)}
+      </time>
+      <code className={cx("w-[136px] shrink-0 truncate text-xs max-md:hidden", /failed|lost|refused|stalled/.test(event.type) ? "text-fail" : "text-ink-2")}>{event.type}</code>
+      <span dir="auto" className="w-28 shrink-0 truncate text-xs text-ink-2 max-md:hidden">
+        {agent}
+      </span>
+      <span className="min-w-0 flex-1 md:flex md:items-baseline md:gap-2">
+        <span dir="auto" className="block truncate">
+          {describeEvent(event, names)}
+        </span>
+        <span dir="auto" className="block max-w-60 shrink-0 truncate text-xs text-ink-3 md:ml-auto">
+          {names.node(nodeOf(event)) ?? ""}
+        </span>
+      </span>
+    </button>
+  );
+});
 
 function EventDetail({ team, event }: { team: Team; event: Event }) {
   const [isCopied, setIsCopied] = useState(false);
@@ -220,7 +239,7 @@ function EventDetail({ team, event }: { team: Team; event: Event }) {
           </Link>
         )}
         <Link to={screenHref(team.id, "timeline", "", `?view=replay&seq=${event.seq}`) as "/"} className="inline-flex items-center underline underline-offset-2 pointer-coarse:min-h-11">
-          Show this moment
+          Replay from here
         </Link>
         <IconButton
           label={isCopied ? "Copied" : "Copy as JSON"}

@@ -5,7 +5,7 @@ import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo,
 import { capitalize, clockTimeWithSeconds, duration, money, plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
 import { screenHref } from "@/views";
-import { costAt, layoutChart, type Place, type Piece, pieceAt, step } from "@/views/timeline/gantt";
+import { costAt, eventAt, layoutChart, type Place, type Piece, pieceAt, step } from "@/views/timeline/gantt";
 import { AXIS, COST, heightOf, type Names, outline, paint, readPalette, ROW, rowAt, timeAt, topOfRow, type View } from "@/views/timeline/paint";
 import { PHASE_ORDER, PHASES } from "@/views/timeline/phases";
 import { Swatch } from "@/views/timeline/Swatch";
@@ -16,7 +16,7 @@ const GUTTER_PHONE = 84;
 /** The shortest time that the window can show. */
 const MIN_RANGE_MS = 500;
 /** A piece can be hit from this many pixels away. */
-const SLACK_PX = 5;
+const SLACK_PX = 6;
 
 interface Props {
   team: string;
@@ -32,6 +32,8 @@ export function Gantt({ team, timeline, agents, now }: Props) {
   }, [agents, timeline.nodes]);
   const chart = useMemo(() => layoutChart([...timeline.spans, ...timeline.open], timeline.ticks, agents.map((agent) => agent.id), now), [timeline, agents, now]);
 
+  const usdByNode = useMemo(() => costs(timeline.spans), [timeline.spans]);
+
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -40,7 +42,7 @@ export function Gantt({ team, timeline, agents, now }: Props) {
   const [range, setRange] = useState<{ from: number; to: number } | null>(null);
   const [place, setPlace] = useState<Place | null>(null);
   const [hovered, setHovered] = useState<Piece | null>(null);
-  const pad = (chart.to - chart.from) * 0.02;
+  const pad = Math.max((chart.to - chart.from) * 0.02, MIN_RANGE_MS / 2);
   const whole = { from: chart.from - pad, to: chart.to + pad };
   const view: View = { ...size, gutter: size.width < 560 ? GUTTER_PHONE : GUTTER, scrollTop, ...(range ?? whole) };
   const selected = place ? (chart.lanes[place.lane]?.bars[place.bar]?.pieces[place.piece] ?? null) : null;
@@ -54,8 +56,9 @@ export function Gantt({ team, timeline, agents, now }: Props) {
     return () => observer.disconnect();
   }, []);
 
-  // Draw at most once a frame, however many events arrive. The chart is kept as a picture, so that pointing at a bar paints only a frame.
+  // Draw at most once a frame, however many events arrive. Once it rests, the chart is kept as a picture, so that pointing at a bar paints only a frame.
   const palette = useMemo(() => readPalette(), [theme]); // eslint-disable-line
+  const painted = useRef<unknown[]>(undefined);
   const picture = useRef<{ canvas: HTMLCanvasElement; of: unknown[] } | null>(null);
   useEffect(() => {
     const request = requestAnimationFrame(() => {
@@ -65,14 +68,21 @@ export function Gantt({ team, timeline, agents, now }: Props) {
       const [width, height] = [Math.round(view.width * ratio), Math.round(view.height * ratio)];
       if (context.canvas.width !== width || context.canvas.height !== height) Object.assign(context.canvas, { width, height });
       const of = [chart, names, palette, width, height, view.from, view.to, view.scrollTop];
-      if (!picture.current || of.some((one, index) => one !== picture.current!.of[index])) {
-        const behind = picture.current?.canvas ?? document.createElement("canvas");
-        if (behind.width !== width || behind.height !== height) Object.assign(behind, { width, height });
-        picture.current = { canvas: behind, of };
-        paint(behind.getContext("2d")!, chart, view, names, palette);
+      const isSame = (other: unknown[] | undefined) => other !== undefined && of.every((one, index) => one === other[index]);
+      if (!isSame(painted.current)) {
+        // While the chart moves, no picture is kept: it would have to be painted twice.
+        paint(context, chart, view, names, palette);
+        painted.current = of;
+      } else {
+        if (!isSame(picture.current?.of)) {
+          const behind = picture.current?.canvas ?? document.createElement("canvas");
+          if (behind.width !== width || behind.height !== height) Object.assign(behind, { width, height });
+          picture.current = { canvas: behind, of };
+          paint(behind.getContext("2d")!, chart, view, names, palette);
+        }
+        context.setTransform(1, 0, 0, 1, 0, 0);
+        context.drawImage(picture.current!.canvas, 0, 0);
       }
-      context.setTransform(1, 0, 0, 1, 0, 0);
-      context.drawImage(picture.current.canvas, 0, 0);
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       outline(context, chart, view, palette, hovered, 1);
       outline(context, chart, view, palette, selected, 2);
@@ -197,11 +207,17 @@ export function Gantt({ team, timeline, agents, now }: Props) {
       <div className="flex min-h-[74px] shrink-0 items-center gap-3 border-t border-line px-4 py-2 max-md:flex-wrap">
         <div aria-live="polite" className="min-w-0 flex-1 max-md:basis-full">
           {shown ? (
-            <Details piece={shown} team={team} names={names} usd={costAt(chart, shown.to)} nodeUsd={nodeCost(timeline, shown.span.node_id)} />
+            <Details piece={shown} team={team} names={names} usd={costAt(chart, shown.to)} nodeUsd={usdByNode.get(shown.span.node_id) ?? 0} seq={eventAt(timeline.spans, timeline.ticks, shown.from)} />
           ) : (
-            <p className="text-xs text-ink-3">
-              {plural(timeline.spans.length + timeline.open.length, "span")} of {plural(chart.lanes.length, "agent")}. Point at a bar, or move with the arrow keys, to see what it is.
-            </p>
+            <>
+              <p className="text-xs text-ink-3">
+                {plural(timeline.spans.length + timeline.open.length, "span")} of {plural(chart.lanes.length, "agent")}. Point at a bar, or move with the arrow keys, to see what it is.
+              </p>
+              <p className="text-xs text-ink-3 max-md:hidden">
+                The chart shows all time, waits included. The time at work on the Board is without waits: it is the time that limits count.
+                {timeline.otherUsd > 0 && ` The chart shows ${money(costAt(chart, Infinity))} for model calls. Web searches and side calls cost another ${money(timeline.otherUsd)}; their time is not recorded.`}
+              </p>
+            </>
           )}
         </div>
         <div className="flex shrink-0 items-center gap-1 max-md:ml-auto">
@@ -220,7 +236,12 @@ export function Gantt({ team, timeline, agents, now }: Props) {
   );
 }
 
-const nodeCost = (timeline: LoadedTimeline, node: string): number => timeline.spans.reduce((sum, span) => sum + (span.node_id === node ? (span.usd ?? 0) : 0), 0);
+/** Return what the model calls of each task have cost. */
+function costs(spans: LoadedTimeline["spans"]): Map<string, number> {
+  const usd = new Map<string, number>();
+  for (const span of spans) if (span.usd) usd.set(span.node_id, (usd.get(span.node_id) ?? 0) + span.usd);
+  return usd;
+}
 
 function Legend({ totals }: { totals: ReadonlyMap<string, number> }) {
   const shown = PHASE_ORDER.filter((phase) => (totals.get(phase) ?? 0) > 0);
@@ -236,7 +257,7 @@ function Legend({ totals }: { totals: ReadonlyMap<string, number> }) {
   );
 }
 
-function Details({ piece, team, names, usd, nodeUsd }: { piece: Piece; team: string; names: Names; usd: number; nodeUsd: number }) {
+function Details({ piece, team, names, usd, nodeUsd, seq }: { piece: Piece; team: string; names: Names; usd: number; nodeUsd: number; seq: number }) {
   const { span } = piece;
   return (
     <div className="min-w-0 text-sm">
@@ -252,6 +273,9 @@ function Details({ piece, team, names, usd, nodeUsd }: { piece: Piece; team: str
       <p className="flex min-w-0 items-center gap-2 text-xs text-ink-3 max-md:flex-wrap">
         <Link dir="auto" to={screenHref(team, "board", "", `?node=${span.node_id}`) as "/"} className="min-w-0 truncate text-ink-2 underline underline-offset-2 pointer-coarse:py-2">
           {names.node(span.node_id)}
+        </Link>
+        <Link to={screenHref(team, "timeline", "", `?view=replay&seq=${seq}`) as "/"} className="shrink-0 text-ink-2 underline underline-offset-2 pointer-coarse:py-2">
+          Replay from here
         </Link>
         <span className="shrink-0">{names.agent(span.agent_id)}</span>
         <span className="tabular shrink-0">

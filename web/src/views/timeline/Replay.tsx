@@ -6,6 +6,8 @@ import { errorMessage, type Team } from "@/api/client";
 import { agentsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, clockTimeWithSeconds, fullTime, money, plural } from "@/lib/format";
+import { fencedWords, withoutMarks } from "@/lib/fence";
+import { plainText } from "@/lib/plainText";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 import { onNewEvents } from "@/live";
 import type { Event, Row } from "@/live/log";
@@ -16,7 +18,7 @@ import { stackBoard } from "@/views/board/stacks";
 import { useNarrow } from "@/views/shared/useNarrow";
 import { useSearchParams } from "@/views/shared/useSearchParams";
 import { describeEvent } from "@/views/timeline/describeEvent";
-import { cardsAt, CHUNK, chunkQuery, layoutAt, type Moment, momentQuery, rowsAt } from "@/views/timeline/replayData";
+import { cardsAt, CHUNK, chunkQuery, layoutAt, type Moment, momentQuery, rowsAt, workOf } from "@/views/timeline/replayData";
 
 /** While it plays, a run takes about this many steps, one every `STEP_MS`. */
 const STEPS = 240;
@@ -77,7 +79,9 @@ function ReplayAt({ team, now }: { team: Team; now: Moment }) {
   const events = useMemo(() => [...(chunk > 0 ? (earlier.data ?? []) : []), ...(current.data ?? [])].sort((a, b) => a.seq - b.seq), [chunk, earlier.data, current.data]);
   const event = events.find((one) => one.seq === seq);
 
-  const board = <MomentBoard now={now} shown={shown} agents={agents.data ?? []} />;
+  const nowWork = useMemo(() => workOf(now), [now]);
+  const shownWork = useMemo(() => workOf(shown), [shown]);
+  const board = <MomentBoard now={nowWork} shown={shownWork} agents={agents.data ?? []} />;
   const talk = <MomentTalk events={events} seq={seq} team={team} agents={agents.data ?? []} nodes={now} />;
   return (
     <div className="flex h-full flex-col">
@@ -150,8 +154,9 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
         <time dateTime={at ?? undefined} className="tabular shrink-0 font-medium text-ink">
           {at ? fullTime(at) : ""}
         </time>
-        <span className="tabular shrink-0 text-ink-3">
-          event {seq} of {head} · {plural(moment.nodes.length, "task")} · model calls {money(moment.usd)}
+        <span className="tabular min-w-0 text-ink-3">
+          event {seq} of {head} · {plural(workOf(moment).nodes.length, "task")} · model calls {money(moment.usd)}
+          {moment.other_usd > 0 && ` · web searches and side calls until today ${money(moment.other_usd)} (time not recorded)`}
         </span>
         <span dir="auto" className="min-w-0 flex-1 basis-60 truncate">
           {what}
@@ -223,14 +228,14 @@ function TalkRow({ row, nameOf, titleOf }: { row: Row; nameOf: (id: string) => s
             <time className="tabular">{clockTimeWithSeconds(row.at)}</time>
           </p>
           <p dir="auto" className="mt-1 line-clamp-12 text-sm whitespace-pre-wrap [overflow-wrap:anywhere]">
-            {row.text}
+            {row.sender === HUMAN ? row.text : plainText(row.recipient === HUMAN ? withoutMarks(row.text) : fencedWords(row.text))}
           </p>
         </article>
       );
     case "tools":
       return line(row.calls.map((call) => call.name).join(", "), "font-mono");
     case "text":
-      return line(row.text, "line-clamp-4 text-ink-2");
+      return line(withoutMarks(row.text), "line-clamp-4 text-ink-2");
     default:
       return line(row.text.replace("{node}", titleOf(row.nodeId ?? "")), row.tone === "fail" ? "text-fail" : "");
   }

@@ -1,6 +1,7 @@
 /** describeEvent: an event in one line of plain words, the agent and task it is about, and where to see it. */
 import type { Event } from "@/live/log";
-import { capitalize } from "@/lib/format";
+import { withoutMarks } from "@/lib/fence";
+import { capitalize, compactNumber, duration, money, plural } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 
 type Data = Record<string, unknown>;
@@ -10,7 +11,9 @@ export interface Names {
 }
 
 const text = (data: Data, name: string): string => (typeof data[name] === "string" ? (data[name] as string) : "");
-const oneLine = (words: string): string => words.replace(/\s+/g, " ").trim();
+/** A row shows one line; the start of a long text is enough for it. */
+const LINE_CHARACTERS = 400;
+const oneLine = (words: string): string => withoutMarks(words).slice(0, LINE_CHARACTERS).replace(/\s+/g, " ").trim();
 
 /** Events by subject, for the filter: the label and the first parts of their types. */
 export const KINDS = [
@@ -19,7 +22,7 @@ export const KINDS = [
   ["talk", "Messages and questions", "message,question,briefing,delivery"],
   ["model", "Model calls", "turn,model,call,thread"],
   ["tools", "Tools and network", "tool,network"],
-  ["team", "Team and agents", "team,agent,grant"],
+  ["team", "Team and agents", "team,work,agent,grant"],
   ["knowledge", "Memory", "memory,insight,knowledge"],
   ["triggers", "Triggers", "trigger"],
 ] as const;
@@ -29,6 +32,41 @@ export const agentOf = (event: Event): string => {
   return text(data, "agent_id") || [text(data, "sender"), text(data, "recipient")].find((id) => id && id !== HUMAN && id !== SYSTEM) || "";
 };
 export const nodeOf = (event: Event): string => text(event.data as Data, "node_id");
+
+/** Why no briefing was sent, in words. */
+const NO_BRIEFING: Record<string, string> = {
+  "already delivered": "you have the result already",
+  "not worth it": "it is not important enough",
+  "nothing said": "there was nothing to say",
+  "no readable answer": "the model's answer could not be read",
+};
+const noBriefing = (reason: string): string => `no briefing: ${reason.startsWith("told before") ? "you were told before" : (NO_BRIEFING[reason] ?? reason)}`;
+
+/** Return the result of a task in one line. That of looking back on work names the reason in few words. */
+function resultText(data: Data): string {
+  const result = oneLine(text(data, "result"));
+  return result.startsWith("Not briefed: ") ? noBriefing(result.slice("Not briefed: ".length)) : result.replace(/^Briefed: /, "sent the briefing ");
+}
+
+const AMOUNTS: Record<string, (amount: number) => string> = {
+  usd: money,
+  tokens: (amount) => `${compactNumber(amount)} tokens`,
+  turns: (amount) => plural(amount, "turn"),
+  seconds: (amount) => duration(amount * 1000),
+  model_calls: (amount) => plural(amount, "model call"),
+};
+/** Return by how much limits were changed: "raised the budget by $3.00 and 10 turns". */
+function budgetChange(added: Record<string, number>): string {
+  const amount = ([name, by]: [string, number]): string => AMOUNTS[name]?.(Math.abs(by)) ?? `${Math.abs(by)} calls of ${name}`;
+  const [more, less] = [Object.entries(added).filter(([, by]) => by > 0), Object.entries(added).filter(([, by]) => by < 0)];
+  const part = (verb: string, of: typeof more) => of.length > 0 && `${verb} the budget by ${of.map(amount).join(" and ")}`;
+  return [part("raised", more), part("lowered", less)].filter(Boolean).join(" and ") || "changed the limits";
+}
+
+const CHANGED: Record<string, string> = { assignee_id: "agent", stage_id: "stage", waiting_reason: "reason for waiting" };
+const FILED: Record<string, string> = { archive: "archived", restore: "put back into the inbox", snooze: "snoozed", unread: "marked as unread", return: "back in the inbox" };
+const KNOWLEDGE: Record<string, string> = { merged: "merged", superseded: "replaced by newer knowledge", maintained: "tidied up" };
+const STAGE_ENDS: Record<string, string> = { met: "Stage done", broken: "Stage failed", timed_out: "Stage ran out of time" };
 
 /** Return what happened, without the task's title, which stands beside it. */
 export function describeEvent(event: Event, names: Names): string {
@@ -42,7 +80,7 @@ export function describeEvent(event: Event, names: Names): string {
     case "node.assigned":
       return `Queued for ${who(text(data, "agent_id"))}`;
     case "node.changed":
-      return `Changed: ${Object.keys(event.data.changed).map((name) => name.replace(/_id$/, "").replace("_", " ")).join(", ")}`;
+      return `Changed: ${Object.keys(event.data.changed).map((name) => CHANGED[name] ?? name).join(", ")}`;
     case "node.started":
       return event.data.attempt > 1 ? `Started, attempt ${event.data.attempt}` : "Started";
     case "node.waiting":
@@ -51,9 +89,32 @@ export function describeEvent(event: Event, names: Names): string {
     case "node.partial":
     case "node.failed":
     case "node.cancelled":
-      return after({ "node.completed": "Done", "node.partial": "Partial", "node.failed": "Failed", "node.cancelled": "Cancelled" }[event.type], oneLine(text(data, "result")));
+      return after({ "node.completed": "Done", "node.partial": "Partial", "node.failed": "Failed", "node.cancelled": "Cancelled" }[event.type], resultText(data));
     case "node.checkpoint":
       return after("Progress", oneLine(text(data, "summary")));
+    case "node.extended":
+      return `${capitalize(who(event.data.by))} ${budgetChange(event.data.added)}`;
+    case "node.acceptance":
+      return after("Must be true when it is done", oneLine(event.data.lines.join("; ")));
+    case "node.stalled":
+      return "No progress for a long time";
+    case "node.output":
+      return after("The program wrote", oneLine(event.data.text));
+    case "folder.changed":
+      return `${event.data.node_id === null ? "You put back" : "Changed"} ${plural(event.data.count, "file")} in folders/${event.data.folder}`;
+    case "stage.started":
+      return after("Stage began", oneLine(event.data.name));
+    case "stage.ended":
+      return after(STAGE_ENDS[event.data.status] ?? "Stage ended", oneLine(event.data.name));
+    case "stage.reconvened":
+      return after(`Stage ${event.data.name} was judged`, oneLine(event.data.assessment));
+    case "thread.opened":
+      return "Thread opened";
+    case "thread.compacted":
+      return "Older steps of the thread were summarized";
+    case "thread.harvested":
+      if (event.data.passed_over) return "Nobody looked back on the thread";
+      return event.data.insights > 0 ? `Knowledge saved from a thread: ${plural(event.data.insights, "insight")}` : "Looked back on a thread: nothing new to keep";
     case "turn.added": {
       const calls = event.data.calls.map((call) => call.name).join(", ");
       return after("Model replied", [oneLine(event.data.text), calls && `calls ${calls}`].filter(Boolean).join(" · "));
@@ -70,10 +131,73 @@ export function describeEvent(event: Event, names: Names): string {
     case "agent.returned":
     case "agent.promoted":
       return `${capitalize(event.data.name)} ${{ "agent.hired": "joined", "agent.left": "left", "agent.returned": "came back", "agent.promoted": "became a permanent member" }[event.type]}`;
-    default: {
-      const words = ["text", "summary", "name", "reason", "error", "path", "goal"].map((name) => oneLine(text(data, name))).find(Boolean) ?? "";
-      return after(capitalize(event.type.replace(/[._]/g, " ")), words);
-    }
+    case "message.seen":
+      return `${plural(event.data.message_ids.length, "message")} received`;
+    case "message.filed":
+      return `${plural(event.data.message_ids.length, "inbox item")} ${FILED[event.data.filing] ?? event.data.filing}`;
+    case "briefing.decided":
+      return event.data.sent ? "Briefing sent" : capitalize(noBriefing(reason));
+    case "briefing.rated":
+      return `You want ${event.data.rating === "up" ? "more" : "fewer"} briefings like this`;
+    case "delivery.sent":
+      return `Message sent to ${event.data.channel}`;
+    case "delivery.failed":
+      return after(`Message could not be sent to ${event.data.channel}`, oneLine(event.data.error));
+    case "model.failed":
+      return after("Model call failed", reason);
+    case "call.lost":
+      return "A model call got no reply; its estimated cost is counted";
+    case "network.reached":
+      return `Reached ${event.data.host}`;
+    case "network.refused":
+      return after("The network was refused", oneLine(event.data.sentences.join(" ")));
+    case "grant.made":
+      return after("You allowed for longer than one call", oneLine(event.data.pattern));
+    case "grant.used":
+      return `${event.data.tool} was allowed by an earlier permission`;
+    case "grant.revoked":
+      return "You took a permission back";
+    case "trigger.created":
+      return `Trigger created by ${who(event.data.made_by)}`;
+    case "trigger.changed":
+      return event.data.status === "paused" ? "Trigger paused" : "Trigger changed";
+    case "trigger.fired":
+      return "Trigger fired";
+    case "trigger.skipped":
+      return after("Trigger skipped", reason === "overlap" ? "the work it started before is not finished" : reason.replace(/^budget: /, "the budget is used up: "));
+    case "trigger.ended":
+      return after("Trigger ended", reason);
+    case "memory.written":
+      return event.data.path ? `Note written: ${event.data.path}` : "Memory saved";
+    case "insight.learned":
+      return "Insight saved";
+    case "knowledge.pending":
+      return after("Knowledge waits for your confirmation", event.data.path);
+    case "knowledge.changed":
+      return `Knowledge ${KNOWLEDGE[event.data.verb] ?? event.data.verb}`;
+    case "team.created":
+      return after("Team created", oneLine(event.data.goal));
+    case "team.changed":
+      return after("Settings changed", event.data.changed.join(", ").replaceAll("_", " "));
+    case "team.resumed":
+      return event.data.goal ? after("The team got a new goal", oneLine(event.data.goal)) : "The team was resumed";
+    case "team.completed":
+      return "The team reached its goal";
+    case "team.stopped":
+      return "The team was stopped and its open tasks were cancelled";
+    case "team.restored":
+      return "The team was taken out of the archive";
+    case "team.paused":
+    case "team.archived":
+    case "team.deleted":
+      return `The team was ${event.type.slice("team.".length)}`;
+    case "work.stopped":
+      return "All work of all teams was stopped";
+    case "work.resumed":
+      return "All work of all teams was resumed";
+    default:
+      // A newer server may have other events.
+      return (event as Event).type;
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { axisMarks, costAt, layoutChart, pieceAt, step } from "@/views/timeline/gantt";
+import { axisMarks, barExtent, costAt, eventAt, layoutChart, pieceAt, step, titleExtent } from "@/views/timeline/gantt";
 import type { Phase, Span } from "@/views/timeline/phases";
 
 const BEGIN = Date.parse("2026-11-17T09:00:00Z");
@@ -65,6 +65,29 @@ describe("the chart of a timeline", () => {
       return next;
     }, null as ReturnType<typeof step>);
     expect(places).toEqual([[0, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 0]]);
+  });
+
+  it("knows the last event before a bar, to replay the run from there", () => {
+    const tick = { seq: 7, at: at(20), kind: "tool" as const, agent_id: "a1", node_id: "n1", label: "bash", failed: false };
+    const known = [span("n1", 1, "queued", 0, 10, { seq: 3 }), span("n1", 2, "model", 10, 15, { seq: 5 }), span("n1", 3, "tool", 15, null, { seq: 0 })];
+    expect([0, 10, 15, 30].map((second) => eventAt(known, [tick], BEGIN + second * 1000))).toEqual([1, 3, 5, 7]);
+  });
+
+  it("shows short work with a width that is seen, inside the picture", () => {
+    const frame = { left: 100, right: 500 };
+    const drawn = [[200, 300], [200, 201], [499.5, 499.9], [50, 101], [20, 90], [501, 600]].map(([left, right]) => barExtent(left!, right!, frame, 6));
+    expect(drawn).toEqual([{ x: 200, width: 100 }, { x: 200, width: 6 }, { x: 494, width: 6 }, { x: 100, width: 1 }, null, null]);
+  });
+
+  it("writes titles beside short work, and the last one of a row inside the picture", () => {
+    const right = { right: 500 };
+    expect(titleExtent({ x: 200, next: Infinity }, 80, right, 100, 46)).toEqual({ x: 200, width: 300 });
+    expect(titleExtent({ x: 200, next: 260 }, 80, right, 100, 46)).toEqual({ x: 200, width: 60 });
+    expect(titleExtent({ x: 200, next: 230 }, 80, right, 100, 46)).toBeNull();
+    expect(titleExtent({ x: 494, next: Infinity }, 80, right, 100, 46)).toEqual({ x: 420, width: 80 });
+    expect(titleExtent({ x: 494, next: Infinity }, 80, right, 430, 46)).toEqual({ x: 430, width: 70 });
+    expect(titleExtent({ x: 494, next: Infinity }, 80, right, 480, 46)).toBeNull();
+    expect(chart.lanes[1]!.bars.map(({ nextFrom }) => (nextFrom - BEGIN) / 1000)).toEqual([120, 500, Infinity, Infinity]);
   });
 
   it("marks round times on its axis", () => {

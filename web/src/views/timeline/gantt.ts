@@ -14,6 +14,8 @@ export interface Bar {
   row: number;
   from: number;
   to: number;
+  /** When the next bar of its row begins; infinite for the last one. Its title may be written up to there. */
+  nextFrom: number;
   pieces: Piece[];
 }
 export interface Lane {
@@ -54,7 +56,7 @@ function barsOf(spans: readonly Span[], now: number): Bar[] {
       if (bar && from > bar.to) bar = null;
       if (!bar) {
         if (span.phase === "queued") continue;
-        bar = { nodeId: span.node_id, agentId: span.agent_id, row: 0, from, to, pieces: [] };
+        bar = { nodeId: span.node_id, agentId: span.agent_id, row: 0, from, to, nextFrom: Infinity, pieces: [] };
         bars.push(bar);
       }
       bar.pieces.push({ span, from, to });
@@ -67,11 +69,15 @@ function barsOf(spans: readonly Span[], now: number): Bar[] {
 /** Put each bar into the first row that is free by then; return the number of rows. */
 function packRows(bars: Bar[]): number {
   const freeAt: number[] = [];
+  const last: Bar[] = [];
   for (const bar of bars) {
     let row = freeAt.findIndex((at) => at <= bar.from);
     if (row < 0) row = freeAt.length;
     freeAt[row] = bar.to;
     bar.row = row;
+    const before = last[row];
+    if (before) before.nextFrom = bar.from;
+    last[row] = bar;
   }
   return Math.max(1, freeAt.length);
 }
@@ -133,6 +139,14 @@ export function costAt(chart: Chart, at: number): number {
   return low === 0 ? 0 : chart.costs[low - 1]!.usd;
 }
 
+/** Return the number of the last known event up to a time, from which the replay can show the moment. */
+export function eventAt(spans: readonly Span[], ticks: readonly Tick[], at: number): number {
+  let seq = 1;
+  for (const span of spans) if (span.end !== null && span.seq > seq && Date.parse(span.end) <= at) seq = span.seq;
+  for (const tick of ticks) if (tick.seq > seq && Date.parse(tick.at) <= at) seq = tick.seq;
+  return seq;
+}
+
 /** Return the piece in a row at a time, or the nearest one within `slack` milliseconds. */
 export function pieceAt(chart: Chart, row: number, at: number, slack: number): { bar: Bar; piece: Piece } | null {
   const lane = chart.lanes.find((one) => row >= one.firstRow && row < one.firstRow + one.rows);
@@ -147,6 +161,24 @@ export function pieceAt(chart: Chart, row: number, at: number, slack: number): {
     }
   }
   return best;
+}
+
+/** Return where a bar is drawn, in pixels: a short one is widened to `least`, inside the picture. Null: it is outside. */
+export function barExtent(left: number, right: number, frame: { left: number; right: number }, least: number): { x: number; width: number } | null {
+  const isOutside = right < frame.left || left > frame.right;
+  if (isOutside) return null;
+  if (right - left >= least) return { x: Math.max(left, frame.left), width: Math.min(right, frame.right) - Math.max(left, frame.left) };
+  return { x: Math.min(Math.max(left, frame.left), frame.right - least), width: least };
+}
+
+/** Return where a bar's title begins and how wide it may be: up to the next bar of its row, and as a whole inside the picture if the row has room to the left. Null: there is no room for it. */
+export function titleExtent(bar: { x: number; next: number }, textWidth: number, frame: { right: number }, before: number, least: number): { x: number; width: number } | null {
+  const end = Math.min(bar.next, frame.right);
+  const needed = Math.min(textWidth, end - before);
+  const x = Math.max(before, Math.min(bar.x, end - needed));
+  // Only the last title of a row is moved to the left: others would seem to belong to the bar before.
+  const start = bar.next >= frame.right ? x : Math.max(bar.x, before);
+  return end - start >= Math.min(least, textWidth) ? { x: start, width: end - start } : null;
 }
 
 export interface Place {

@@ -1,6 +1,6 @@
 /** Paint: draws the visible part of a chart on a canvas. */
 import { clockTime, clockTimeWithSeconds, dayKey, money } from "@/lib/format";
-import { axisMarks, type Bar, type Chart, type Piece } from "@/views/timeline/gantt";
+import { axisMarks, type Bar, barExtent, type Chart, type Piece, titleExtent } from "@/views/timeline/gantt";
 import { PHASES, type Phase } from "@/views/timeline/phases";
 
 /** A row holds a line of text and, below it, a bar. */
@@ -10,10 +10,14 @@ export const AXIS = 28;
 export const COST = 44;
 const TITLE = 15;
 const BAR = 13;
-/** A narrower piece is drawn with this width: it must be seen. */
+/** A narrower piece is drawn with this width: it must be seen. Seconds of work among days of waiting get more. */
 const MIN_PIECE = 1;
-/** A wider bar shows its title. */
+const MIN_WORK = 3;
+/** A shorter bar is drawn with this width, so that a second of work is seen among days of waiting. */
+const MIN_BAR = 6;
+/** A title is shown if there is so much room for it, or all that it needs. */
 const MIN_TITLE = 46;
+const TITLE_GAP = 8;
 
 export interface View {
   width: number;
@@ -135,7 +139,8 @@ export function paint(context: CanvasRenderingContext2D, chart: Chart, view: Vie
   for (const { lane, top } of visible) {
     context.fillStyle = palette("--ink");
     context.fillText(fit(context, names.agent(lane.agentId), view.gutter - 20), 12, top + TITLE + BAR / 2);
-    for (const bar of lane.bars) paintTitle(context, bar, top + bar.row * ROW, view, names, palette);
+    const ends: number[] = [];
+    for (const bar of lane.bars) ends[bar.row] = paintTitle(context, bar, top + bar.row * ROW, view, names, palette, ends[bar.row] ?? view.gutter);
   }
   context.restore();
   paintAxis(context, axis, view, palette);
@@ -143,26 +148,43 @@ export function paint(context: CanvasRenderingContext2D, chart: Chart, view: Vie
 }
 
 function addBar(batches: Batches, bar: Bar, top: number, view: View, palette: Palette, fill: (phase: Phase) => string | CanvasPattern): void {
-  if (xOf(view, bar.to) < view.gutter || xOf(view, bar.from) > view.width) return;
+  const extent = barExtent(xOf(view, bar.from), xOf(view, bar.to), { left: view.gutter, right: view.width }, MIN_BAR);
+  if (!extent) return;
+  if (xOf(view, bar.to) - xOf(view, bar.from) < MIN_BAR) {
+    const longest = bar.pieces.reduce((one, other) => (other.to - other.from > one.to - one.from ? other : one));
+    batches.add(fill(longest.span.phase), extent.x, top + TITLE, extent.width, BAR);
+    if (bar.pieces.some((piece) => piece.span.failed)) batches.add(palette("--fail-dot"), extent.x, top + TITLE + BAR - 3, extent.width, 3);
+    return;
+  }
   let painted = -1;
   for (const { span, from, to } of bar.pieces) {
     const left = xOf(view, from);
-    const end = Math.min(view.width, Math.max(xOf(view, to), left + MIN_PIECE));
+    const end = Math.min(view.width, Math.max(xOf(view, to), left + (PHASES[span.phase].isWait ? MIN_PIECE : MIN_WORK)));
     // Thousands of pieces may fall on one pixel; one of them is painted.
     if (end < view.gutter || left > view.width || end <= painted + 0.5) continue;
-    const start = Math.max(view.gutter, left);
+    // Not over a piece before it that was widened: the order of painting is that of the colours.
+    const start = Math.max(view.gutter, left, painted);
     batches.add(fill(span.phase), start, top + TITLE, Math.max(MIN_PIECE, end - start), BAR);
     if (span.failed) batches.add(palette("--fail-dot"), start, top + TITLE + BAR - 3, Math.max(2, end - start), 3);
     painted = end;
   }
 }
 
-function paintTitle(context: CanvasRenderingContext2D, bar: Bar, top: number, view: View, names: Names, palette: Palette): void {
-  const left = Math.max(view.gutter, xOf(view, bar.from));
-  const shown = Math.min(xOf(view, bar.to), view.width) - left;
-  if (shown < MIN_TITLE) return;
+/** Write a bar's title above it, and beside it if the bar is short. `before` is the end of the title before it in the row; return the new end. */
+function paintTitle(context: CanvasRenderingContext2D, bar: Bar, top: number, view: View, names: Names, palette: Palette, before: number): number {
+  const frame = { left: view.gutter, right: view.width };
+  const extent = barExtent(xOf(view, bar.from), xOf(view, bar.to), frame, MIN_BAR);
+  if (!extent) return before;
+  const next = bar.nextFrom === Infinity ? Infinity : xOf(view, bar.nextFrom) - TITLE_GAP;
+  // Most bars of a long run have no room: their titles need not be measured.
+  if (Math.min(next, frame.right) - extent.x < MIN_TITLE && next < frame.right) return before;
+  const title = names.node(bar.nodeId);
+  const place = titleExtent({ x: extent.x, next }, widthOf(context, title), { right: frame.right - 4 }, before, MIN_TITLE);
+  if (!place) return before;
+  const text = fit(context, title, place.width);
   context.fillStyle = palette("--ink-2");
-  context.fillText(fit(context, names.node(bar.nodeId), shown - 4), left, top + TITLE / 2);
+  context.fillText(text, place.x, top + TITLE / 2);
+  return place.x + widthOf(context, text) + TITLE_GAP;
 }
 
 function addTicks(batches: Batches, ticks: Chart["lanes"][number]["ticks"], bottom: number, view: View, palette: Palette): void {
@@ -203,6 +225,7 @@ function paintAxis(context: CanvasRenderingContext2D, { marks, stepMs }: ReturnT
   context.fillRect(0, 0, view.width, AXIS);
   context.font = "400 11px 'Inter Variable', sans-serif";
   let day = "";
+  let written = view.gutter;
   for (const mark of marks) {
     const x = xOf(view, mark);
     if (x < view.gutter) continue;
@@ -211,7 +234,10 @@ function paintAxis(context: CanvasRenderingContext2D, { marks, stepMs }: ReturnT
     day = dayKey(at);
     const text = isNewDay || stepMs >= 86_400_000 ? new Date(mark).toLocaleDateString(undefined, { day: "numeric", month: "short" }) : stepMs < 60_000 ? clockTimeWithSeconds(at) : clockTime(at);
     context.fillStyle = palette("--ink-3");
-    context.fillText(text, x + 4, AXIS / 2);
+    // The last one is moved to the left rather than cut.
+    const start = Math.min(x + 4, view.width - 4 - widthOf(context, text));
+    if (start >= written) context.fillText(text, start, AXIS / 2);
+    written = start + widthOf(context, text) + 4;
     context.fillStyle = palette("--line");
     context.fillRect(x, 0, 1, AXIS);
   }

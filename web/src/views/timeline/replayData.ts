@@ -23,6 +23,9 @@ export const momentQuery = (team: string, seq: number | null) =>
     gcTime: KEPT_MS,
   });
 
+/** Return the moment with the work that the Board shows. Replies and reflections have no cards there, only conversations and threads. */
+export const workOf = (moment: Moment): Moment => ({ ...moment, nodes: moment.nodes.filter((node) => node.lane === "work") });
+
 /** The events with the numbers `CHUNK * n + 1` to `CHUNK * (n + 1)`. */
 export const chunkQuery = (team: string, n: number, head: number) =>
   queryOptions({

@@ -1,0 +1,2 @@
+/** WaitingReason: why a task waits, in words for the person. The server writes it for agents, with ids, and calls the person “the human”. */
+export const waitingReason = (reason: string): string => reason.replace(/^asked the human\b/, "asked you").replace(/ \(node_[0-9a-z]+\)/g, "");

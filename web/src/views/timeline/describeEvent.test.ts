@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import type { Event } from "@/live/log";
+import { describeEvent } from "@/views/timeline/describeEvent";
+
+const names = { agent: (id: string) => ({ a1: "ada" })[id], node: () => undefined };
+const said = (type: string, data: object): string => describeEvent({ team_id: "t", seq: 1, at: "2026-01-01T00:00:00Z", type, data } as unknown as Event, names);
+
+test("a changed budget is told by its amounts and by who changed it", () => {
+  expect(said("node.extended", { by: "human", added: { usd: 3, turns: 10 } })).toBe("You raised the budget by $3.00 and 10 turns");
+  expect(said("node.extended", { by: "a1", added: { tokens: -2000 } })).toBe("Ada lowered the budget by 2.0k tokens");
+  expect(said("node.extended", { by: "human", added: {} })).toBe("You changed the limits");
+});
+
+test("why there is no briefing is told in plain words, also as the result of looking back", () => {
+  expect(said("briefing.decided", { sent: false, reason: "already delivered" })).toBe("No briefing: you have the result already");
+  expect(said("node.completed", { result: "Not briefed: told before: msg_1" })).toBe("Done: no briefing: you were told before");
+  expect(said("node.completed", { result: "Briefed: Beans" })).toBe("Done: sent the briefing Beans");
+});
+
+test("what was kept of a thread, and an emergency stop, are told in plain words", () => {
+  expect(said("thread.harvested", { insights: 2 })).toBe("Knowledge saved from a thread: 2 insights");
+  expect(said("thread.harvested", { insights: 0 })).toBe("Looked back on a thread: nothing new to keep");
+  expect(said("work.stopped", { by: "admin" })).toBe("All work of all teams was stopped");
+});
