@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-Bo9E8lyg.js";

@@ -1,1 +1,0 @@
-var e=-1/0,t={event:null,follows:!1};function n(){e=Date.now()}function r(n){return t.event!==n&&(t={event:n,follows:Date.now()-e<1200},e=-1/0),t.follows}export{r as n,n as t};

@@ -1,1 +1,0 @@
-import{A as e}from"./libraries-C2x_IDGG.js";import{cn as t,fn as n}from"./frame-DkoZIgPm.js";var r=e({queryKey:[`models`],queryFn:()=>n(t.GET(`/api/models`))});export{r as t};

@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{R as t}from"./libraries-C2x_IDGG.js";import{Ct as n,St as r}from"./frame-DkoZIgPm.js";var i=e(t(),1);function a(e){let[t,a]=(0,i.useState)(()=>r(`draft.${e}`)??``);return[t,t=>{n(`draft.${e}`,t||null),a(t)}]}export{a as t};

@@ -1,1 +1,0 @@
-import{j as e}from"./libraries-C2x_IDGG.js";import{Xt as t,g as n}from"./frame-DkoZIgPm.js";function r(r){let{data:i}=e(t);return n(i?.items).filter(e=>e.message.team_id===r)}export{r as t};
