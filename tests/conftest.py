@@ -67,7 +67,7 @@ def _prepare_workers(config: pytest.Config) -> None:
         config.stash[PREPARED] = files.enter_context(prepared_files())
         config.add_cleanup(files.close)
     forked.forker_socket()
-    preload()
+    preload(forked.place_of_homes())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -13,6 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.statements import statements
+
 ROOT = Path(__file__).parents[1]
 BESIDE = {"confinement", "kernel", "landlock", "processes", "root_folder", "warden"}
 """Modules of home/ that the supervisor, which runs as a script, imports from its own folder."""
@@ -20,7 +22,7 @@ BESIDE = {"confinement", "kernel", "landlock", "processes", "root_folder", "ward
 
 def imported(path: Path) -> Iterator[str]:
     """Return the top-level names of the modules that a file imports, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:

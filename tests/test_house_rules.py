@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.statements import statements
+
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("src/agiraph/**/*.py"), *ROOT.glob("bench/**/*.py")])
 LONGEST_FILE = 400
@@ -48,7 +50,7 @@ def broken_rules(path: Path, text: str) -> Iterator[str]:
     longest = LOOP if path.parts[-2:] == ("runtime", "loop.py") else LONGEST_FILE
     if lines > longest:
         yield f"{path} has {lines} lines, more than {longest}: split it by subject"
-    for function in ast.walk(ast.parse(text)):
+    for function in statements(ast.parse(text)):
         if not isinstance(function, Function):
             continue
         where = f"{path}:{function.lineno} {function.name}"

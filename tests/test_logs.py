@@ -160,7 +160,7 @@ async def test_a_server_without_a_terminal_logs_json_with_request_and_node_ids(
     token = "a-token-of-32-characters-for-test"
     agiraph = Shell(tmp_path / "home", {"AGIRAPH_PORT": "0", "AGIRAPH_TOKEN": token})
     async with agiraph.start("up") as process:
-        await process.says("Sign in once")
+        await process.says("is up at")
         origin = process.seen.split("is up at ")[1].split()[0]
         headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "mine-1"}
         async with aiohttp.ClientSession(headers=headers) as http:

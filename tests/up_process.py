@@ -56,7 +56,7 @@ async def up(agiraph: Shell) -> AsyncIterator[Up]:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with AsyncExitStack() as stack:
         process = await stack.enter_async_context(agiraph.start("up"))
-        await process.says("Sign in once")
+        await process.says("is up at")
         http = await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
         yield Up(process, http)
 

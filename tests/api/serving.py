@@ -1,6 +1,7 @@
 """Serving: a world behind a server on a real socket, with an HTTP client."""
 
 import contextlib
+import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from agiraph.api.connections import Connections, Limits
 from agiraph.api.deps import Api, Timeouts
 from agiraph.api.live import Hub, PartialReply
 from agiraph.api.server import Server, bind
+from agiraph.api.web_ui import BUILT
 from agiraph.doctor.examination import Examination
 from agiraph.domain.findings import Finding
 from agiraph.run_context import RunContext
@@ -103,12 +105,17 @@ async def serving(
     timeouts: Timeouts | None = None,
     limits: Limits | None = None,
     model: str = "scripted/ada",
+    pages: Path = BUILT,
+    sock: socket.socket | None = None,
     **more: Any,
 ) -> AsyncGenerator[Served]:
-    """Serve a world in this folder on a free loopback port; `model` is that of new teams."""
+    """Serve a world in this folder on a free loopback port, or on this socket.
+
+    `model` is that of new teams, `pages` the folder with the web UI.
+    """
     hub = Hub()
     async with World(path, on_delta=delta_publisher(hub), **more, easy_endings=True) as world:
-        sock = bind("127.0.0.1", 0)
+        sock = sock or bind("127.0.0.1", 0)
         port = sock.getsockname()[1]
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"})
         access = AccessControl(store=world.store, token=lambda: TOKEN, hosts=hosts)
@@ -130,7 +137,7 @@ async def serving(
             examine=partial(_examined, world),
             confinement=world.runtime.confinement,
         )
-        server = Server(build(api), sock, limits=limits)
+        server = Server(build(api, pages=pages), sock, limits=limits)
         await server.start()
         async with aiohttp.ClientSession() as http:
             try:

@@ -87,7 +87,7 @@ async def up_with_file_limit(home: Path, files: int) -> AsyncGenerator[tuple[Pro
     assert process.stdout is not None
     try:
         shown = Process(process, _read=process.stdout)
-        await shown.says("Sign in once")
+        await shown.says("is up at")
         yield shown, int(shown.seen.split("is up at http://127.0.0.1:")[1].split()[0])
     finally:
         with contextlib.suppress(ProcessLookupError):

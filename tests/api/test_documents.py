@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.labels import UNKNOWN, Label
-from agiraph.services.knowledge import files as labelled_files
+from agiraph.services.board import labels
 from agiraph.store import file_labels
 from agiraph.store.teams import TEAMS
 from agiraph.testing import call, says
@@ -101,6 +101,19 @@ async def test_soul_and_goal_are_changed_together_with_their_rows(
         assert await served.ask("GET", f"{at}/{path}") == (200, text)
 
 
+async def test_a_soul_that_is_changed_in_the_settings_has_each_version_with_its_author(
+    served: Served, team: dict[str, Any]
+) -> None:
+    _, first = await served.ask("GET", f"/teams/{team['id']}/files/SOUL.md")
+    for soul in ("Be brief.", "Be kind."):
+        assert (await served.ask("PATCH", f"/teams/{team['id']}", {"soul": soul}))[0] == 200
+    assert await versions(served, team, "SOUL.md") == [
+        ("human", "# Soul\n\nBe kind.\n"),
+        ("human", "# Soul\n\nBe brief.\n"),
+        ("agiraph", first),
+    ]
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -161,7 +174,7 @@ async def test_a_version_comes_back_byte_for_byte_and_with_its_label(
     status, saved = await served.ask("POST", restore, {"path": path, "expected": digest("a")})
     assert (status, saved["size"]) == (200, len(old))
     assert (folder(served, team) / path).read_bytes() == old
-    label = await served.world.store.read(labelled_files.label_of, team["id"], path)
+    label = await served.world.store.read(labels.of_path, team["id"], path)
     assert label == UNKNOWN
     status, _ = await served.ask("POST", restore, {"path": "token", "expected": "none"})
     assert status == 422

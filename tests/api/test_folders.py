@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from agiraph.api.routes.files import _open, plain_path
+from agiraph.domain.errors import Refused
 from agiraph.domain.persons import OWNER
 from agiraph.services import access
+from agiraph.store import teams
 from agiraph.testing import call, says
 from tests.api.serving import Served
+from tests.home.test_escapes import SECRET, hostile_paths
 
 FIXED = "def double(number):\n    return 2 * number\n"
 BROKEN = "def double(number):\n    return number\n"
@@ -83,6 +87,43 @@ async def test_a_team_mends_a_project_and_its_changes_are_listed_and_undone(
     _, listed = await served.ask("GET", f"{path}/changes")
     assert [(one["path"], one["node_id"]) for one in listed[:1]] == [("project/notes.txt", None)]
     assert all(one["undone_at"] for one in listed if one["node_id"])
+
+
+async def test_the_files_of_a_given_folder_are_read_and_no_path_leads_out_of_it(
+    served: Served, project: Path
+) -> None:
+    outside = project.parent / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "secret").write_bytes(SECRET)
+    (outside / "deep" / "secret").write_bytes(SECRET)
+    (project / "a" / "b").mkdir(parents=True)
+    links = {"link": "../outside", "file": "../outside/secret", "absolute": str(outside)}
+    for name, target in (links | {"top": "/", "up": "..", "loop": "loop"}).items():
+        (project / name).symlink_to(target)
+    served.world.script("ada")
+    given = {"goal": "Mend it", "start": False, "folders": [str(project)]}
+    _, team = await served.ask("POST", "/teams", given)
+    path = f"/teams/{team['id']}/files"
+
+    _, top = await served.ask("GET", path)
+    assert [entry["kind"] for entry in top["entries"] if entry["path"] == "folders"] == ["folder"]
+    _, folders = await served.ask("GET", f"{path}/folders")
+    assert [entry["path"] for entry in folders["entries"]] == ["folders/project"]
+    _, inner = await served.ask("GET", f"{path}/folders/project")
+    assert "folders/project/double.py" in [entry["path"] for entry in inner["entries"]]
+    assert await served.ask("GET", f"{path}/folders/project/double.py") == (200, BROKEN)
+    assert (await served.ask("GET", f"{path}/folders/elsewhere"))[0] == 404
+    changed = {"text": "mine", "expected": "none"}
+    assert (await served.ask("PUT", f"{path}/folders/project/new.md", changed))[0] == 422
+
+    found = await served.world.store.read(teams.find, team["id"])
+    for hostile in hostile_paths(project):
+        try:
+            answer = _open(served.api, found, plain_path(f"folders/project/{hostile}"), 0)
+        except (Refused, ValueError):
+            continue
+        assert SECRET not in bytes(answer.body), hostile
+        assert b"root:" not in bytes(answer.body), hostile
 
 
 async def test_only_the_owner_gives_folders_and_an_unfit_one_is_refused(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agiraph.services.board import labels
 from agiraph.services.members import roster
 from agiraph.testing import call, says
 from tests.api.serving import Served, serving
@@ -82,3 +83,34 @@ async def test_files_can_be_sent_without_words_but_nothing_at_all_cannot(on_each
     status, refusal = await on_each.ask("POST", path, {"message": " "})
     assert status == 422
     assert "write a message or attach a file" in str(refusal["faults"])
+
+
+async def test_files_of_messages_are_found_among_the_uploads_with_their_label(
+    on_each: Served,
+) -> None:
+    for name in ("ada", "bob"):
+        on_each.world.script(name, says("I see it.", call("no_work_needed")))
+    founded = await on_each.world.found("Watch", start=False)
+    other = await on_each.world.found("Wait", start=False)
+    ada, at = founded.coordinator.id, f"/teams/{founded.team.id}/files"
+    bob = await _hire(on_each, founded.team.id, "bob")
+    files = [
+        {"name": name, "media_type": "text/plain", "data": base64.b64encode(text).decode()}
+        for name, text in (("Offer notes.md", b"Ten pumps"), ("../a\u202e\0.txt", b"x"))
+    ]
+    body = {"message": "Look", "attachments": files, "mentions": [ada, bob]}
+    await on_each.ask("POST", f"/agents/{ada}/send", body)
+
+    _, listed = await on_each.ask("GET", f"{at}/user_uploads")
+    paths = [entry["path"] for entry in listed["entries"]]
+    start = paths[0].removesuffix("/0/Offer notes.md")
+    assert paths == [f"{start}/0/Offer notes.md", f"{start}/1/.._a_\ufffd.txt"]
+    assert [entry["size"] for entry in listed["entries"]] == [9, 1]
+    _, top = await on_each.ask("GET", at)
+    assert "user_uploads" in [entry["path"] for entry in top["entries"]]
+    assert await on_each.ask("GET", f"{at}/{paths[0]}") == (200, "Ten pumps")
+    label = await on_each.world.store.read(labels.of_path, founded.team.id, paths[0])
+    assert "file:Offer notes.md" in label.sources
+
+    for wrong in (f"{at}/{start}/2/x", f"/teams/{other.team.id}/files/{paths[0]}"):
+        assert (await on_each.ask("GET", wrong))[0] == 404

@@ -9,11 +9,13 @@ from agiraph.api.openai_compat.errors import Unsupported
 from agiraph.api.openai_compat.reply_stream import _Words
 from agiraph.api.openai_compat.requests import SAME_FOR, read_chat, read_response
 from agiraph.api.openai_compat.side_calls import is_side_call
+from agiraph.domain import fence
 from agiraph.domain.chat import Attachment
 
 PNG = base64.b64encode(b"\x89PNG").decode()
 PDF = f"data:application/pdf;base64,{PNG}"
 WEATHER = {"type": "function", "function": {"name": "get_weather"}}
+MARKS = fence.enclose_words("", thread="t", author="bob", kind="it").split("\n\n")
 LINK = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
 
 
@@ -207,6 +209,8 @@ def streamed(*deltas: str | None, final: str) -> str:
         (("<think>", "hm", "</think>", "Yes."), "Yes.", "Yes."),
         (("<", "thinking>never ends",), "Yes.", "Yes."),
         (("<b>bold</b>",), "<b>bold</b>", "<b>bold</b>"),
+        (("\n\nIt says:\n", f"{MARKS[0]}\nYes.\n", MARKS[1]), "It says:\nYes.", "It says:\nYes."),
+        (("\n\nAll is ",), "\n\nAll is well.", "All is well."),
     ],
 )  # fmt: skip
 def test_a_stream_ends_with_the_reply_that_counts(

@@ -1,12 +1,15 @@
 """Overview over HTTP: all teams with their members in one response, and the archive."""
 
+from datetime import timedelta
 from typing import Any, cast
 
+from agiraph.api.presenters import team_views
+from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import teams as verbs
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.store import overview
+from agiraph.store import overview, teams
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served
@@ -22,6 +25,13 @@ class _Counted:
     def all(self, sql: str, **values: Any) -> list[Any]:
         self.statements += 1
         return self._tx.all(sql, **values)
+
+    def one(self, sql: str, **values: Any) -> Any:
+        self.statements += 1
+        return self._tx.one(sql, **values)
+
+    def emitted(self, team_id: TeamId) -> int:
+        return self._tx.emitted(team_id)
 
 
 async def _overview(served: Served, query: str = "") -> list[dict[str, Any]]:
@@ -63,29 +73,57 @@ async def test_the_overview_agrees_with_what_each_team_and_agent_says(served: Se
     assert asking.team.id == found[1]["id"]
 
 
-async def test_a_team_with_newer_activity_comes_first(served: Served) -> None:
+async def test_a_team_whose_agents_did_something_or_wrote_last_comes_first(served: Served) -> None:
     old = await served.world.found("Old", name="old", start=False)
     served.world.clock.advance(minutes=5)
     await served.world.found("New", name="new", start=False)
     assert [team["name"] for team in await _overview(served)] == ["new", "old"]
     served.world.clock.advance(minutes=5)
-    await served.world.store.write(verbs.pause, old.team.id)
+    told = await served.world.store.write(_tell, old.team.id, old.coordinator.id)
     assert [team["name"] for team in await _overview(served)] == ["old", "new"]
+
+    # What a person puts away or sets moves no team.
+    await served.world.found("Newest", name="newest", start=False)
+    before = await _overview(served)
+    served.world.clock.advance(minutes=5)
+    filed = {"ids": [told], "action": "archive"}
+    _, outcome = await served.ask("POST", "/inbox/bulk", filed)
+    assert [one["is_done"] for one in outcome["outcomes"]] == [True]
+    until = (served.world.clock.now() + timedelta(hours=1)).isoformat()
+    assert (await served.ask("PATCH", f"/teams/{old.team.id}", {"muted_until": until}))[0] == 200
+    await served.world.store.write(verbs.pause, old.team.id)
+    after = await _overview(served)
+    assert [(team["name"], team["active_at"]) for team in after] == [
+        (team["name"], team["active_at"]) for team in before
+    ]
+
+
+def _tell(tx: Tx, team_id: TeamId, sender: AgentId) -> str:
+    to = {"sender": sender, "recipient": OWNER}
+    return bus.send(tx, team_id=team_id, text="Done.", kind="report", **to).id
 
 
 async def test_the_number_of_statements_does_not_grow_with_teams_and_members(
     served: Served,
 ) -> None:
-    def count(tx: Tx) -> int:
-        counted = _Counted(tx)
-        overview.read(cast(Tx, counted), OWNER)
-        return counted.statements
+    def count(tx: Tx) -> tuple[int, int]:
+        counted = [_Counted(tx), _Counted(tx)]
+        overview.read(cast(Tx, counted[0]), OWNER)
+        listed = cast(Tx, counted[1])
+        team_views(listed, teams.page(listed), OWNER)
+        return counted[0].statements, counted[1].statements
 
     await served.world.found("One", name="one", start=False)
     one = await served.world.store.read(count)
     for n in range(3):
         await served.world.found("More", name=f"more {n}", start=False)
     assert await served.world.store.read(count) == one
+    _, listed = await served.ask("GET", "/teams")
+    each = [(await served.ask("GET", f"/teams/{team['id']}"))[1] for team in listed]
+    assert (listed, [team["name"] for team in listed]) == (
+        each,
+        ["one", "more 0", "more 1", "more 2"],
+    )
 
 
 async def test_an_archived_team_leaves_the_list_and_can_be_restored(served: Served) -> None:

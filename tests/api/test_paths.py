@@ -182,7 +182,7 @@ def read_while_swapped(served: Served, founded: NewTeam, times: int) -> Counter[
     try:
         for _ in range(times):
             try:
-                answer: Response = _open(served.api, founded.team.id, "door/secret", 0)
+                answer: Response = _open(served.api, founded.team, "door/secret", 0)
                 seen[bytes(answer.body).decode()] += 1
             except Refused as refusal:
                 seen[type(refusal).__name__] += 1

@@ -70,7 +70,15 @@ async def test_messages_carry_the_persons_id_and_the_reply_is_addressed_to_them(
         (founded.coordinator.id, OWNER),
     }
     assert his[0]["sender_name"] == "human"
-    await bea.ask("PUT", f"{path}/read", {"seq": hers[-1]["seq"]})
+    for _ in range(2):  # the second one tells nobody anything new
+        await bea.ask("PUT", f"{path}/read", {"seq": hers[-1]["seq"]})
+    seen = [
+        e.data["message_ids"]
+        for e in await on_each.world.events(founded.team.id)
+        if e.type == "message.seen"
+    ]
+    assert seen[-1] == [m["id"] for m in hers if m["recipient"] == bea.id]
+    assert seen.count(seen[-1]) == 1
     assert [(await who.ask("GET", path))[1]["unread"] for who in (bea, on_each)] == [0, 1]
 
 

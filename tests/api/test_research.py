@@ -1,5 +1,9 @@
 """Research and search over HTTP."""
 
+from urllib.parse import quote
+
+from agiraph.domain.labels import of_page
+from agiraph.store import passages
 from agiraph.testing import call, says
 from tests.api.serving import Served
 
@@ -36,6 +40,21 @@ async def test_search_finds_a_note_that_a_person_wrote_by_hand(served: Served) -
     body = {"query": "cellar"}
     _, found = await served.ask("POST", f"/teams/{team['id']}/memory/search", body)
     assert [hit["ref"] for hit in found] == ["memory/knowledge/beans.md"]
+
+
+async def test_the_text_of_a_page_that_was_read_is_found_by_its_url(served: Served) -> None:
+    served.world.script("ada")
+    team = await _team(served)
+    url = "https://beans.example/bags?kind=all&lang=en"
+    text = "# Bags\n\nBeans come in bags.\n\n# Boxes\n\nPeas come in boxes."
+    about = {"team_id": team["id"], "kind": "page", "ref": url, "title": "On beans"}
+    await served.world.store.write(passages.put, **about, text=text, label=of_page(url))
+    path = f"/teams/{team['id']}/memory/page?url="
+    status, page = await served.ask("GET", path + quote(url, safe=""))
+    assert (status, page.pop("read_at") is not None) == (200, True)
+    sources = ["page:beans.example"]
+    assert page == {"url": url, "title": "On beans", "text": text, "sources": sources}
+    assert (await served.ask("GET", f"{path}https://none.example/"))[0] == 404
 
 
 async def test_wrong_research_and_search_requests_are_refused(served: Served) -> None:

@@ -1,12 +1,20 @@
 """Search over HTTP: one query finds things of every kind in all teams, or in one."""
 
+import base64
 from typing import Any
 
 import pytest
 
+from agiraph.domain.chat import Attachment
+from agiraph.domain.fence import enclose_foreign, mark_of
+from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
 from agiraph.services.knowledge import items
+from agiraph.services.mail import bus
+from agiraph.services.search import preview
+from agiraph.store import file_labels
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served
@@ -61,11 +69,18 @@ async def test_a_search_finds_things_of_every_kind_with_the_words_around_them(
         ("message", knows),
         ("insight", knows),
     }
-    file = next(one for one in found if one["kind"] == "file")
-    assert (file["title"], file["ref"]) == (
+    (file,) = [one for one in found if one["kind"] == "file"]
+    assert (file["title"], file["ref"], file["preview"]) == (
         "kettles.md",
         f"nodes/{file['node_id']}/published/kettles.md",
+        REPORT,
     )
+    assert [one["title"] for one in found if one["kind"] == "work"] == ["Describe the kettle"]
+    steps = {one["title"]: one for one in found if one["kind"] == "step"}
+    wrote = steps["Called write_file scratch/kettles.md"]
+    assert wrote["preview"] == f"scratch/kettles.md {REPORT}"
+    _, turns = await served.ask("GET", f"/threads/{wrote['thread_id']}")
+    assert [turn["role"] for turn in turns if turn["seq"] == wrote["seq"]] == ["assistant"]
     message = next(one for one in found if (one["kind"], one["team_id"]) == ("message", knows))
     assert message["preview"] == "Is there a Kettle for the beans?"
     learned = {one["preview"]: one["sources"] for one in found if one["kind"] == "insight"}
@@ -98,3 +113,78 @@ async def test_a_search_ignores_the_case_of_every_letter(served: Served) -> None
     await served.world.chat(team.coordinator.id, "Wo ist die Übersicht?")
     assert [one["kind"] for one in await _found(served, "übersicht")] == ["message"]
     assert [one["kind"] for one in await _found(served, "ÜBERSICHT")] == ["message"]
+
+
+async def test_uploaded_attached_and_delivered_files_are_found_by_name_and_text(
+    served: Served,
+) -> None:
+    worked, knows = await _two_teams(served)
+    folder = served.world.runtime.home.team(TeamId(knows)).folder
+    folder.write("user_uploads/offer notes.md", b"# Offer\n\nThree jars of marmalade.")
+    folder.write("user_uploads/picture.png", b"\x89PNG\0marmalade")
+    folder.write("user_uploads/long.txt", b"marmalade " * 20_000)
+    (served.world.runtime.home.path / "secret.txt").write_text("marmalade")
+    place = served.world.runtime.home.path / "teams" / knows / "user_uploads"
+    (place / "link.txt").symlink_to(served.world.runtime.home.path / "secret.txt")
+    (place / "linked").symlink_to(served.world.runtime.home.path)
+    data = base64.b64encode(b"The marmalade is bitter.").decode()
+    note = Attachment(name="taste.txt", media_type="text/plain", data=data)
+    team = await served.world.store.read(TEAMS.get, knows)
+
+    def attach(tx: Tx) -> str:
+        sent = bus.send(
+            tx,
+            team_id=team.id,
+            sender=OWNER,
+            recipient=OWNER,
+            text="See the file.",
+            attachments=(note,),
+        )
+        return sent.id
+
+    message = await served.world.store.write(attach)
+
+    found = await _found(served, "marmalade")
+    assert [(one["kind"], one["ref"], one["title"], one["preview"]) for one in found] == [
+        ("file", message, "taste.txt", "The marmalade is bitter."),
+        (
+            "file",
+            "user_uploads/offer notes.md",
+            "offer notes.md",
+            "# Offer Three jars of marmalade.",
+        ),
+    ]
+    for query, path in (
+        ("offer jars", "user_uploads/offer notes.md"),
+        ("picture", "user_uploads/picture.png"),
+        ("long.txt", "user_uploads/long.txt"),
+    ):
+        assert [(one["team_id"], one["ref"]) for one in await _found(served, query)] == [
+            (knows, path)
+        ]
+    assert await _found(served, "marmalade", team=worked) == []
+
+
+async def test_a_label_of_a_file_is_shown_with_the_hit(served: Served) -> None:
+    team = await served.world.found("Grow beans", start=False)
+    served.world.runtime.home.team(team.team.id).folder.write(
+        "user_uploads/page.md", b"Copper boils."
+    )
+    label = of_page("https://example.org/tea")
+    await served.world.store.write(
+        file_labels.put, team.team.id, "user_uploads/page.md", b"Copper boils.", label=label
+    )
+    (file,) = await _found(served, "copper")
+    assert (file["kind"], file["sources"]) == ("file", ["page:example.org"])
+
+
+def test_a_preview_shows_no_marks_of_fences() -> None:
+    fenced = enclose_foreign("Two jars, please.", thread="t", source="the file offer.md")
+    mark = mark_of("Two jars, please.", thread="t")
+
+    assert preview(fenced, "jars") == "Two jars, please."
+    assert preview(f"It says:\n{fenced}\nThat is all.", "all") == (
+        "It says: Two jars, please. That is all."
+    )
+    assert preview(f"Two jars <<< {mark[:7]}", "jars") == "Two jars"
+    assert mark not in preview(" ".join(fenced.split()), "jars")

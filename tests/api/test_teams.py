@@ -96,17 +96,38 @@ async def test_wrong_settings_are_answered_with_what_is_wrong(served: Served) ->
     assert (await served.ask("GET", path))[1]["name"] == "Count"
 
 
-async def test_the_budget_of_a_goal_is_raised_but_not_lowered(served: Served) -> None:
+async def test_the_budget_of_a_goal_is_raised_and_lowered_to_what_is_used(served: Served) -> None:
     served.world.script("ada", says(call("ask_human", question="Which?")))
     _, team = await served.ask("POST", "/teams", {"goal": "Count", "budget": {"usd": 2.0}})
     await served.world.settle()
     path = f"/teams/{team['id']}"
-    for budget, code in (({"usd": 5.0, "tokens": 90_000}, 200), ({"usd": 1.0}, 422), ({}, 200)):
+    changes = (({"usd": 5.0, "tokens": 90_000}, 200), ({"usd": 1.0}, 200), ({}, 200))
+    for budget, code in (*changes, ({"tokens": 1}, 422)):
         assert (await served.ask("PATCH", path, {"budget": budget}))[0] == code, budget
     for budget in ({"usd": 0}, {"usd": -1.0}, {"dollars": 1}):
         assert (await served.ask("PATCH", path, {"budget": budget}))[0] == 422, budget
     [goal] = await served.world.board(team["id"])
-    assert (goal.budget.usd, goal.budget.tokens) == (5.0, 90_000)
+    assert (goal.budget.usd, goal.budget.tokens) == (1.0, 90_000)
+
+
+async def test_a_new_goal_has_the_limits_of_the_last_one_unless_the_person_changes_them(
+    served: Served,
+) -> None:
+    served.world.script("ada")
+    first = {"usd": 5.0, "turns": 1000, "tokens": 90_000}
+    _, team = await served.ask("POST", "/teams", {"goal": "Count", "budget": first})
+    limits: list[tuple[float | None, int, int | None, float | None]] = []
+    for budget in (None, {"usd": 2.0}, {"usd": None, "turns": 7}):
+        goal = {"goal": "Count again", "budget": budget}
+        assert (await served.ask("POST", f"/teams/{team['id']}/goal", goal))[0] == 201
+        given = (await served.world.board(team["id"]))[-1].budget
+        limits.append((given.usd, given.turns, given.tokens, given.seconds))
+    day = 86_400.0
+    assert limits == [
+        (5.0, 1000, 90_000, day),
+        (2.0, 1000, 90_000, day),
+        (None, 7, 90_000, day),
+    ]
 
 
 async def test_the_spend_of_today_is_shown_with_its_limit(served: Served) -> None:

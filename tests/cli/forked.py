@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -108,12 +109,17 @@ def _feed(descriptor: int, reader: asyncio.StreamReader) -> None:
         reader.feed_eof()
 
 
+def place_of_homes() -> Path:
+    """Return a folder on the file system where the homes of tests are."""
+    return Path(os.environ.get("PYTEST_DEBUG_TEMPROOT") or tempfile.gettempdir())
+
+
 @functools.cache
 def forker_socket() -> socket.socket:
     """Start the forker of this test process; return the socket that takes its requests."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen(
-        [sys.executable, forker.__file__, str(theirs.fileno())],
+        [sys.executable, forker.__file__, str(theirs.fileno()), str(place_of_homes())],
         env={name: os.environ[name] for name in PASSED_ON if name in os.environ}
         | {"PYTHONPATH": os.pathsep.join(sys.path)},
         pass_fds=[theirs.fileno()],

@@ -68,7 +68,7 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
             await chat.says(f"coordinator  {REPLY}")
             await chat.says("coordinator · 1 waiting, 1 waiting for your answer · $0.00 spent")
             chat.types(b"/work\n")
-            await chat.says("… Get to work on the goal coordinator, waiting")
+            await chat.says("… Paint it coordinator, waiting")
             chat.types(f"{FAR}\n".encode())
             await chat.says("One moment: I look into coordinator …")
             await chat.says("read: look_into(coordinator)")

@@ -25,10 +25,7 @@ async def test_a_run_that_a_limit_ended_says_how_to_extend_it_and_goes_on(agirap
 
     assert (ended.code, extended.code, resumed.code in (0, 3)) == (1, 0, True)
     team = team_in(ended.out)
-    assert (
-        extended.out
-        == f"Extended 'Get to work on the goal'. Continue with: agiraph run --resume {team}\n"
-    )
+    assert extended.out == (f"Extended 'Take notes'. Continue with: agiraph run --resume {team}\n")
     assert "Two notes are in a.md and b.md." in resumed.out
 
 

@@ -155,3 +155,63 @@ def test_a_secret_is_found_escaped_and_by_its_lines(monkeypatch: pytest.MonkeyPa
         "[hidden] and more",
         "[hidden]",
     ]
+
+
+ROWS = [
+    {"pin": "12345678", "tokens": 12345678, "at": 1712345678000, "share": 0.12345678},
+    {"text": "Line one\nine-secret-0123", "password": "PIN 12345678.", "12345678": [12345678]},
+]
+"""A secret of digits alone, in texts, in numbers and in parts of numbers; and one whose first
+letter is that of the escape before it."""
+
+
+def test_a_secret_of_digits_alone_breaks_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_values", {})
+    monkeypatch.setattr(redaction, "_needles", [])
+    keep({"a pin": "12345678", "a word": "nine-secret-0123", "a name": "password"})
+    hidden = [json.loads(redaction.redact_json(json.dumps(row))) for row in ROWS]
+    assert hidden == [
+        {"pin": "[hidden]", "tokens": 12345678, "at": 1712345678000, "share": 0.12345678},
+        {"text": "Line one\nine-secret-0123", "password": "PIN [hidden].", "[hidden]": [12345678]},
+    ]
+    written = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
+    for size in (7, 13, 1 << 20):  # pieces that cut a number anywhere
+        redactor = redaction.Redactor()
+        pieces = [written[at : at + size] for at in range(0, len(written), size)]
+        masked = b"".join([*(redactor.feed(piece) for piece in pieces), redactor.finish()])
+        assert [json.loads(line) for line in masked.splitlines()] == [
+            {"pin": "[hidden]", "tokens": 99999999, "at": 1712345678000, "share": 0.12345678},
+            {"text": "Line one\n[hidden]*******", "[hidden]": [99999999]},  # two keys are alike now
+        ]
+
+
+@pytest.mark.parametrize("size", [3, 11, 1 << 20])
+def test_digits_are_hidden_at_the_end_of_a_sentence_and_in_hexadecimal(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(redaction, "_values", {})
+    monkeypatch.setattr(redaction, "_needles", [])
+    keep({"a pin": "48291736"})
+    written = f"It is 48291736. a.48291736.b 1.48291736 48291736.5 0{b'48291736'.hex()}0 48291736."
+    redactor = redaction.Redactor()
+    pieces = [written[at : at + size].encode() for at in range(0, len(written), size)]
+    masked = b"".join([*(redactor.feed(piece) for piece in pieces), redactor.finish()])
+    assert masked.decode() == (
+        "It is [hidden]. a.[hidden].b 1.48291736 48291736.5 0[hidden]********0 [hidden]."
+    )
+
+
+def test_what_may_be_a_secret_is_hidden_until_it_proves_to_be_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(redaction, "_values", {})
+    monkeypatch.setattr(redaction, "_needles", [])
+    keep({"old": "replaced-key-1"})
+    keep({"old": "replaced-key-2"})
+    for value in ("a-model-name", "a-good-key", "replaced-key-1"):
+        with redaction.kept(value):
+            assert redact(value) == "[hidden]"
+            if value == "a-good-key":
+                keep({"new": value})
+    assert redact("a-model-name, a-good-key, replaced-key-1") == "a-model-name, [hidden], [hidden]"
+    assert redaction.known() == ["new", "old"]

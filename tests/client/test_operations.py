@@ -118,6 +118,7 @@ async def _call_every_method(client: Client) -> None:
         client.research(team.id),
         client.research_job("node_x"),
         client.search_memory(team.id, "beans"),
+        client.page_text(team.id, "https://beans.example/"),
         client.search("beans"),
         client.confirm_knowledge("insight_x"),
         client.reject_knowledge("insight_x"),

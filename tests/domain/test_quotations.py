@@ -102,6 +102,35 @@ def test_the_title_of_a_node_that_a_person_refers_to_is_not_their_own() -> None:
     assert quotations.named_nodes(said) == ["node_7"]
 
 
+def test_the_name_of_a_file_that_a_person_refers_to_is_not_their_own() -> None:
+    said = "See [report (1).pdf](/t/team_1/files/a/report%20(1).pdf) and [mine](https://b.example)."
+    assert quotations.own_words(said) == "See  and [mine](https://b.example)."
+    assert quotations.named_files(said) == [("team_1", "a/report (1).pdf")]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "[x](/t/team_a/files/" + "a" * 99_000,
+        "[x](/t/team_a/files/" + "(a" * 50_000,
+        "[" * 100_000,
+        "[" + "\\" * 99_999,
+        "[" + "[\\]" * 33_000,
+        "[" + "\\[" * 50_000,
+        "[x](" + "[y](a)" * 16_000,
+        "[x](" * 25_000,
+        "[x](/t/team_a/files/" * 5_000,
+        "/t/team_a/files/a(" * 5_000,
+        "?node=" * 16_000 + "[x](" + "&node=" * 16_000,
+    ],
+)
+@pytest.mark.timeout(10)
+def test_no_message_takes_long_to_search(hostile: str) -> None:
+    assert quotations.own_words(hostile) == hostile
+    quotations.named_files(hostile)
+    quotations.named_nodes(hostile)
+
+
 def test_many_short_quotations_count_together() -> None:
     said = "\n".join(f"> {'pay ' * 20}\nand" for _ in range(10))
     assert quotations.label_of(said) == PASTED

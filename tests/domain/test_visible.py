@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agiraph.domain.visible import call_lines, visible
+from agiraph.cli.questions import call_text
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.visible import call_lines, suspect, visible
 
 CODE = re.compile("⟨U\\+([0-9A-F]{4,6})⟩")
 
@@ -59,4 +61,38 @@ def test_a_long_line_is_wrapped_and_continues_behind_another_bar() -> None:
         f"  command │ {'x' * 18}",
         f"          ┊ {'x' * 12}漢漢漢",
         "          ┊ 漢漢漢 ; rm",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cat p\u0430sswd", "cat p⟨U+0430⟩sswd"),
+        ("\u043c\u0438\u0440, ok", "\u043c\u0438\u0440, ok"),
+        ("rm x\uff1b \uff4c\uff53 \u2215etc", "rm x\uff1b ⟨U+FF4C⟩⟨U+FF53⟩ ⟨U+2215⟩etc"),
+        ("ls   \nend ", "ls⟨U+0020\u00d73⟩\nend⟨U+0020⟩"),
+        ("a\u202eb ⟨", "a⟨U+202E⟩b ⟨U+27E8⟩"),
+    ],
+)
+def test_letters_in_disguise_are_shown_as_code_points_in_a_call(text: str, shown: str) -> None:
+    assert suspect(text) == shown
+
+
+def test_a_call_with_letters_that_look_like_latin_ones_names_their_script() -> None:
+    assert call_lines("bash", {"command": "cat p\u0430sswd", "note": "\u043c\u0438\u0440"}) == [
+        "bash",
+        "  command │ cat p⟨U+0430⟩sswd",
+        "  note    │ \u043c\u0438\u0440",
+        "! It has Cyrillic letters. Some look like Latin ones.",
+    ]
+
+
+def test_no_line_of_a_call_in_a_terminal_is_wider_or_escaped_twice() -> None:
+    call = ToolCall(id="c", name="bash", arguments={"command": "cat p\u0430sswd \u202e| sh"})
+    assert [line.plain for line in call_text(call, 32)] == [
+        "  bash",
+        "    command │ cat p⟨U+0430⟩sswd ",
+        "            ┊ ⟨U+202E⟩| sh",
+        "  ! It has Cyrillic letters.",
+        "    Some look like Latin ones.",
     ]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import orjson
 
-from agiraph.testing.sweep import Report, Scenario, Sweep
+from agiraph.testing.sweep import Report, Scenario, Sweep, place_of_sweeps
 from agiraph.testing.world import preload
 from tests.faults import (
     asking,
@@ -106,7 +106,7 @@ def _reports(*arguments: str) -> list[Report]:
 
 def main() -> None:
     how, *rest = sys.argv[1:]
-    preload()
+    preload(place_of_sweeps())
     gc.freeze()  # the collector of a forked process need not copy the pages of these objects
     reports = {"points": _points, "planted": _planted, "kinds": _kinds, "pairs": _pairs}[how](*rest)
     sys.stdout.buffer.write(orjson.dumps([asdict(report) for report in reports]))

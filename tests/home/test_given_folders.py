@@ -79,6 +79,29 @@ def test_sockets_in_a_folder_are_named(tmp_path: Path, monkeypatch: pytest.Monke
         assert given_folders.sockets([given(tmp_path)]) == [f"{tmp_path}/agent.sock"]
 
 
+@pytest.mark.parametrize("swapped", ["project", "project/data"])
+def test_a_link_in_the_place_of_a_given_folder_or_around_it_is_not_followed(
+    tmp_path: Path, swapped: str
+) -> None:
+    data, secret = tmp_path / "project" / "data", tmp_path / "home" / "data"
+    for folder in (data, secret):
+        folder.mkdir(parents=True)
+        (folder / "token").write_text(str(folder))
+    one = given(data)
+    with given_folders.open_folder(one) as opened:
+        assert opened.read("token", limit=1000) == str(data).encode()
+    history = FolderHistory(tmp_path / "team", one)
+
+    (tmp_path / swapped).rename(tmp_path / "moved")
+    (tmp_path / swapped).symlink_to(secret if swapped.endswith("data") else secret.parent)
+
+    with pytest.raises(Refused, match="folders/data cannot be opened: a symbolic link has taken"):
+        given_folders.open_folder(one)
+    for follow in (history.scan, lambda: history.copy("token")):
+        with pytest.raises(OSError, match="symbolic links"):
+            follow()
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"

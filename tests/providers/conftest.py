@@ -1,16 +1,22 @@
-"""Fixtures of the providers' tests: an HTTP client, and a model on a scripted server."""
+"""Fixtures of the providers' tests: an HTTP client, a model on a scripted server, a certificate."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 import uvloop
 
+from agiraph.providers.http import connection as http_connection
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.testing import ManualClock, ModelServer
 
 KEY = "sk-canary-4711"
+HOST = "models.example"
+"""A name that only a proxy can resolve: a call that bypasses the proxy cannot succeed."""
 
 
 def pytest_asyncio_loop_factories(
@@ -43,3 +49,26 @@ def model_on(http: HttpClient) -> Callable[[ModelServer], OpenAIModel]:
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a self-signed certificate for 127.0.0.1 and `HOST`, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+        f" -subj /CN=agiraph-test -addext subjectAltName=IP:127.0.0.1,DNS:{HOST}"
+        " -keyout key.pem -out cert.pem"
+    )
+    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def server_tls(certificate: Path) -> Iterator[ssl.SSLContext]:
+    """A server's context. The trusted certificates, which a process reads once, are read again."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    http_connection.trusted_certificates.cache_clear()
+    yield context
+    http_connection.trusted_certificates.cache_clear()

@@ -1,10 +1,19 @@
 """Demo model: does the same few things for every goal, and says that it is scripted."""
 
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain import fence
 from agiraph.domain.chat import ToolSpec
 from agiraph.domain.work import NodeStatus, StopReason, Usage
+from agiraph.providers import demo_story
 from agiraph.providers.base import Reply
 from agiraph.providers.demo import DemoModel
 from agiraph.testing import World
+from agiraph.tools.communication import unanswered
 from tests.providers.transcripts import request, tool_call, turn
 
 
@@ -54,9 +63,82 @@ async def test_a_demo_worker_publishes_and_without_file_tools_at_once() -> None:
     assert at_once.calls == (tool_call("", "publish", summary=at_once.text, evidence=[]),)
 
 
+async def test_the_demo_speaks_of_work_only_if_the_message_becomes_work(world: World) -> None:
+    founded = await world.found("Show me what you can do.", model="demo")
+    await world.settle()
+    said: list[tuple[bool, bool, int]] = []
+    for text in ("How is it going?", "Write another note."):
+        await world.chat(founded.coordinator.id, text)
+        await world.settle()
+        [*_, reply] = [m for m in await world.conversation(founded.coordinator) if m.in_reply_to]
+        work = await world.board(founded.team.id)
+        said.append(("starts no work" in reply.text, "becomes work" in reply.text, len(work)))
+    assert said == [(True, False, 1), (False, True, 2)]
+
+
 async def test_without_tools_the_demo_only_talks_and_costs_nothing() -> None:
     reply = await DemoModel().reply(request(turn("user", "What is it?")))
 
     said = "I am a scripted demo, not an AI: I do the same few things for every goal. "
     usage = Usage(input_tokens=3, output_tokens=40, usd=0.0)
     assert reply == Reply(text=said + "Without tools I can do none of them.", usage=usage)
+
+
+@pytest.mark.parametrize(
+    ("answer", "planned"),
+    [
+        ("The sea", "eat fish at the harbour"),
+        ("Lisbon!\nI love trams.", "That was not one of my three options."),
+    ],
+)
+async def test_the_demo_tells_a_story_that_follows_the_answer_of_the_person(
+    world: World, answer: str, planned: str
+) -> None:
+    founded = await world.found(demo_story.GOAL, model="demo")
+    await world.settle()
+
+    [question] = await world.inbox()
+    assert (question.kind, question.text) == ("question", demo_story.QUESTION)
+    assert question.options == ("The sea", "The mountains", "A city")
+    await world.answer(question.id, answer)
+    await world.settle()
+
+    goal, packing = await world.board(founded.team.id)
+    place = answer.splitlines()[0]
+    assert [(n.status, n.doubts) for n in (goal, packing)] == [(NodeStatus.COMPLETED, None)] * 2
+    assert goal.result is not None
+    assert goal.result.startswith(f"You answered “{place}”: the trip is planned.\n")
+    assert [*world.published(packing)] == ["packing.md"]
+    written = world.published(goal)["trip.md"]
+    assert f"You answered: “{place}”." in written
+    assert planned in written
+
+
+FENCED = fence.enclose_foreign("Lisbon", thread="t", source="a quotation in the message")
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ("Not answered yet; they said: Lisbon\nYour question stays open in their inbox.", "Lisbon"),
+        (f"Not answered yet; they said: {FENCED}\nYour question stays open.", "Lisbon"),
+        (FENCED, "Lisbon"),
+        (unanswered(timedelta(minutes=30), None), "a place that you did not name"),
+        (unanswered(timedelta(minutes=5), None, " (away)"), "a place that you did not name"),
+        ("", "a place that you did not name"),
+    ],
+)
+def test_the_story_finds_the_place_wherever_the_person_named_it(answer: str, place: str) -> None:
+    turns = (
+        *(turn("tool", "Done.", ref=ref) for ref in "abc"),
+        turn("assistant", "", calls=(tool_call("d", "ask_human"),)),
+        turn("tool", answer, ref="d"),
+    )
+    told = demo_story.next_step(demo_story.GOAL, turns, {"finish"})
+    assert told is not None
+    assert told[0] == f"You chose “{place}”. I write the plan."
+
+
+def test_the_welcome_page_offers_the_goal_of_the_story() -> None:
+    offered = Path(__file__, "../../../web/src/setup/demoGoal.ts").resolve().read_text()
+    assert f"DEMO_GOAL = {json.dumps(demo_story.GOAL)};" in offered

@@ -1,14 +1,12 @@
 """Connection pool with TLS: trusted and untrusted certificates."""
 
 import ssl
-import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from agiraph.domain.errors import ModelRefused, ModelUnavailable
-from agiraph.providers.http import connection as http_connection
 from agiraph.providers.http.client import HttpClient
 from agiraph.testing import ManualClock
 from tests.providers.raw_server import Caller, RawServer, answer, echo, post
@@ -21,34 +19,6 @@ async def http(clock: ManualClock) -> AsyncIterator[HttpClient]:
     opened = HttpClient(clock, stall_timeout_s=20)
     yield opened
     await opened.close()
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a self-signed certificate for 127.0.0.1 and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
-        " -subj /CN=agiraph-test -addext subjectAltName=IP:127.0.0.1"
-        " -keyout key.pem -out cert.pem"
-    )
-    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
-    return folder
-
-
-@pytest.fixture
-def server_tls(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
-    return context
-
-
-@pytest.fixture(autouse=True)
-def read_certificates_again() -> Iterator[None]:
-    """Clear the cache of trusted certificates: a process reads them once, here each test does."""
-    http_connection.trusted_certificates.cache_clear()
-    yield
-    http_connection.trusted_certificates.cache_clear()
 
 
 async def test_a_server_with_a_trusted_certificate_is_called_over_tls(

@@ -2,15 +2,13 @@
 
 import base64
 import ssl
-import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agiraph.domain.errors import Misconfigured, ModelError, ModelRefused, ModelUnavailable
-from agiraph.providers.http import connection as http_connection
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.registry import Account, Keys, Registry
@@ -18,12 +16,11 @@ from agiraph.providers.retry import Retrying
 from agiraph.redaction import redact
 from agiraph.testing import ManualClock, ModelServer, says
 from agiraph.testing.model_server import Status, Step, Trickle
+from tests.providers.conftest import HOST
 from tests.providers.proxy import ProxyServer
 from tests.providers.raw_server import Caller, RawServer, answer, echo, whole_body
 from tests.providers.transcripts import request
 
-HOST = "models.example"
-"""A name that only the proxy can resolve: a call that bypasses the proxy cannot succeed."""
 PASSWORD = "canary-of-the-proxy"
 MEBIBYTE = 2**20
 
@@ -36,32 +33,6 @@ def keys(proxy: ProxyServer, server: ModelServer, **environ: str) -> Keys:
     url = server.openai_url.replace("127.0.0.1", HOST)
     proxies = Proxies.read({"HTTP_PROXY": f"http://127.0.0.1:{proxy.port}", **environ})
     return Keys({"openai": Account(key="sk-test", base_url=url)}, proxies=proxies)
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
-        f" -subj /CN=agiraph-test -addext subjectAltName=DNS:{HOST}"
-        " -keyout key.pem -out cert.pem"
-    )
-    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
-    return folder
-
-
-@pytest.fixture
-def server_tls(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
-    return context
-
-
-@pytest.fixture(autouse=True)
-def read_certificates_again() -> Iterator[None]:
-    http_connection.trusted_certificates.cache_clear()
-    yield
-    http_connection.trusted_certificates.cache_clear()
 
 
 @pytest.fixture

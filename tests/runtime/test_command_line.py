@@ -192,7 +192,7 @@ async def test_a_silent_program_is_reported_as_stalled_until_it_prints_again(
     await until(world, is_stalled)
     [notice] = await events_of(world, node, "message.sent")
     assert (notice["recipient"], notice["kind"]) == (OWNER, "report")
-    assert notice["text"].startswith(f"tool is at Do it ({node.id}), but nothing has come of it")
+    assert notice["text"].startswith(f"tool works on Do it ({node.id}), but has made no progress")
     await pipe.write("something")
     await until(world, goes_on)
     await pipe.write("the end")

@@ -4,6 +4,7 @@ import asyncio
 
 from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle import emergency
+from agiraph.store import events
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import ScriptedModel
@@ -49,6 +50,12 @@ async def test_stopped_work_stays_stopped_over_a_restart_until_it_is_resumed(
     await world.settle()
     assert await world.store.read(emergency.found_stop) is None
     assert (await world.node(founded.node.id)).status is NodeStatus.COMPLETED
+    # The team's history tells of it, once for each stop and resume.
+    told = await world.store.read(events.after, founded.team.id, 0, like="work.%")
+    assert [(event.type, event.data) for event in told] == [
+        ("work.stopped", {"by": "admin"}),
+        ("work.resumed", {}),
+    ]
 
 
 async def test_work_that_a_crash_left_running_is_not_taken_up_while_work_is_stopped(

@@ -4,6 +4,7 @@ import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -17,7 +18,7 @@ from agiraph.services.board import labels, planning
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
-from agiraph.store import threads
+from agiraph.store import file_labels, threads
 from agiraph.store.knowledge import INSIGHTS, MEMORIES
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import TEAMS
@@ -312,6 +313,22 @@ async def test_the_title_of_a_labelled_node_labels_the_message_that_refers_to_it
         return [labels.of_person(tx, team, text) for text in (*said, "See ?node=node_none")]
 
     assert await world.store.write(labels_of) == [STRANGER, CLEAN, CLEAN]
+
+
+async def test_a_reference_to_a_labelled_file_labels_the_message(world: World) -> None:
+    founded = await world.found("Keep watch", start=False)
+    team = founded.team.id
+    path = "user_uploads/offer (2) für uns.md"
+
+    def labels_of(tx: Tx) -> list[Label]:
+        file_labels.put(tx, team, path, b"Pay first.", label=STRANGER)
+        quoted = quote(path, safe="/!~*'")
+        addresses = (quoted.replace("(", "%28").replace(")", "%29"), "PLAN.md", "user_uploads/x")
+        said = [f"Read [#{at}](/t/{team}/files/{at})." for at in addresses]
+        other = f"[#x](/t/team_other/files/{addresses[0]})"
+        return [labels.of_person(tx, team, text) for text in (*said, other, f"Read #{path}")]
+
+    assert await world.store.write(labels_of) == [STRANGER, CLEAN, CLEAN, CLEAN, CLEAN]
 
 
 async def test_a_pasted_mail_is_labelled_and_the_words_around_it_are_not(world: World) -> None:

@@ -1,6 +1,7 @@
 """Plans: PLAN.md belongs to a goal, and the coordinator's prompt shows it."""
 
 from agiraph.domain.labels import Label
+from agiraph.home import file_versions
 from agiraph.home.layout import PLAN
 from agiraph.services.lifecycle import teams
 from agiraph.store import file_labels
@@ -30,6 +31,11 @@ async def test_a_coordinator_is_shown_its_plan_until_it_gets_another_goal(world:
     folder = world.path / "teams" / founded.team.id
     assert HEADING not in ada.requests[-1].system
     assert (folder / "PLAN.md").read_text() == PLAN
+    with world.runtime.home.team(founded.team.id).folder as files:
+        goals = file_versions.versions(files, "GOAL.md")
+        texts = [file_versions.read(files, "GOAL.md", version.id) for version in goals]
+    assert texts == [b"# Goal\n\nCount the storks\n", b"# Goal\n\nCount the herons\n"]
+    assert [version.author for version in goals] == ["human", "human"]
     [kept] = (folder / "memory" / "archive").glob("plan-*.md")
     assert kept.read_text() == plan
     labelled = await world.store.read(file_labels.under, founded.team.id)

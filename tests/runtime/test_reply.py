@@ -198,13 +198,22 @@ async def test_a_replys_text_is_streamed(tmp_path: Path) -> None:
     assert heard == [("reply", "Hello there.")]
 
 
-async def test_pictures_reach_the_reply_and_the_work(world: World) -> None:
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ("What does this show?", "What does this show?"),
+        ("", "File: chart.png"),
+        (".", "File: chart.png"),
+    ],
+)
+async def test_pictures_reach_the_reply_and_the_work(world: World, words: str, title: str) -> None:
     mouth = world.script("mouth", says("I see."))
     work = world.script("ada", FINISH)
-    _, ada = await idle_team(world)
+    founded, ada = await idle_team(world)
     picture = Attachment(name="chart.png", media_type="image/png", data="iVBORw0KGgo=")
-    await world.chat(ada.id, "What does this show?", attachments=(picture,))
+    await world.chat(ada.id, words, attachments=(picture,))
     await world.settle()
+    assert title in [node.title for node in await world.board(founded.team.id)]
     assert mouth.requests[0].turns[-1].attachments == (picture,)
     assert work.requests[0].turns[0].attachments == (picture,)
 

@@ -101,8 +101,8 @@ async def test_a_stalled_goal_is_reported_to_the_person(world: World) -> None:
     assert (told.sender, told.kind, told.text) == (
         SYSTEM,
         "report",
-        f"coordinator is at Get to work on the goal ({founded.node.id}), but nothing has come of "
-        "it for 10 minutes. You can wait, ask, or cancel it.",
+        f"coordinator works on Dawdle ({founded.node.id}), but has made no progress for 10 "
+        "minutes. You can wait, ask, or cancel it.",
     )
     steps.go[0].set()
     await world.settle()
@@ -134,8 +134,8 @@ async def test_a_waiting_creator_is_told_of_the_stall_at_once(world: World) -> N
     await until(world, waits_again)
     assert founded.node is not None
     said = [t.text for t in await world.turns(founded.node.id)]
-    assert any("nothing has come of it for 10 minutes" in text for text in said)
-    assert any("[running] dawdle (slow); nothing has come of it for a while" in t for t in said)
+    assert any("has made no progress for 10 minutes" in text for text in said)
+    assert any("[running] dawdle (slow); no progress for a while" in t for t in said)
     steps.go[0].set()
     await world.settle()
 

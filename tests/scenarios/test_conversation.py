@@ -225,7 +225,7 @@ async def converse(talk: Talk) -> None:
     await talk.served.world.settle()
 
     assert await talk.board() == {
-        "Get to work on the goal": ("completed", "coordinator"),
+        GOAL: ("completed", "coordinator"),
         "List the prices.": ("completed", "alice"),
         "Measure the noise.": ("completed", "bob"),
         "Read reviews.": ("cancelled", "cid"),

@@ -101,7 +101,7 @@ class Newcomer:
             case ("inbox",):
                 assert "polars it is; see" in ended.out
             case ("cost", _):
-                assert "Get to work on the goal" in ended.out
+                assert "Compare three CSV libraries" in ended.out
             case ("stop", _):
                 assert ended.out.startswith("Stopped 'csv'.")
             case _:

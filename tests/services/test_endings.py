@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain import fence
 from agiraph.domain.agents import Limits
 from agiraph.domain.errors import ModelRefused
 from agiraph.domain.messages import Message
@@ -403,3 +404,21 @@ async def test_a_research_report_for_a_node_is_delivered_once(world: World) -> N
     await world.settle()
 
     assert [m.kind for m in await world.inbox() if m.node_id == node.id] == ["report"]
+
+
+async def test_a_result_that_repeats_a_fence_is_stored_and_reported_without_its_marks(
+    world: World,
+) -> None:
+    page = fence.enclose_foreign("Bread: 2 €.", thread="thread_1", source="the file prices.txt")
+    world.script("ada", says(call("finish", summary=f"The file says:\n{page}\nThat is all.")))
+    founded = await world.found("Read the prices")
+    await world.settle()
+
+    said = "The file says:\nBread: 2 €.\nThat is all."
+    [node] = await world.board(founded.team.id)
+    [message] = await world.store.read(
+        lambda tx: MESSAGES.select(tx, "node_id = :id and kind = 'result'", id=node.id)
+    )
+    [ended] = [e for e in await world.events(founded.team.id) if e.type == "node.completed"]
+    assert (node.result, message.text, ended.data["result"]) == (said, said, said)
+    assert (message.title, node.title) == ("Read the prices", "Get to work on the goal")

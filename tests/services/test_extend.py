@@ -14,7 +14,7 @@ from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
-from tests.services.teams import found_waiting_team
+from tests.services.teams import add_child, found_waiting_team
 from tests.services.test_retries import CALL, FINISH, LOOK, create_child, fail_at_limit
 
 R, S = StopReason, NodeStatus
@@ -141,12 +141,13 @@ async def test_wrong_amounts_are_refused_and_change_nothing(
 
 
 async def test_what_more_room_cannot_help_is_refused(world: World) -> None:
-    world.script("ada", FINISH)
-    founded = await world.found("Reach it")
+    founded, _ = await found_waiting_team(world)
+    world.script("bob", says(call("publish", summary="Helped.")))
+    child = await world.store.write(create_child, founded, Budget())
     await world.settle()
-    assert founded.node is not None
-    assert "is completed, so there is nothing to extend" in await refusal(
-        world, founded.node.id, Extension(turns=5)
+    assert await refusal(world, child, Extension(turns=5)) == (
+        "'Help' is completed, so there is nothing to extend. Give a new task that says what is "
+        "missing."
     )
 
 
@@ -155,7 +156,9 @@ async def test_a_node_that_failed_for_another_reason_is_not_extended(world: Worl
     world.script("bob", RuntimeError("no"))
     child = await world.store.write(create_child, waiting, Budget())
     await world.settle()
-    assert "did not fail by a limit (broken)" in await refusal(world, child, Extension(turns=5))
+    assert "did not fail because of a limit: an error in agiraph itself" in await refusal(
+        world, child, Extension(turns=5)
+    )
 
 
 async def test_an_older_goal_is_not_extended_beside_a_newer_one(world: World) -> None:
@@ -175,12 +178,50 @@ async def test_a_refusal_names_the_ancestor_that_must_be_extended_first(world: W
     await spend(world, founded.node.id, 20_000)
 
     assert await refusal(world, child, Extension(tokens=5000)) == (
-        f"{founded.node.id}, above {child}, has used up its own limit (tokens_spent). Extend "
-        f"{founded.node.id} by tokens first."
+        "'Get it done', above 'Help', has used up its own tokens. Extend 'Get it done' by tokens "
+        "first."
     )
     await extend(world, founded.node.id, Extension(tokens=50_000))
     after = await extend(world, child, Extension(tokens=5000))
     assert (after.status, after.stop_reason) == (S.COMPLETED, R.PUBLISHED)
+
+
+async def test_a_person_extends_a_task_and_the_budget_of_the_goal_above_it_at_once(
+    world: World,
+) -> None:
+    founded, _ = await found_waiting_team(world, budget=Budget(tokens=2000, usd=9.0))
+    assert founded.node is not None
+    world.script("bob", LOOK, CALL, says(call("publish", summary="Helped.")))
+    child = await world.store.write(create_child, founded, Budget())
+    await world.settle()
+    assert (await world.node(child)).stop_reason is R.TOKENS_SPENT
+
+    more = Extension(tokens=5000)
+    await world.store.write(extensions.extend_for_person, child, more, by="human")
+    await world.settle()
+    after, goal = await world.node(child), await world.node(founded.node.id)
+    assert (after.status, after.result, after.budget.tokens) == (S.COMPLETED, "Helped.", None)
+    assert (goal.budget.tokens, goal.budget.usd) == (7000 + 120, 9.0)
+
+
+async def test_a_person_raises_two_limits_of_the_goal_above_a_task_at_once(world: World) -> None:
+    founded, hands = await found_waiting_team(world, "hand", budget=Budget(tokens=2000, usd=9.0))
+    assert founded.node is not None
+    world.script("bob", LOOK, CALL, says(call("publish", summary="Helped.")))
+    child = await world.store.write(create_child, founded, Budget())
+    await world.settle()
+    beside = await add_child(world, founded, "Help too", to=hands["hand"], budget=Budget())
+    await world.store.write(NODES.update, beside, parent_id=None, payer_id=founded.node.id)
+    await world.settle()
+    assert (await world.node(beside)).stop_reason is R.TOKENS_SPENT
+
+    more = Extension(tokens=50_000, usd=1.0)
+    await world.store.write(extensions.extend_for_person, child, more, by="human")
+    await world.settle()
+    goal = await world.node(founded.node.id)
+    assert (goal.budget.tokens, goal.budget.usd) == (52_000 + 120, 10.0)
+    # The goal pays for it as well, so that it goes on too.
+    assert (await world.node(beside)).status is S.COMPLETED
 
 
 ASK = says(call("ask_human", question="Shall we?"))

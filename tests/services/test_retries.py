@@ -7,7 +7,7 @@ import pytest
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.services.board import planning
+from agiraph.services.board import planning, timing
 from agiraph.services.lifecycle import retries
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
@@ -104,14 +104,20 @@ async def test_each_retry_is_granted_what_the_first_try_had(world: World) -> Non
 
 
 async def test_a_retry_of_a_failure_within_its_limits_is_granted_nothing(world: World) -> None:
-    world.script("ada", *[LOOK] * 5, FINISH)
+    def takes_long(_: Any) -> Any:
+        world.clock.advance(seconds=61)
+        return LOOK
+
+    world.script("ada", takes_long, *[LOOK] * 4, FINISH)
     founded = await world.found("Reach it")
     await world.settle()
     [node] = await world.board(founded.team.id)
     assert node.stop_reason is R.LOOPING
+    assert timing.worked_seconds(node) == 61
 
     node, granted = await retry(world, node)
     assert (node.result, node.budget, granted) == ("done", Budget(turns=500), {})
+    assert timing.worked_seconds(node) == 61
 
 
 async def test_a_retry_is_granted_more_calls_of_a_limited_tool(world: World) -> None:
@@ -169,7 +175,7 @@ async def test_a_retry_is_refused_when_the_parents_budget_is_used_up(world: Worl
     with pytest.raises(Refused) as refused:
         await world.store.write(retries.retry, node_id)
     assert str(refused.value) == (
-        f"{node_id} is paid from the budget of {founded.node.id}, which is used up "
-        f"(tokens_spent). Extend or retry {founded.node.id} first, or give the task anew."
+        "'Help' is paid from the budget of 'Get it done', which is used up: its tokens are used "
+        "up. Extend or retry 'Get it done' first, or create a new task."
     )
     assert (await world.store.read(NODES.get, node_id)).status is NodeStatus.PARTIAL

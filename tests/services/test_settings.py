@@ -1,6 +1,5 @@
 """Settings: a team that stays alive after its goal, and what a person can change about it."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,11 +7,10 @@ import pytest
 from agiraph.domain.agents import Limits, Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.services.lifecycle import conversation, extensions, settings, teams
+from agiraph.domain.work import NodeStatus
+from agiraph.services.lifecycle import conversation, settings, teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import team_heartbeat
-from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.testing import World, call, says
 from tests.services.stages import pass_time
@@ -153,64 +151,3 @@ async def test_wrong_settings_are_refused_and_change_nothing(world: World) -> No
     await world.store.write(teams.archive, founded.team.id)
     with pytest.raises(Refused, match="is archived; restore it first"):
         await world.store.write(settings.change, founded.team.id, name="X")
-
-
-NOTE = says(call("checkpoint", summary="half"))
-
-
-async def test_a_raised_budget_lets_a_goal_go_on_that_the_limit_had_ended(world: World) -> None:
-    world.script("ada", NOTE, says("Half of it."), DONE)
-    founded = await world.found("Count the beans", budget=Budget(turns=2))
-    await world.settle()
-    [goal] = await world.board(founded.team.id)
-    assert goal.stop_reason is StopReason.TURNS_SPENT
-
-    await world.store.write(settings.change, founded.team.id, budget={"turns": 10})
-    await world.settle()
-    [goal] = await world.board(founded.team.id)
-    assert (goal.status, goal.budget.turns, goal.budget.tokens) == (S.COMPLETED, 10, None)
-
-
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_budget_can_be_set_where_there_was_none_and_raised_but_not_lowered(
-    world: World,
-) -> None:
-    world.script("ada", says(call("ask_human", question="Which?")), DONE)
-    founded = await world.found("Count the beans")
-    await world.settle()
-    for budget in ({"tokens": 5000, "usd": 2.0}, {"tokens": 9000}):
-        await world.store.write(settings.change, founded.team.id, budget=budget)
-    [goal] = await world.board(founded.team.id)
-    assert (goal.budget.tokens, goal.budget.usd) == (9000, 2.0)
-
-    for budget, why in (({"usd": 1.0}, "only raised"), ({"tokens": 100}, "has used 120 tokens")):
-        with pytest.raises(Refused, match=why):
-            await world.store.write(settings.change, founded.team.id, budget=budget)
-    [goal] = await world.board(founded.team.id)
-    assert (goal.budget.tokens, goal.budget.usd) == (9000, 2.0)
-
-
-async def test_the_time_of_an_ended_goal_counts_its_last_run(world: World) -> None:
-    world.script("ada", NOTE, says("Half of it."))
-    founded = await world.found("Count the beans", budget=Budget(turns=2, seconds=120))
-    await world.settle()
-    [goal] = await world.board(founded.team.id)
-    assert goal.ended_at is not None
-    began = goal.ended_at - timedelta(seconds=90)
-    await world.store.write(NODES.update, goal.id, claimed_at=began)
-
-    budget = await world.store.read(extensions.budget_of_goal, founded.team.id)
-    assert budget is not None
-    assert {use.name: use.used for use in budget.limits}["seconds"] == 90
-    with pytest.raises(Refused, match="has used 90 seconds"):
-        await world.store.write(settings.change, founded.team.id, budget={"seconds": 80})
-
-
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_the_budget_of_a_goal_that_is_done_or_missing_is_refused(world: World) -> None:
-    founded = await found_completed_team(world)
-    with pytest.raises(Refused, match="completed, so there is nothing to extend"):
-        await world.store.write(settings.change, founded.team.id, budget={"usd": 900.0})
-    later = await world.found("Count the peas", start=False)
-    with pytest.raises(Refused, match="no goal yet"):
-        await world.store.write(settings.change, later.team.id, budget={"turns": 900})

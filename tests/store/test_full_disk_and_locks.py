@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,8 @@ from agiraph.domain.errors import (
 from agiraph.domain.ids import MessageId
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import teams
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.services.lifecycle import deletion, teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import sqlite_connection
@@ -324,3 +327,44 @@ async def test_a_team_pauses_at_a_lock_and_resumes_by_itself(tmp_path: Path) -> 
             world, clock, take=lock.__enter__, give=lambda: lock.__exit__(None, None, None)
         )
     check_integrity(tmp_path / "home" / "agiraph.db")
+
+
+@dataclass(slots=True)
+class LockedWhenCancelled:
+    """A model that never answers; when its run is cancelled, another program locks the database."""
+
+    path: Path
+    called: asyncio.Event = field(default_factory=asyncio.Event)
+    lock: sqlite3.Connection | None = None
+    name: str = "scripted/ada"
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        self.called.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.lock = sqlite3.connect(self.path, isolation_level=None)
+            self.lock.execute("begin immediate")
+        raise AssertionError("it was not cancelled")
+
+
+@pytest.mark.usefixtures("no_lock_wait")
+async def test_a_deleted_team_is_removed_although_its_run_could_not_be_recorded_as_ended(
+    tmp_path: Path,
+) -> None:
+    clock = PatientClock()
+    async with World(tmp_path / "home", clock=clock, easy_endings=True) as world:
+        ada = LockedWhenCancelled(tmp_path / "home" / "agiraph.db")
+        world.model("ada", ada)
+        founded = await world.found("Count the beans", name="Beans")
+        await ada.called.wait()
+        by = {"who": "admin", "person_id": OWNER}
+        begin = partial(deletion.begin, name="Beans", stop=True, **by)
+        await world.store.write(begin, founded.team.id)
+        await clock.paused.wait()  # the release has failed, and so has the next claim
+        assert ada.lock is not None
+        ada.lock.close()
+        clock.over.set()
+        async with asyncio.timeout(20):
+            await world.runtime.removal.idle()
+        assert await world.store.read(rows.every) == []

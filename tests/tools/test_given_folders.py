@@ -87,6 +87,22 @@ async def test_a_folder_that_is_given_to_read_is_not_changed(world: World, app: 
     assert (app / "main.py").read_text() == "print(1)\n"
 
 
+async def test_no_tool_and_no_command_follows_a_link_in_the_place_of_a_folder_around(
+    world: World, app: Path
+) -> None:
+    around = app.parent / "around"
+    around.symlink_to(app.parent)
+    _, told = await run_calls(
+        world,
+        call("read_file", path="folders/app/main.py"),
+        call("bash", command=f"cat {around}/app/main.py"),
+        folders=given(around / "app", "ro"),
+    )
+    said = "The folder folders/app cannot be opened: a symbolic link has taken its place."
+    assert [answer.failed for answer in told] == [True, True]
+    assert [said in answer.text for answer in told] == [True, True]
+
+
 async def test_what_a_command_changes_is_recorded_and_hooks_of_git_are_put_back(
     world: World, app: Path
 ) -> None:

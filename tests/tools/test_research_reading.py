@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.chat import ToolCall, Turn
+from agiraph.domain.costs import CostSum
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.search import Hit, Results, SearchFailed
@@ -140,21 +141,22 @@ async def test_each_search_is_a_row_of_the_costs_and_no_model_call(tmp_path: Pat
         queries = ("bread", "fail", "gone", "butter")
         await answers_to(world, *(("web_search", {"query": query}) for query in queries))
 
-        def read(tx: Tx) -> tuple[list[tuple[str, int, float]], Total]:
+        def read(tx: Tx) -> tuple[list[tuple[str, int, int, float]], CostSum, Total]:
             [team_id] = [row[0] for row in tx.all("select id from teams")]
             [root] = [node for node in nodes.everything(tx, team_id) if node.lane == "work"]
             [bill] = [run for run in costs.of_team(tx, team_id).runs if run.lane == "work"]
             found = [
-                (line.model, line.sum.calls, line.sum.usd)
+                (line.model, line.sum.calls, line.sum.searches, line.sum.usd)
                 for line in bill.lines
                 if line.purpose == spend.SEARCH
             ]
-            return found, spend.total(tx, root.id)
+            return found, bill.total, spend.total(tx, root.id)
 
-        lines, total = await world.store.read(read)
-    assert lines == [("search:priced", 3, 0.021)]
+        lines, shown, total = await world.store.read(read)
+    assert lines == [("search:priced", 0, 3, 0.021)]
     assert total.calls == 5  # of the model: four searches and the end
     assert total.usd == pytest.approx(0.021)
+    assert (shown.calls, shown.searches, shown.usd) == (5, 3, 0.021)
 
 
 def test_failed_searches_and_dead_links_use_up_nothing() -> None:

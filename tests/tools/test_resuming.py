@@ -255,5 +255,5 @@ async def test_a_task_that_never_started_cannot_be_resumed(world: World) -> None
     goal, _, unmet = await world.board(founded.team.id)
     assert (unmet.status, unmet.stop_reason) == (S.FAILED, StopReason.UNMET)
     assert (await tool_answers(world, goal.id))[3] == refused(
-        f"Nobody ever began {unmet.id}; give the task anew, without resume."
+        f"Nobody ever began {unmet.id}; create a new task, without resume."
     )

@@ -35,7 +35,7 @@ async def test_finish_publishes_ends_the_node_and_completes_a_finite_team(world:
     assert world.published(goal) == {"out/a.md": "Hello."}
     assert (told.kind, told.title, told.text) == (
         "result",
-        "Get to work on the goal",
+        "Say hello",
         "It is in out/a.md.",
     )
     assert [e.type for e in await world.events(founded.team.id)][-1] == "team.completed"

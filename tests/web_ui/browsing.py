@@ -28,9 +28,9 @@ from agiraph.domain.time import Clock, SystemClock
 from agiraph.providers.registry import Account, Keys
 from agiraph.services.mail import bus
 from agiraph.testing import ModelServer, World
-from tests.api.serving import serving
 from tests.cli.shell import Process, Shell
 from tests.up_process import TOKEN, Client, Up, use_model_server
+from tests.web_ui.windows import serving, signed_in
 
 CHROMIUMS = ("/usr/lib/chromium/chromium-headless-shell", "/usr/bin/chromium")
 """Browsers that a test may drive, the one that takes less of the processor first."""
@@ -42,6 +42,8 @@ PHONE: dict[str, Any] = {
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "locale": "en-GB"}
 STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 """Without a graphics processor, a page with one endless animation keeps the machine busy."""
+EMPTY = "about:blank"
+"""The address of a page that shows nothing: it need not follow what a test prepares."""
 DEADLINE_MS = 30_000
 """How long a test waits for a page to show something; normally it takes much less."""
 
@@ -125,16 +127,17 @@ class Desk:
         await self.page.goto(f"{self.origin}{path}")
 
     async def go(self, path: str) -> None:
-        """Go to another screen as a link in the page would."""
+        """Go to another screen as a link in the page would; open the page if it is still empty."""
+        if self.page.url == EMPTY:
+            return await self.open(path)
         await self.page.evaluate("(to) => history.pushState(null, '', to)", path)
 
     async def opens(self, **options: Any) -> Page:
-        """Open another page with the same session in a new context, such as a phone."""
-        state = await self.context.storage_state()
+        """Open another page with the same session in another context, such as a phone."""
         browser = self.context.browser
         assert browser is not None
-        context = await browser.new_context(storage_state=state, **options)
-        self._stack.push_async_callback(context.close)
+        context = await self._stack.enter_async_context(signed_in(browser, self.origin, **options))
+        await context.add_cookies(await self.context.cookies())  # type: ignore[arg-type]
         page = await context.new_page()
         page.set_default_timeout(DEADLINE_MS)
         self.watch.over(page)
@@ -171,17 +174,24 @@ async def _start_up(stack: AsyncExitStack, shell: Shell) -> Process:
     return process
 
 
-async def _watched_page(
-    stack: AsyncExitStack, browser: Browser, origin: str, **options: Any
-) -> tuple[BrowserContext, Page, Watch]:
-    """Open a page that is not signed in."""
-    context = await browser.new_context(**DESKTOP | options)
-    stack.push_async_callback(context.close)
+async def _watched_page(context: BrowserContext, origin: str) -> tuple[Page, Watch]:
     page = await context.new_page()
     page.set_default_timeout(DEADLINE_MS)
     watch = Watch(origin)
     watch.over(page)
-    return context, page, watch
+    return page, watch
+
+
+@asynccontextmanager
+async def watched(
+    browser: Browser, origin: str, **options: Any
+) -> AsyncGenerator[tuple[Page, Watch]]:
+    """Open a page that is signed in to this server; faults are raised at the end."""
+    async with signed_in(browser, origin, **DESKTOP | STILL | options) as context:
+        page, watch = await _watched_page(context, origin)
+        yield page, watch
+        watch.is_server_away = True
+    assert watch.faults == [], watch.faults
 
 
 def _client(stack: AsyncExitStack) -> Awaitable[aiohttp.ClientSession]:
@@ -214,7 +224,9 @@ async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[
             shell.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_TOKEN": TOKEN}
             process = await _start_up(stack, use_model_server(shell, model))
             up = Up(process, await _client(stack))
-            context, page, watch = await _watched_page(stack, browser, up.origin, **STILL | options)
+            context = await browser.new_context(**DESKTOP | STILL | options)
+            stack.push_async_callback(context.close)
+            page, watch = await _watched_page(context, up.origin)
             watches.append(watch)
             [link] = re.findall(r"Sign in once: (\S+)", process.seen)
             await page.goto(link)
@@ -251,14 +263,13 @@ async def visiting_world(browser: Browser, home: Path) -> AsyncGenerator[Visit]:
                 serving(home, clock=clock or SystemClock(), keys=keys, **named)
             )
             client = Client(served.origin, await _client(stack))
-            context, page, watch = await _watched_page(
-                stack, browser, served.origin, **STILL | options
-            )
+            window = signed_in(browser, served.origin, **DESKTOP | STILL | options)
+            context = await stack.enter_async_context(window)
+            page, watch = await _watched_page(context, served.origin)
             watches.append(watch)
-            session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-            await context.add_cookies([session])  # type: ignore[list-item]
             desk = Desk(home, model, client, context, page, watch, stack, served.world)
-            await desk.open(path)
+            if path != EMPTY:
+                await desk.open(path)
             return desk
 
         yield visit

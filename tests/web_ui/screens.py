@@ -42,7 +42,7 @@ class Screen:
 async def _palette(page: Page) -> None:
     await expect(page.locator("#composer")).to_be_visible()
     await page.keyboard.press("Control+k")
-    await expect(page.get_by_role("combobox")).to_be_visible()
+    await expect(page.get_by_role("combobox", name="Jump to")).to_be_visible()
 
 
 async def _picture(page: Page) -> None:
@@ -62,6 +62,12 @@ async def _open_job(page: Page) -> None:
     card = page.get_by_role("region", name="Work in progress").get_by_role("listitem")
     await card.filter(has_text="Which of these cards").locator("[aria-expanded]").click()
     await page.get_by_role("log").get_by_text(re.compile("^Read: ")).click()
+
+
+async def _count_triggers(page: Page) -> None:
+    which = page.get_by_role("group", name="Which triggers").get_by_role("button")
+    # The active ones are the heartbeat and the schedule.
+    await expect(which).to_have_text(["Active (2)", "Ended (1)"])
 
 
 async def _show_permissions(page: Page) -> None:
@@ -146,12 +152,12 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("insights", f"{at}/memory?tab=insights", "Shops change"),
         Screen("changes", f"{at}/memory?tab=changes", "Likes figures"),
         Screen("notes", f"{watch}/memory/memory/prices.md", "$8,900"),
-        Screen("triggers", f"{watch}/triggers", "Look at the prices"),
+        Screen("triggers", f"{watch}/triggers", "Look at the prices", _count_triggers),
         Screen("cost", f"{at}/cost", "Breakdown"),
         Screen("timeline", f"{at}/timeline", "Thinking"),
         Screen("timeline-table", f"{at}/timeline?as=table", "Cost so far"),
         Screen("replay", f"{at}/timeline?view=replay", "Now", _picture),
-        Screen("event-log", f"{at}/timeline?view=log", "All agents"),
+        Screen("event-log", f"{at}/timeline?view=log", "Model replied"),
         Screen("threads", f"{at}/threads", "NVIDIA"),
         Screen("thread", f"{at}/threads/{nvidia['thread_id']}", "I begin with"),
         Screen("settings", f"{desk.origin}/settings", "Theme"),

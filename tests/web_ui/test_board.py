@@ -3,17 +3,16 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 
 from agiraph.domain.time import SystemClock
-from tests.api.serving import TOKEN, serving
 from tests.web_ui import seeding
-from tests.web_ui.browsing import DESKTOP, STILL, Watch
+from tests.web_ui.browsing import watched
 from tests.web_ui.test_accessibility import axe_violations
+from tests.web_ui.windows import serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
@@ -46,18 +45,13 @@ async def book(
     home = tmp_path_factory.mktemp("book") / "home"
     made = await seeding.translation_team(home)
     assert len(made.nodes) == 201
-    async with serving(home, clock=SystemClock()) as served:
-        context = await browser.new_context(**DESKTOP | STILL)
-        session: Any = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-        await context.add_cookies([session])
-        page = await context.new_page()
-        watch = Watch(served.origin)
-        watch.over(page)
+    async with (
+        serving(home, clock=SystemClock()) as served,
+        watched(browser, served.origin) as (page, _),
+    ):
         await page.goto(f"{served.origin}/t/{made.team}/board")
         await page.wait_for_selector(CARDS)
         yield page, made
-        await context.close()
-    assert watch.faults == []
 
 
 async def next_frame(page: Page) -> None:

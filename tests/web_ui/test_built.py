@@ -59,6 +59,11 @@ def test_the_built_files_are_within_their_size_budget(
     assert sum(file.stat().st_size for file in BUILT.rglob("*") if file.is_file()) <= OUTPUT
 
 
+def test_the_files_that_the_page_puts_into_the_cache_are_those_that_exist(code: list[Path]) -> None:
+    listed = json.loads((BUILT / "chunks.json").read_text())
+    assert listed == sorted(f"/assets/{file.name}" for file in code)
+
+
 def test_the_page_has_no_inline_scripts_or_foreign_addresses() -> None:
     page = (BUILT / "index.html").read_text()
 

@@ -10,7 +10,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.up_process import TOKEN
 from tests.web_ui import lively
-from tests.web_ui.browsing import Desk, Visit
+from tests.web_ui.browsing import EMPTY, Desk, Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -28,7 +28,7 @@ async def press(page: Page, button: Locator) -> None:
 
 
 async def test_a_person_decides_on_the_entries_of_the_digest(visit: Visit) -> None:
-    desk = await visit(lively.Lively().play, path="/settings")
+    desk = await visit(lively.Lively().play, path=EMPTY)
     page = desk.page
     team = await lively.forward_offers(desk)
     before = await kinds_to_decide(desk)

@@ -1,16 +1,21 @@
 """Extending: a person gives a task that a limit ended more room, from the inbox."""
 
+import re
+
 import pytest
 from playwright.async_api import expect
 
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
-from tests.web_ui.browsing import Visit
+from tests.web_ui.browsing import EMPTY, Visit
+from tests.web_ui.test_flow import is_reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def play(seen: Seen) -> Step:
+    if is_reply(seen):
+        return says("All is counted.")
     if "Write the final answer now" in seen.messages[-1].text:
         return says("Half of the beans: 31.")
     if seen.index == 0:
@@ -19,7 +24,7 @@ def play(seen: Seen) -> Step:
 
 
 async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit) -> None:
-    desk = await visit(play)
+    desk = await visit(play, path=EMPTY)
     page = desk.page
     settings = {"budget": {"turns": 2}, "acceptance": ["answer"], "review": "never"}
     team = await desk.found("Count the beans", **settings)
@@ -55,3 +60,19 @@ async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit
     await expect(page.locator("article").get_by_text("Stopped early, done since")).to_be_visible()
     [goal] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     assert (goal["status"], goal["result"]) == ("completed", "All beans: 62.")
+
+    # The budget of a finished team is raised on the cost page, and lowered.
+    await desk.go(f"/t/{team['id']}/cost")
+    await expect(page.get_by_text("3 of 22")).to_be_visible()
+    await expect(page.get_by_text("Other work:")).to_have_count(0)
+    for turns in ("90", "30"):
+        await page.get_by_role("button", name="Raise").click()
+        await dialog.get_by_label("Turns in total").fill(turns)
+        await dialog.get_by_role("button", name="Save the limits").click()
+        await expect(dialog).to_have_count(0)
+        await expect(page.get_by_text(f"3 of {turns}")).to_be_visible()
+
+    # A reply is no work on the goal: its cost is shown apart.
+    asked = {"message": "How is it going?"}
+    await desk.up.ask("POST", f"/agents/{team['coordinator_id']}/send", asked)
+    await expect(page.get_by_text("Other work:")).to_have_text(re.compile(r": .*\d tokens\.$"))

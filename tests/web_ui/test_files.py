@@ -18,9 +18,10 @@ from agiraph.store.folder_changes import FOLDER_CHANGES, FolderChange
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
-from tests.api.serving import TOKEN, Served, serving
-from tests.web_ui.browsing import DESKTOP, STILL, Watch
+from tests.api.serving import Served
+from tests.web_ui.browsing import Watch, watched
 from tests.web_ui.test_accessibility import OTHER_LINKS, axe_violations
+from tests.web_ui.windows import serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
@@ -64,15 +65,8 @@ async def shelf(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> A
         folder = home / "teams" / team["id"]
         write_files(folder)
         await served.world.store.write(add_change, TeamId(team["id"]), folder)
-        context = await browser.new_context(**DESKTOP | STILL, accept_downloads=True)
-        session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-        await context.add_cookies([session])  # type: ignore[list-item]
-        page = await context.new_page()
-        watch = Watch(served.origin)
-        watch.over(page)
-        yield Shelf(served, page, watch, team["id"], team["coordinator_id"], folder)
-        await context.close()
-    assert watch.faults == []
+        async with watched(browser, served.origin) as (page, watch):
+            yield Shelf(served, page, watch, team["id"], team["coordinator_id"], folder)
 
 
 DELIVERY = (
@@ -189,6 +183,23 @@ async def test_names_of_files_in_messages_lead_to_the_files(shelf: Shelf) -> Non
     await link.press("Enter")
     await expect(page.get_by_role("region", name="Preview")).to_contain_text("Apples cost 2 euros")
 
+    # The inbox calls the work as the results do, and lists its files.
+    await page.evaluate("history.pushState(null, '', '/inbox')")
+    await page.get_by_role("main").get_by_role("link", name="Compare prices").first.click()
+    files = page.get_by_role("region", name="Files")
+    await expect(files.get_by_role("link", name="Download report.md")).to_be_visible()
+    assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
+    await files.get_by_role("link", name="table.csv").first.press("Enter")
+    await expect(page.get_by_role("region", name="Preview")).to_contain_text("pear")
+
+
+IS_OUT_OF_THE_WAY = """toast => {
+  const { x, y, width, height } = toast.getBoundingClientRect();
+  const below = document.elementFromPoint(x + width / 2, y + height / 2);
+  return y > innerHeight / 2 && !toast.contains(below);
+}"""
+"""Whether a toast is in the lower half of the page, and the pointer goes through it."""
+
 
 async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwritten(
     shelf: Shelf,
@@ -201,6 +212,8 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     await text.fill("# Plan\n\nMy first plan\n")
     await text.press("Control+s")
     await expect(text).to_have_count(0)
+    toast = page.get_by_role("status").filter(has_text="PLAN.md is saved.")
+    assert await toast.evaluate(IS_OUT_OF_THE_WAY)
     await expect(preview.get_by_text("My first plan")).to_be_visible()
 
     await preview.get_by_role("button", name="Edit").click()
@@ -233,12 +246,24 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     await expect(changes).to_contain_text("The agent's plan")
     assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
     await preview.get_by_role("button", name="Restore this version").click()
+    await expect(changes).to_have_count(0)
     await expect(preview.get_by_text("The agent's plan")).to_be_visible()
     assert plan.read_text() == "# Plan\n\nThe agent's plan\n"
 
-    # Bytes that a text field would lose.
+    # Line ends and bytes that a text field would lose.
+    lines = shelf.folder / "user_uploads" / "lines.txt"
+    lines.parent.mkdir(exist_ok=True)
+    lines.write_bytes(b"one\r\ntwo\r\n")
+    await shelf.show("files", "user_uploads/lines.txt")
+    await expect(preview).to_contain_text("two")
+    await preview.get_by_role("button", name="Edit").click()
+    text = preview.get_by_role("textbox", name="Text of lines.txt")
+    await text.fill("one\nnew\ntwo\n")
+    await text.press("Control+s")
+    await expect(text).to_have_count(0)
+    assert lines.read_bytes() == b"one\r\nnew\r\ntwo\r\n"
+    lines.unlink()
     latin = shelf.folder / "user_uploads" / "latin.txt"
-    latin.parent.mkdir(exist_ok=True)
     latin.write_bytes(b"Caf\xe9 " * 3 + b"and a longer text around it " * 9)
     await shelf.show("files", "user_uploads/latin.txt")
     await expect(preview.get_by_text("are not UTF-8")).to_be_visible()

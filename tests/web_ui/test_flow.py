@@ -11,7 +11,7 @@ from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
 from tests.scenarios import test_chat_flow as talk
 from tests.scenarios.thread_queries import reply_count
-from tests.web_ui.browsing import Visit, VisitUp
+from tests.web_ui.browsing import EMPTY, Visit, VisitUp
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -138,7 +138,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit_up: Vi
         0
     )
     await sidebar(page).get_by_role("link", name="Board").click()
-    await page.get_by_role("button", name="Get to work on the goal").first.click()
+    await page.get_by_role("main").get_by_role("button", name=talk.GOAL).first.click()
     await page.get_by_role("link", name="report.md").first.click()
     await expect(page.get_by_role("cell", name="80 %")).to_be_visible()
     assert desk.model.refused == []
@@ -240,7 +240,7 @@ async def test_a_message_is_shown_before_the_server_has_it(visit: Visit) -> None
     def play(seen: Seen) -> Step:
         return says(NOTED, call("no_work_needed")) if is_reply(seen) else says("Nothing.")
 
-    desk = await visit(play)
+    desk = await visit(play, path=EMPTY)
     page = desk.page
     held: list[Route] = []
     arrived = Gate()

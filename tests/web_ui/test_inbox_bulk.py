@@ -10,7 +10,7 @@ from agiraph.services.lifecycle import timers
 from agiraph.testing import says
 from agiraph.testing.model_server import Seen, Step
 from tests.web_ui import lively
-from tests.web_ui.browsing import PHONE, Desk, Visit
+from tests.web_ui.browsing import EMPTY, PHONE, Desk, Visit
 from tests.web_ui.test_accessibility import axe_violations
 from tests.web_ui.test_failures import JumpingClock
 
@@ -46,7 +46,7 @@ def rows(page: Page) -> Any:
 
 async def test_items_are_selected_snoozed_archived_and_filtered(visit: Visit) -> None:
     clock = JumpingClock()
-    desk = await visit(idle, path="/settings", clock=clock)
+    desk = await visit(idle, path=EMPTY, clock=clock)
     page = desk.page
     await seed(desk)
     await desk.go("/inbox")
@@ -106,7 +106,7 @@ async def test_items_are_selected_snoozed_archived_and_filtered(visit: Visit) ->
 
 
 async def test_knowledge_and_triggers_are_confirmed_in_bulk_but_no_request(visit: Visit) -> None:
-    desk = await visit(lively.Lively().play, path="/settings")
+    desk = await visit(lively.Lively().play, path=EMPTY)
     page = desk.page
     await lively.forward_offers(desk)
     await desk.open("/inbox/digest")
@@ -139,7 +139,7 @@ async def test_knowledge_and_triggers_are_confirmed_in_bulk_but_no_request(visit
 
 
 async def test_a_bar_leads_to_the_question_of_this_team(visit: Visit) -> None:
-    desk = await visit(idle, path="/settings")
+    desk = await visit(idle, path=EMPTY)
     page = desk.page
     beans, tea = await seed(desk)
     await desk.tell(tea, "question", "Which cup?")

@@ -9,7 +9,7 @@ from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
 from tests.scenarios.thread_queries import reply_count
-from tests.web_ui.browsing import Visit
+from tests.web_ui.browsing import EMPTY, Visit
 from tests.web_ui.test_flow import is_reflection, is_reply, say, thread
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -33,7 +33,7 @@ async def test_a_conversation_shows_its_work_and_what_a_reply_has_read(visit: Vi
         await rest.wait()
         return says(call("finish", summary="All are read."))
 
-    desk = await visit(play)
+    desk = await visit(play, path=EMPTY)
     page = desk.page
     team = await desk.found("Compare the pumps")
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
@@ -41,6 +41,7 @@ async def test_a_conversation_shows_its_work_and_what_a_reply_has_read(visit: Vi
     # The card follows the work without a reload, and shows the checkpoint as it was written.
     cards = page.get_by_role("region", name="Work in progress")
     await expect(cards.get_by_role("listitem")).to_contain_text("Coordinator, runs")
+    await expect(page.get_by_role("button", name="Don't reply", exact=True)).to_be_visible()
     first.set()
     await expect(cards).to_contain_text(HALF.replace("\u202e", "⟨U+202E⟩"))
     await cards.get_by_role("button", expanded=False).press("Enter")

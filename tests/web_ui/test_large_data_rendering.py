@@ -10,13 +10,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, Response
+from playwright.async_api import Browser, Page, Response, Route
 
 from agiraph.domain.time import SystemClock
 from agiraph.testing import says
-from tests.api.serving import TOKEN, Served, serving
+from tests.api.serving import Served
 from tests.web_ui import seeding
-from tests.web_ui.browsing import DESKTOP, STILL, Visit, Watch
+from tests.web_ui.browsing import DESKTOP, Visit, watched
+from tests.web_ui.windows import serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
@@ -50,16 +51,11 @@ COUNT_ADDED = """() => {
 @asynccontextmanager
 async def signed_in_page(browser: Browser, home: Path) -> AsyncGenerator[tuple[Served, Page]]:
     """Open a signed-in page at a seeded home."""
-    async with serving(home, clock=SystemClock()) as served:
-        context = await browser.new_context(**DESKTOP | STILL)
-        session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-        await context.add_cookies([session])  # type: ignore[list-item]
-        page = await context.new_page()
-        watch = Watch(served.origin)
-        watch.over(page)
+    async with (
+        serving(home, clock=SystemClock()) as served,
+        watched(browser, served.origin) as (page, _),
+    ):
         yield served, page
-        await context.close()
-    assert watch.faults == []
 
 
 async def wait_for_frames(page: Page, pictures: int = 2) -> None:
@@ -98,8 +94,17 @@ async def test_the_first_load_is_small_compressed_and_cached(visit: Visit) -> No
     page = await context.new_page()
     got: list[Response] = []
     page.on("response", lambda one: got.append(one))
+    may_load = asyncio.Event()
 
-    await page.goto(desk.origin)
+    async def hold(route: Route) -> None:
+        await may_load.wait()
+        await route.continue_()
+
+    # The page has a frame before any script or style sheet has arrived.
+    await page.route("**/assets/**", hold)
+    await page.goto(desk.origin, wait_until="commit")
+    await page.get_by_text("Loading agiraph").wait_for()
+    may_load.set()
     await page.get_by_text("Give a team something to do").wait_for()
     await page.evaluate("document.fonts.ready")
     sizes = {one.url.removeprefix(desk.origin): await transferred_bytes(one) for one in got}

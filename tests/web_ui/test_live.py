@@ -10,7 +10,7 @@ from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
 from tests.scenarios.thread_queries import agent_name, reply_count, seen_created_nodes
 from tests.services.stages import accepts
-from tests.web_ui.browsing import Visit, VisitUp
+from tests.web_ui.browsing import EMPTY, Visit, VisitUp
 from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, thread
 from tests.web_ui.test_large_data_rendering import wait_for_frames
 
@@ -64,7 +64,7 @@ async def test_the_board_shows_new_nodes_without_moving(visit: Visit) -> None:
             )
         )
 
-    desk = await visit(play)
+    desk = await visit(play, path=EMPTY)
     page = desk.page
     team = await desk.found("Research chips", name="chips")
     await first.reached()

@@ -20,8 +20,8 @@ from agiraph.testing.model_server import Seen, Status, Step
 from agiraph.testing.script import Stall
 from tests.extensions.files import put
 from tests.extensions.test_consent import greeting
-from tests.web_ui.browsing import PHONE, Visit
-from tests.web_ui.test_accessibility import axe_violations
+from tests.web_ui.browsing import EMPTY, PHONE, Visit
+from tests.web_ui.test_accessibility import CUT_TABS, axe_violations
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -70,6 +70,16 @@ async def open_section(page: Page, name: str) -> None:
     await page.get_by_role("group", name="Section").get_by_role("button", name=name).click()
 
 
+async def choose_in_palette(page: Page, word: str, name: str) -> None:
+    """Find a command by a word, and run it with Enter alone."""
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type(word)
+    first = page.get_by_role("dialog").get_by_role("option").first
+    await expect(first).to_contain_text(name)
+    await expect(first).to_have_attribute("aria-selected", "true")
+    await page.keyboard.press("Enter")
+
+
 async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: Visit) -> None:
     desk = await visit(stall_then_finish, path="/settings", world={"sandbox_level": "none"})
     page = desk.page
@@ -91,15 +101,34 @@ async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: 
     await dialog.get_by_role("button", name="Stop all work").press("Enter")
     stopped = page.get_by_role("region", name="All work is stopped")
     await expect(stopped).to_contain_text("1 task was interrupted")
-    await expect(stopped.get_by_role("link")).to_have_text("Get to work on the goal")
+    await expect(stopped.get_by_role("link")).to_have_text("Count the beans")
     await page.reload()
-    await expect(page.get_by_role("alert").filter(has_text="All work is stopped")).to_be_visible()
+    bar = page.get_by_role("alert").filter(has_text="All work has been stopped")
+    await expect(bar).to_be_visible()
     await expect(work).to_contain_text(re.compile("Running0.*Queued1"))
     assert await axe_violations(page) == []
-    await stopped.get_by_role("button", name="Resume all work").click()
-    await expect(page.get_by_role("button", name="Stop all work")).to_be_visible()
+    await expect(stopped).to_contain_text("with the owner's token. Nothing begins")
+    await expect(work.get_by_text("Waits: all work is stopped")).to_be_visible()
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    jobs = page.get_by_role("region", name="Work in progress")
+    await expect(jobs).to_contain_text("Coordinator, waits: all work is stopped")
+    hint = page.get_by_text("Waits: all work is stopped. Coordinator answers when you resume it")
+    await expect(hint).to_be_visible()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Stopped")
+    await expect(page.get_by_role("log").get_by_text("All work was stopped")).to_be_visible()
+    # The palette resumes and stops, and so does the bar on every screen. To stop twice resumes
+    # nothing.
+    await choose_in_palette(page, "stop", "All work is stopped already")
+    await expect(stopped).to_be_visible()
+    await page.go_back()
+    await expect(hint).to_be_visible()
+    await choose_in_palette(page, "resume", "Resume all work")
     await expect(page.get_by_role("log").get_by_text("The team completed its goal")).to_be_visible()
+    await expect(hint).to_have_count(0)
+    await choose_in_palette(page, "emergency", "Stop all work")
+    await dialog.get_by_role("button", name="Stop all work").press("Enter")
+    await bar.get_by_role("button", name="Resume all work").click()
+    await expect(bar).to_have_count(0)
 
     await desk.go("/operations?section=health")
     checks = page.get_by_role("region", name="Health checks")
@@ -113,6 +142,7 @@ async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: 
     await phone.goto(f"{desk.origin}/operations")
     await expect(phone.get_by_role("button", name="Stop all work")).to_be_visible()
     assert await phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert await phone.evaluate(CUT_TABS) == []
     assert await axe_violations(phone, contrast_in=()) == []
 
 
@@ -122,7 +152,7 @@ async def test_tools_channels_tokens_and_the_audit_are_listed_and_changed(
     home = tmp_path / "home"
     world = {"mcp": {"notes": notes(home)}, "channels": {"phone": Phone()}}
     old = put(home, "tools/hi.py", greeting(), enabled=False)
-    desk = await visit([], world=world)
+    desk = await visit([], path=EMPTY, world=world)
     await desk.up.ask("POST", "/extensions/enable", {"id": "tools/hi.py", "sha256": old})
     put(home, "tools/hi.py", greeting().replace("Hello", "Goodbye"), enabled=False)
     page = desk.page
@@ -174,6 +204,24 @@ async def test_tools_channels_tokens_and_the_audit_are_listed_and_changed(
     await expect(page.get_by_text("No entry matches.")).to_be_visible()
 
 
+async def try_the_demo(page: Page) -> None:
+    """Start the demo on the welcome page, answer its question and read its result."""
+    await page.get_by_role("button", name="Try the demo").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_label("Goal")).to_have_value(re.compile("^Show me how a team works"))
+    await expect(dialog.get_by_label("Name", exact=True)).to_have_value("Demo")
+    await expect(dialog.get_by_label("Budget in US dollars")).to_be_visible()
+    await dialog.get_by_role("button", name="More").click()
+    await expect(dialog.get_by_label("Starts a cycle")).to_have_count(0)
+    await dialog.get_by_role("button", name="Get to work").click()
+    card = page.get_by_role("group", name="Coordinator asks")
+    await expect(page.get_by_role("navigation").get_by_role("link", name="Robin")).to_be_visible()
+    await card.get_by_role("textbox").fill("Lisbon")
+    await card.get_by_role("button", name="Answer").click()
+    log = page.get_by_role("log")
+    await expect(log.get_by_text("You answered “Lisbon”: the trip is planned.")).to_be_visible()
+
+
 async def test_a_first_key_is_tested_before_it_is_stored_and_never_shown_again(
     visit: Visit,
 ) -> None:
@@ -182,16 +230,22 @@ async def test_a_first_key_is_tested_before_it_is_stored_and_never_shown_again(
     desk = await visit([refused, says("Hello."), says(call("get_weather", city="Paris"))], key="")
     page = desk.page
     await expect(page.get_by_text("No model is set up yet.")).to_be_visible()
-    await page.get_by_label("Key", exact=True).fill("of an unknown-provider-0123456789")
-    await page.get_by_role("button", name="Test and save").click()
-    await expect(page.get_by_role("alert")).to_contain_text("An API key contains only ASCII")
-    # The browser itself logs the refused request.
-    assert [re.search("status of 422", fault) is None for fault in desk.watch.faults] == [False]
-    desk.watch.faults.clear()
+    await try_the_demo(page)
+    # A team exists, so that there is no welcome page any more. Its answers lead to the same form.
+    await page.get_by_role("main").get_by_role("link", name="Set up a model").click()
+    await expect(page.get_by_role("heading", name="Models", exact=True)).to_be_visible()
+    await expect(page.get_by_label("Key", exact=True)).to_be_focused()
     await page.get_by_label("Key", exact=True).fill(wrong)
     await page.get_by_label("Key", exact=True).press("Enter")
     await expect(page.get_by_text("did not answer, so nothing was stored.")).to_be_visible()
     assert not (desk.home / "keys.json").exists()
+    await page.get_by_label("Key", exact=True).fill("of an unknown-provider-0123456789")
+    await page.get_by_role("button", name="Test and save").click()
+    # The one alert: what the try before said is gone.
+    await expect(page.get_by_role("alert")).to_contain_text("An API key contains only ASCII")
+    # The browser itself logs the refused request.
+    assert [re.search("status of 422", fault) is None for fault in desk.watch.faults] == [False]
+    desk.watch.faults.clear()
     await page.get_by_label("Key", exact=True).fill(right)
     await page.get_by_label("Provider").select_option("openai")
     await page.get_by_role("button", name="Test and save").click()
@@ -202,5 +256,14 @@ async def test_a_first_key_is_tested_before_it_is_stored_and_never_shown_again(
     assert (wrong in shown, right in shown) == (False, False)
     assert oct((desk.home / "keys.json").stat().st_mode & 0o777) == "0o600"
     assert await axe_violations(page, contrast_in=()) == []
-    await page.reload()
-    await expect(page.get_by_text("answers by default.")).to_be_visible()
+    await ready.get_by_role("button", name="Use openai/gpt-6-sol there").click()
+    await ready.get_by_role("link", name="Go to the team").click()
+    await expect(page.get_by_role("log")).to_be_visible()
+    await expect(page.get_by_text("A scripted demo answers here")).to_have_count(0)
+    await page.keyboard.press("Control+k")
+    await page.get_by_placeholder("Jump to").fill("api key")
+    await page.keyboard.press("Enter")
+    default = page.get_by_role("region", name="Default model")
+    await expect(default).to_contain_text("openai/gpt-6-sol")
+    await page.get_by_role("button", name="Enter a key for groq").click()
+    await expect(page.get_by_label("Provider")).to_have_value("groq")

@@ -3,14 +3,12 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from agiraph.domain.time import SystemClock
 from agiraph.testing import says
-from tests.api.serving import TOKEN, serving
 from tests.local_web import local_web
 from tests.research.kit import (
     FACTS,
@@ -23,8 +21,10 @@ from tests.research.kit import (
     brief_of,
     reads,
 )
-from tests.web_ui.browsing import DESKTOP, PHONE, STILL, Watch
+from tests.web_ui.browsing import PHONE, watched
 from tests.web_ui.test_accessibility import axe_violations
+from tests.web_ui.test_flow import thread
+from tests.web_ui.windows import serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -68,14 +68,6 @@ async def picture(page: Page, name: str) -> None:
         await page.screenshot(path=Path(PICTURES) / f"{name}-{theme}.png")
 
 
-async def with_session(browser: Browser, origin: str, **options: Any) -> BrowserContext:
-    """Open a signed-in browser window."""
-    context = await browser.new_context(**STILL | options)
-    session = {"name": "agiraph_session", "value": TOKEN, "url": origin}
-    await context.add_cookies([session])  # type: ignore[list-item]
-    return context
-
-
 async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -83,14 +75,13 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
     async with (
         local_web(clock, SITES) as web,
         serving(tmp_path / "home", clock=clock, web=web.access, model="scripted/rob") as served,
+        watched(browser, served.origin) as (page, _),
+        watched(browser, served.origin, **PHONE) as (phone, _),
     ):
         served.world.model("rob", played)
         _, team = await served.ask("POST", "/teams", {"goal": "Know towers", "start": False})
         lead = team["coordinator_id"]
         _, job = await served.ask("POST", f"/agents/{lead}/research", {"goal": QUESTION})
-        page = await (await with_session(browser, served.origin, **DESKTOP)).new_page()
-        watch = Watch(served.origin)
-        watch.over(page)
 
         # The card shows the plan and what was noted while the second reader is at work.
         await page.goto(f"{served.origin}/t/{team['id']}/a/{lead}")
@@ -102,7 +93,6 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
         await expect(page.get_by_text(TALL)).to_be_visible()
         await picture(page, "research-card")
         assert await axe_violations(page) == []
-        phone = await (await with_session(browser, served.origin, **PHONE)).new_page()
         await phone.goto(f"{served.origin}/t/{team['id']}/a/{lead}")
         card = phone.get_by_role("listitem").filter(has_text=QUESTION).first
         await card.get_by_role("button", expanded=False).first.tap()
@@ -112,7 +102,7 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
 
         # The report: a mark has the words of its page, for the mouse, the keyboard and a finger.
         go_on.set()
-        await expect(page.get_by_text("The research is done")).to_be_visible()
+        await expect(thread(page).get_by_text("The research is done")).to_be_visible()
         _, inbox = await served.ask("GET", "/inbox")
         [item] = [i["message"]["id"] for i in inbox["items"] if i["message"]["kind"] == "report"]
         await page.goto(f"{served.origin}/inbox/{item}")
@@ -132,12 +122,9 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
         await expect(page).to_have_url(f"{served.origin}/t/{team['id']}/a/{lead}")
         field = page.get_by_role("textbox", name="Message Coordinator")
         await expect(field).to_have_value(f"About “Research: {QUESTION}”: ")
-        assert watch.faults == []
-        await page.context.close()
 
         await phone.goto(f"{served.origin}/inbox/{item}")
         await phone.get_by_role("button", name="Source 2: ").first.tap()
         await expect(phone.get_by_role("tooltip")).to_contain_text(OLD)
         await picture(phone, "research-report-phone")
-        await phone.context.close()
         assert job["status"] == "assigned"

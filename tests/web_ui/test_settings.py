@@ -1,6 +1,7 @@
 """Settings: a person chooses how a team lives when it is created, and changes it later."""
 
 import re
+from typing import Any
 
 import pytest
 from playwright.async_api import expect
@@ -24,6 +25,16 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await page.get_by_role("main").get_by_role("button", name="New team").click()
     await page.get_by_label("Goal").fill("Count the beans")
     await page.get_by_label("Done when").fill("answer\n\nThe sum is right ")
+    beans: Any = {"name": "beans.csv", "mimeType": "text/csv", "buffer": b"beans,2"}
+    await page.get_by_label("Files to attach").set_input_files(beans)
+    attached = page.get_by_role("list", name="Attached files")
+    await expect(attached).to_contain_text("beans.csv")
+    # A dialog that is closed, such as by its link to the models, keeps what was typed.
+    await page.keyboard.press("Escape")
+    await page.get_by_role("main").get_by_role("button", name="New team").click()
+    await expect(page.get_by_label("Done when")).to_have_value("answer\n\nThe sum is right ")
+    await attached.get_by_role("button", name="Remove beans.csv").click()
+    await expect(attached).to_have_count(0)
     await page.get_by_label("Model").fill("nobody/good")
     await expect(page.get_by_text("No provider offers “nobody/good”.")).to_be_visible()
     await page.get_by_label("Model").fill("anthropic/x")
@@ -31,8 +42,9 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await page.get_by_label("Model").fill("")
     await expect(page.get_by_label("Thinking effort")).to_have_value("")
     await page.get_by_label("Thinking effort").select_option("High")
+    await page.get_by_label("Budget in US dollars").fill("5")
     await page.get_by_role("button", name="More").click()
-    await page.get_by_label("Starts a cycle").select_option("every day")
+    await expect(page.get_by_label("Starts a cycle")).to_have_count(0)
     await page.get_by_label("A reviewer checks results").select_option("Never")
     await page.get_by_role("button", name="Get to work").click()
     await expect(page.get_by_role("log").get_by_text("The team completed its goal")).to_have_count(
@@ -44,16 +56,21 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await page.get_by_role("menuitem", name="Settings and new goal").click()
     general = page.get_by_role("region", name="General")
     goal = page.get_by_role("region", name="Goal")
-    await expect(general.get_by_label("Starts a cycle")).to_have_value("86400")
+    await expect(general.get_by_label("Starts a cycle")).to_have_count(0)
     await expect(general.get_by_label("A reviewer checks results")).to_have_value("never")
     await goal.get_by_label("New goal").fill("Weigh the beans")
     await goal.get_by_label("Done when").fill("answer")
+    await expect(goal.get_by_label("Limit for this goal")).to_have_value("5.00")
+    await expect(goal).to_contain_text("1,000 turns, 24h of working time")
     await goal.get_by_role("button", name="Start with this goal").click()
+    # The field is emptied once the server has the goal; until then its own text says the same.
+    await expect(goal.get_by_label("New goal")).to_have_value("")
     await expect(goal.get_by_text("Weigh the beans")).to_be_visible()
     [team] = await desk.up.ask("GET", "/teams")
     board = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     goals = [await desk.up.ask("GET", f"/nodes/{n['id']}") for n in board if n["lane"] == "work"]
     assert [goal["acceptance"] for goal in goals] == [["answer", "The sum is right"], ["answer"]]
+    assert [(g["budget"]["usd"], g["budget"]["turns"]) for g in goals] == [(5.0, 1000), (5.0, 1000)]
 
     await general.get_by_role("button", name="Runs until you stop it").click()
     await general.get_by_label("Starts a cycle").select_option("every hour")
@@ -63,6 +80,7 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await goal.get_by_label("New goal").fill("Sort the beans")
     await expect(goal.get_by_label("Done when")).to_have_count(0)
     await goal.get_by_role("button", name="Start with this goal").click()
+    await expect(goal.get_by_label("New goal")).to_have_value("")
     await expect(goal.get_by_text("Sort the beans")).to_be_visible()
     [team] = await desk.up.ask("GET", "/teams")
     assert (team["name"], team["mode"], team["goal"]) == ("Beans", "infinite", "Sort the beans")

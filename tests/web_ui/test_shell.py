@@ -6,6 +6,7 @@ import re
 import pytest
 from playwright.async_api import Page, Route, expect
 
+from agiraph.services.lifecycle import teams
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.web_ui.browsing import Visit
@@ -82,6 +83,9 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
         await expect(page.get_by_role("heading", name="Triggers", exact=True)).to_be_visible()
         await page.keyboard.press("a")
         await page.wait_for_url(f"**/t/{team['id']}/a/{team['coordinator_id']}?at=*")
+        question = re.compile(f"^/t/{team['id']}/a/{team['coordinator_id']}[?]at=")
+        chip = page.get_by_title("Go to the question")
+        await expect(chip).to_have_attribute("href", question)
 
     # A team that was archived is one click away, and later on its own page.
     bar = sidebar(page)
@@ -93,6 +97,7 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
         await expect(bar.get_by_role("link", name="Peas", exact=True)).to_have_count(0)
         await expect(page).not_to_have_url(re.compile(peas["id"]))
         if way == "toast":
+            await expect(page.get_by_text("Peas is archived.")).to_be_visible()
             await page.get_by_role("button", name="Undo").click()
         else:
             await bar.get_by_role("link", name="Archived teams").click()
@@ -104,6 +109,12 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
             await page.get_by_role("button", name="Restore Peas").click()
             await expect(page.get_by_text("No archived teams")).to_be_visible()
         await expect(bar.get_by_role("link", name="Peas", exact=True)).to_be_visible()
+    assert desk.world is not None
+    for team in await desk.up.ask("GET", "/teams"):
+        await desk.world.store.write(teams.archive, team["id"])
+    await expect(bar.get_by_text("No teams. ")).to_be_visible()
+    await bar.get_by_role("link", name=re.compile("archived$")).click()
+    await expect(page.get_by_role("button", name="Restore Peas")).to_be_visible()
 
 
 async def _asked(page: Page) -> str:

@@ -95,6 +95,10 @@ async def test_fifty_teams_are_listed_found_pinned_and_folded(visit: Visit, tmp_
     await expect(finished).to_be_focused()
     await page.keyboard.press("ArrowRight")
     await expect(finished).to_have_attribute("aria-expanded", "true")
+    # Only the rows in sight are in the page.
+    rows = bar.get_by_role("listitem")
+    all_rows = int(await rows.first.get_attribute("aria-setsize") or 0)
+    assert await rows.count() < all_rows - 10
 
     # A new team is in view, wherever the list was.
     await page.keyboard.press("End")

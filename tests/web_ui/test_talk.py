@@ -109,6 +109,38 @@ async def test_the_goal_is_the_first_message_and_the_work_is_folded_below_it(des
     await expect(thread(page).get_by_text("I plan it.")).to_have_count(0)
 
 
+LEFT_TO_RIGHT = """(words) => {
+  const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  for (let at = all.nextNode(); at; at = all.nextNode())
+    if (at.data.trim() === words) found.push(at.parentElement);
+  const wrong = found.filter((one) => getComputedStyle(one).direction !== "rtl");
+  return found.length === 0 ? ["not shown"] : wrong.map((one) => one.outerHTML.slice(0, 200));
+}"""
+
+
+async def test_arabic_words_run_from_right_to_left_on_every_screen(desk: Talk) -> None:
+    opened, team = desk
+    page = await start(desk)
+    wrong: dict[str, list[str]] = {}
+    for path, shown in (
+        ("board", "[data-card]"),
+        ("results", "main li"),
+        ("threads", "main nav a"),
+        ("settings", "main textarea"),
+    ):
+        await opened.go(f"/t/{team['id']}/{path}")
+        await expect(page.locator(shown).first).to_be_visible()
+        wrong[path] = await page.evaluate(LEFT_TO_RIGHT, GOAL)
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type(GOAL[:4])
+    await expect(page.get_by_role("option").filter(has_text=GOAL).first).to_be_visible()
+    wrong["palette"] = await page.evaluate(LEFT_TO_RIGHT, GOAL)
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Escape")
+    assert {path: texts for path, texts in wrong.items() if texts} == {}
+
+
 async def test_a_long_paste_becomes_a_file_and_nothing_is_cut(desk: Talk) -> None:
     page = await start(desk)
     box, files = page.locator("#composer"), page.get_by_role("list", name="Attached files")
@@ -142,9 +174,23 @@ async def test_a_long_paste_becomes_a_file_and_nothing_is_cut(desk: Talk) -> Non
 
     # A picture goes without words, and is shown small before and after.
     chosen: Any = {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
-    await page.locator("input[type=file]").set_input_files(chosen)
+    paperclip = page.get_by_role("button", name="Attach files")
+    async with page.expect_file_chooser() as chooser:
+        await paperclip.click()
+    await (await chooser.value).set_files(chosen)
     await expect(page.get_by_role("img", name="Preview of dot.png")).to_be_visible()
+    # What is typed now goes into the message, also on a button of the composer; it opens nothing.
+    await expect(box).to_be_focused()
+    await paperclip.focus()
+    await page.keyboard.type("Nice")
+    await expect(box).to_have_value("Nice")
+    await page.locator("#main").focus()
+    await page.keyboard.press("c")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await box.fill("")
     assert await axe_violations(page, contrast_in=()) == []
+    await page.reload()
+    await expect(page.get_by_role("img", name="Preview of dot.png")).to_be_visible()
     await page.get_by_role("button", name="Send", exact=True).click()
     picture = thread(page).get_by_role("img", name="Picture dot.png")
     await expect(picture).to_be_visible()
@@ -152,6 +198,12 @@ async def test_a_long_paste_becomes_a_file_and_nothing_is_cut(desk: Talk) -> Non
     await expect(thread(page).get_by_text("Sending…")).to_have_count(0)
     said = await last_said(desk)
     assert (said["text"], said["attachments"][0]["name"]) == ("(I send a file.)", "dot.png")
+    await thread(page).get_by_role("link", name="dot.png", exact=True).click()
+    tree = page.get_by_role("tree", name="Files")
+    opened = tree.get_by_role("treeitem", name="dot.png")
+    await expect(opened).to_have_attribute("aria-selected", "true")
+    await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
+    assert await axe_violations(page) == []
 
 
 async def test_a_mention_goes_to_that_agent_and_is_shown_in_both_conversations(desk: Talk) -> None:
@@ -180,15 +232,15 @@ async def test_a_mention_goes_to_that_agent_and_is_shown_in_both_conversations(d
 async def test_a_task_is_completed_with_the_mouse_and_a_message_quoted(desk: Talk) -> None:
     page = await start(desk)
     box = page.locator("#composer")
-    await box.press_sequentially("How is #work")
-    option = page.get_by_role("option", name=re.compile("Get to work on the goal"))
+    await box.press_sequentially(f"How is #{GOAL[:4]}")
+    option = page.get_by_role("option", name=re.compile(GOAL))
     await option.click()
-    await expect(box).to_have_value("How is #Get to work on the goal ")
+    await expect(box).to_have_value(f"How is #{GOAL} ")
     await box.press("Enter")
-    link = thread(page).get_by_role("link", name="#Get to work on the goal")
+    link = thread(page).get_by_role("link", name=f"#{GOAL}")
     href = await link.last.get_attribute("href")
     said = await last_said(desk)
-    assert said["text"] == f"How is [#Get to work on the goal]({href})"
+    assert said["text"] == f"How is [#{GOAL}]({href})"
     assert re.search(r"node=node_\w+$", said["text"][:-1])
 
     message = thread(page).get_by_role("article").filter(has_text="How is").last

@@ -8,7 +8,7 @@ from playwright.async_api import Locator, expect
 
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Status
-from tests.web_ui.browsing import Desk, Visit
+from tests.web_ui.browsing import EMPTY, Desk, Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 STEPS = [
@@ -35,23 +35,26 @@ def part(desk: Desk, name: str) -> Locator:
 
 
 async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_path: Path) -> None:
-    desk = await visit(STEPS)
+    desk = await visit(STEPS, path=EMPTY)
     page = desk.page
     budget = {"usd": 2.0, "turns": 20}
     team = await opened(desk, "settings#budget", budget=budget)
     await expect(page.get_by_role("heading", name="Budget")).to_be_in_viewport()
 
-    # Money: what is used and left, and more of it while the team works.
-    await expect(part(desk, "Budget")).to_contain_text("$2.00 left")
+    # Money: what is used and left; it is raised and lowered while the team works.
+    money = part(desk, "Budget")
+    await expect(money).to_contain_text("$2.00 left")
     desk.watch.is_server_away = True  # the browser logs the refused request
-    await part(desk, "Budget").get_by_label("Dollars in total").fill("1")
-    await part(desk, "Budget").get_by_role("button", name="Raise the limits").click()
-    await expect(part(desk, "Budget").get_by_role("alert")).to_contain_text(
-        "limits are only raised"
+    await money.get_by_label("Turns in total").fill("1")
+    await money.get_by_role("button", name="Save the limits").click()
+    await expect(money.get_by_role("alert")).to_have_text(
+        "The goal of 'Beans' has used 3 turns already. Give it at least that much."
     )
-    await part(desk, "Budget").get_by_label("Dollars in total").fill("5")
-    await part(desk, "Budget").get_by_role("button", name="Raise the limits").click()
-    await expect(part(desk, "Budget")).to_contain_text("$5.00 left")
+    await money.get_by_label("Turns in total").fill("15")
+    await money.get_by_label("Dollars in total").fill("5")
+    await money.get_by_role("button", name="Save the limits").click()
+    await expect(money).to_contain_text("$5.00 left")
+    await expect(money).to_contain_text("12 left")
 
     # A second model that answers if the first cannot.
     model = part(desk, "Model")
@@ -77,6 +80,15 @@ async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_
     notifications = part(desk, "Notifications")
     await notifications.get_by_role("button", name="Until I unmute it").click()
     await expect(notifications).to_contain_text("Muted until you unmute it.")
+    await expect(
+        page.get_by_role("list", name="Teams and members").get_by_label("Muted")
+    ).to_be_visible()
+    here = page.get_by_role("navigation", name="Sections").locator("[aria-current=location]")
+    await page.get_by_role("link", name="Notifications", exact=True).click()
+    await expect(here).to_have_text("Notifications")
+    await notifications.hover()
+    await page.mouse.wheel(0, -100_000)
+    await expect(here).to_have_text("General")
     found = await desk.up.ask("GET", f"/teams/{team['id']}/settings")
     assert (found["model"], found["soul"], found["team"]["muted_until"]) == (
         "openai/gpt-5-mini, openai/test",
@@ -90,12 +102,15 @@ async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_
     await (await saved.value).save_as(tmp_path / "beans.zip")
     with zipfile.ZipFile(tmp_path / "beans.zip") as archive:
         assert "Which beans?" in archive.read("conversation.jsonl").decode()
+    await part(desk, "Soul").get_by_role("link", name="History of SOUL.md").click()
+    versions = page.get_by_role("list", name="Versions").get_by_role("listitem")
+    await expect(versions).to_contain_text(["You", "agiraph"])
 
 
 async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
     visit: Visit,
 ) -> None:
-    desk = await visit(STEPS)
+    desk = await visit(STEPS, path=EMPTY)
     page = desk.page
     team = await opened(desk, "settings")
     await part(desk, "Specialists").get_by_label("New specialist").fill("poet")
@@ -142,8 +157,9 @@ async def test_a_muted_team_shows_no_toast_and_asks_in_the_inbox(visit: Visit) -
     await expect(page).to_have_title("(1) agiraph")
     toast = page.get_by_role("group", name="coordinator asks")
     await expect(toast).to_have_count(0)
-    async with page.expect_response("**/api/overview*"):
-        await desk.up.ask("PATCH", f"/teams/{team['id']}", {"muted_until": None})
+    await desk.up.ask("PATCH", f"/teams/{team['id']}", {"muted_until": None})
+    await desk.open("/models")  # with the list of teams as it is now
+    await expect(page).to_have_title("(1) agiraph")
     [item] = (await desk.up.ask("GET", "/inbox"))["items"]
     await desk.up.ask("POST", f"/inbox/{item['message']['id']}/answer", {"text": "The red ones"})
     await expect(toast).to_contain_text("Which jar?")
@@ -151,7 +167,7 @@ async def test_a_muted_team_shows_no_toast_and_asks_in_the_inbox(visit: Visit) -
 
 async def test_all_figures_of_cost_agree_when_a_call_got_no_answer(visit: Visit) -> None:
     """The sum in the sidebar was shown, and the page of costs said that nothing was spent."""
-    desk = await visit([NO_ANSWER])
+    desk = await visit([NO_ANSWER], path=EMPTY)
     team = await desk.found("Count", name="Beans", model="openai/gpt-5-pro", budget={"usd": 2.0})
     await desk.open(f"/t/{team['id']}/cost")
     await expect(desk.page.get_by_text("1 call got no answer and may have been")).to_be_visible()
@@ -165,7 +181,7 @@ async def test_all_figures_of_cost_agree_when_a_call_got_no_answer(visit: Visit)
 
 
 async def test_a_call_that_the_provider_refused_is_not_booked(visit: Visit) -> None:
-    desk = await visit([WRONG_KEY])
+    desk = await visit([WRONG_KEY], path=EMPTY)
     team = await opened(desk, "cost", model="openai/gpt-5", budget={"usd": 2.0})
     await expect(desk.page.get_by_text("Nothing spent yet")).to_be_visible()
     await expect(desk.page.get_by_text("$0 of $2.00")).to_be_visible()

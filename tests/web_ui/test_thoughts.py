@@ -1,11 +1,13 @@
 """Thoughts: what a model thought is folded and no part of its answer; repaired calls are marked."""
 
+import re
+
 import pytest
 from playwright.async_api import expect
 
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
-from tests.web_ui.browsing import Visit
+from tests.web_ui.browsing import EMPTY, Visit
 from tests.web_ui.test_flow import show_work
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -26,7 +28,7 @@ def play(seen: Seen) -> Step:
 
 
 async def test_a_thought_is_folded_and_a_repaired_call_says_what_was_repaired(visit: Visit) -> None:
-    desk = await visit(play)
+    desk = await visit(play, path=EMPTY)
     page = desk.page
     team = await desk.found("Count the beans", acceptance=["answer"], review="never")
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
@@ -47,6 +49,13 @@ async def test_a_thought_is_folded_and_a_repaired_call_says_what_was_repaired(vi
     [goal] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     assert goal["result"] == "All beans: 62."
     await desk.go(f"/t/{team['id']}/threads/{goal['thread_id']}")
+    # The field's words: System prompt, Reflection, Output, and on the board Attempts.
+    await expect(page.get_by_text("System prompt", exact=True)).to_be_visible()
+    kinds = page.get_by_role("group", name="Which threads").get_by_role("button")
+    await expect(kinds).to_have_text(["All", "Work", "Replies", "Reflection"])
+    step = page.get_by_role("region", name="Steps").locator("details").filter(has_text="beans.md")
+    await step.locator("summary").click()
+    await expect(step.locator("p")).to_have_text([re.compile("^Repaired"), "Arguments", "Output"])
     folded = page.get_by_text("Reasoning: 5 words · 20 tokens, in the cost of this step")
     await expect(folded).to_be_visible()
     await expect(page.get_by_text("I write it down.")).to_be_visible()
@@ -55,3 +64,6 @@ async def test_a_thought_is_folded_and_a_repaired_call_says_what_was_repaired(vi
     await expect(page.get_by_role("group").get_by_text(THOUGHT)).to_be_visible()
     await folded.click()
     await expect(page.get_by_text(THOUGHT)).to_have_count(0)
+    await desk.go(f"/t/{team['id']}/board?node={goal['id']}")
+    about = page.get_by_role("region", name="About this task")
+    await expect(about.get_by_text("Attempts", exact=True)).to_be_visible()

@@ -3,17 +3,17 @@
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from agiraph.domain.time import SystemClock
-from tests.api.serving import TOKEN, Served, serving
+from tests.api.serving import Served
 from tests.web_ui import run_seeding
-from tests.web_ui.browsing import DESKTOP, PHONE, STILL, Watch
+from tests.web_ui.browsing import PHONE, watched
 from tests.web_ui.test_accessibility import HORIZONTAL_OVERFLOW, axe_violations
+from tests.web_ui.windows import serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
@@ -34,16 +34,11 @@ async def place(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> A
     """A page at a team of six translators whose run is over."""
     home = tmp_path_factory.mktemp("run") / "home"
     run = await run_seeding.run_team(home, pages=36)
-    async with serving(home, clock=SystemClock()) as served:
-        context = await browser.new_context(**DESKTOP | STILL)
-        session: Any = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-        await context.add_cookies([session])
-        page = await context.new_page()
-        watch = Watch(served.origin)
-        watch.over(page)
+    async with (
+        serving(home, clock=SystemClock()) as served,
+        watched(browser, served.origin) as (page, _),
+    ):
         yield Place(page, served, run)
-        await context.close()
-    assert watch.faults == []
 
 
 async def test_the_chart_tells_waits_apart_and_is_walked_with_the_keyboard(place: Place) -> None:
@@ -68,6 +63,8 @@ async def test_the_chart_tells_waits_apart_and_is_walked_with_the_keyboard(place
             break
         await page.keyboard.press("ArrowRight")
     await expect(details).to_contain_text("waiting for your answer")
+    replay = details.get_by_role("link", name="Replay from here")
+    assert re.search(r"view=replay&seq=\d+$", await replay.get_attribute("href") or "")
     fit = page.get_by_role("button", name="Fit")
     await expect(fit).to_be_disabled()
     await page.keyboard.press("+")
@@ -104,7 +101,7 @@ async def test_the_event_log_is_filtered_and_leads_to_the_place_and_the_moment(
     assert await axe_violations(page, contrast_in=["light"]) == []
     where = await page.get_by_role("link", name="Open the message").get_attribute("href")
     assert where == f"/t/{place.run.team}/a/{place.run.agents[2]}?at=msg_page2"
-    await page.get_by_role("link", name="Show this moment").click()
+    await page.get_by_role("link", name="Replay from here").click()
     await expect(page.get_by_role("slider")).to_be_visible()
 
 
@@ -147,14 +144,10 @@ async def test_the_slider_shows_board_and_conversation_of_any_moment(place: Plac
 async def test_a_phone_shows_all_three_without_a_page_that_is_too_wide(
     browser: Browser, place: Place
 ) -> None:
-    context = await browser.new_context(
-        storage_state=await place.page.context.storage_state(), **PHONE | STILL
-    )
-    page = await context.new_page()
-    for search, seen in (("", "#gantt canvas"), ("?view=log", "[data-event]"),
-                         ("?view=replay", "[data-card]")):  # fmt: skip
-        await place.open(search, page)
-        await page.locator(seen).first.wait_for()
-        assert await page.evaluate(HORIZONTAL_OVERFLOW) == 0, search
-        assert await axe_violations(page, contrast_in=()) == [], search
-    await context.close()
+    looks = (("", "#gantt canvas"), ("?view=log", "[data-event]"), ("?view=replay", "[data-card]"))
+    async with watched(browser, place.served.origin, **PHONE) as (page, _):
+        for search, seen in looks:
+            await place.open(search, page)
+            await page.locator(seen).first.wait_for()
+            assert await page.evaluate(HORIZONTAL_OVERFLOW) == 0, search
+            assert await axe_violations(page, contrast_in=()) == [], search
