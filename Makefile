@@ -102,8 +102,9 @@ faults: setup postgres chromium models proxy open-webui more-types ## The long r
 bench: setup ## What a durable turn costs, against the floor of the same run
 	@$(BIN)/python bench/run.py
 
-bench-web: setup ## What a frame of the web UI costs, with 10,000 events, 500 tasks, 100 teams and a slow line
-	@$(BIN)/python -m bench.frames
+bench-web: setup $(if $(PROFILE),node web/node_modules/.package-lock.json) ## What a frame of the web UI costs, with 10,000 events, 500 tasks, 100 teams and a slow line; PROFILE=1 says why
+	@$(if $(PROFILE),cd web && AGIRAPH_WEB_OUT=../build/web-readable node_modules/.bin/vite build --minify false --logLevel warn)
+	@$(BIN)/python -m bench.frames $(if $(PROFILE),--profile build/web-readable) $(if $(ONLY),--only $(ONLY))
 
 lock: ## Renew requirements.lock from pyproject.toml
 	@$(BIN)/python -m pip install --quiet pip-tools

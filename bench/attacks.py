@@ -25,6 +25,7 @@ import aiohttp
 
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
+from bench.load import origin_of
 
 TOKEN = "a-token-of-32-characters-for-bench"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -86,7 +87,7 @@ async def _server(home: Path, model: ModelServer) -> tuple[asyncio.subprocess.Pr
             stderr=log,
         )
     assert process.stdout is not None
-    return process, (await process.stdout.readline()).decode().split()[-1]
+    return process, await origin_of(process.stdout)
 
 
 async def _read_all(

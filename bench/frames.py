@@ -3,19 +3,22 @@
 A conversation of 10,000 events that is scrolled and written to, the thread behind it, a board of
 500 tasks that is moved, zoomed and grows, a timeline and a replay of 10,600 events, 100 teams of
 ten agents, and a slow line. CPU is the main thread's time by Chromium's clock; the intervals
-between frames depend on the machine's load. The budget is 8 ms of CPU a frame.
+between frames depend on the machine's load. The goal is 8 ms of CPU a frame. `make bench-web
+PROFILE=1` also prints what each figure is made of; `ONLY="timeline teams"` measures a part.
 """
 
+import argparse
 import asyncio
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import async_playwright
+from playwright.async_api import Browser, async_playwright
 from tests.api.serving import TOKEN, Served, serving
 from tests.web_ui import seeding
 from tests.web_ui.browsing import DESKTOP, launch
 
+from agiraph.api.web_ui import BUILT
 from agiraph.domain.time import SystemClock
 from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, says
@@ -89,30 +92,57 @@ async def board(stage: Stage, served: Served, wide: seeding.Wide) -> None:
     await stage.measure("work arriving", grow)
 
 
-async def main() -> None:
+PARTS = ("line", "conversation", "board", "timeline", "teams")
+
+
+async def main(only: list[str], readable: Path | None) -> None:
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
-    long = await seeding.long_team(home)
-    wide = await seeding.wide_team(home)
-    run = await long_run.seed(home)
     async with ModelServer(write_long) as model, async_playwright() as playwright:
         keys = Keys({"openai": Account(key="k", base_url=model.openai_url)})
         browser = await launch(playwright)
-        async with serving(home, clock=SystemClock(), keys=keys) as served:
-            await slow_line.measure(browser, served, long)
-            context = await browser.new_context(**DESKTOP)
-            session: Any = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-            await context.add_cookies([session])
-            stage = await Stage.on(await context.new_page())
-            await conversation(stage, served, long)
-            await board(stage, served, wide)
-            await long_run.measure(stage, served, run)
-            await context.close()
-        crowded = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
-        teams = await seeding.many_teams(crowded, count=100, members=10)
-        async with serving(crowded, clock=SystemClock(), keys=keys) as served:
-            await many_teams.measure(browser, served, teams)
+        await one_team(browser, home, keys, only, readable)
+        if "teams" in only:
+            crowded = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
+            teams = await seeding.many_teams(crowded, count=100, members=10)
+            async with serving(crowded, clock=SystemClock(), keys=keys) as served:
+                await many_teams.measure(browser, served, teams)
         await browser.close()
 
 
+async def one_team(
+    browser: Browser, home: Path, keys: Keys, only: list[str], readable: Path | None
+) -> None:
+    """Measure what a person sees of one large team."""
+    long = await seeding.long_team(home)
+    wide = await seeding.wide_team(home)
+    run = await long_run.seed(home)
+    pages = readable or BUILT
+    async with serving(home, clock=SystemClock(), keys=keys, pages=pages) as served:
+        if "line" in only:
+            await slow_line.measure(browser, served, long)
+        context = await browser.new_context(**DESKTOP)
+        session: Any = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
+        await context.add_cookies([session])
+        stage = await Stage.on(await context.new_page(), is_profiled=readable is not None)
+        if "conversation" in only:
+            await conversation(stage, served, long)
+        if "board" in only:
+            await board(stage, served, wide)
+        if "timeline" in only:
+            await long_run.measure(stage, served, run)
+        await context.close()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=PARTS, choices=PARTS, help="what to measure")
+    parser.add_argument(
+        "--profile", type=Path, metavar="BUILD",
+        help="profile each figure, with the readable build of the web UI in this folder",
+    )  # fmt: skip
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    given = arguments()
+    asyncio.run(main(given.only, given.profile))

@@ -184,8 +184,15 @@ async def _server(home: Path) -> tuple[asyncio.subprocess.Process, str]:
             stderr=log,
         )
     assert process.stdout is not None
-    said = (await process.stdout.readline()).decode()
-    return process, said.split()[-1]
+    return process, await origin_of(process.stdout)
+
+
+async def origin_of(output: asyncio.StreamReader) -> str:
+    """Return the address of the server from the lines that `agiraph up` prints."""
+    while line := (await output.readline()).decode():
+        if "is up at " in line:
+            return line.split()[-1]
+    raise RuntimeError("the server did not start; its log is in its home")
 
 
 async def _teams(http: aiohttp.ClientSession, origin: str, count: int) -> dict[str, str]:
