@@ -1,10 +1,8 @@
 // @vitest-environment jsdom
-import { cleanup, render, screen } from "@testing-library/react";
+import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import MarkdownBody, { splitBlocks } from "@/conversation/MarkdownBody";
-
-afterEach(cleanup);
 
 const HOSTILE = [
   "<script>alert(1)</script>",

@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { act, fireEvent, render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Message } from "@/api/client";
@@ -26,11 +26,7 @@ beforeEach(() => {
   waiting = new Map();
   vi.stubGlobal("IntersectionObserver", Observer);
 });
-afterEach(() => {
-  cleanup();
-  localStorage.clear();
-  vi.unstubAllGlobals();
-});
+afterEach(() => localStorage.clear());
 
 describe("an approval", () => {
   it("opens once every piece of the call was on screen, not at its end", () => {

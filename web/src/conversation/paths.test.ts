@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { linkPaths, mayBePath, watchPath } from "@/conversation/paths";
 import { live } from "@/live";
 import type { Frame } from "@/live/log";
@@ -30,7 +30,6 @@ describe("prose", () => {
 });
 
 describe("a name of a file that does not exist yet", () => {
-  afterEach(() => vi.unstubAllGlobals());
   const arrives = (seq: number, type: string) => {
     live.receive({ op: "event", event: { team_id: "t", seq, type, at: "2026-01-01T10:00:00Z", data: { node_id: "n" } } } as unknown as Frame);
     live.flush();

@@ -1,11 +1,9 @@
 // @vitest-environment jsdom
-import { cleanup, renderHook } from "@testing-library/react";
-import { afterEach, expect, it } from "vitest";
+import { renderHook } from "@testing-library/react";
+import { expect, it } from "vitest";
 import type { InboxItem } from "@/api/client";
 import { useListKeys } from "@/inbox/useListKeys";
 import { beginGo, followsGo } from "@/shell/goKeys";
-
-afterEach(cleanup);
 
 it.each(["before", "after"])("a key after `g` does nothing in the list, if the shortcuts listen %s it", (order) => {
   const done: string[] = [];

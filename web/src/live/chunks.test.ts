@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { lazyChunk, loadChunk, retryChunks, setServerAway, useChunks } from "@/live/chunks";
 import { writeStored } from "@/lib/storage";
 import { addUnsavedCheck } from "@/live/unsaved";
@@ -22,8 +22,6 @@ function stubPage() {
 async function failing(): Promise<never> {
   throw new Error("Failed to fetch dynamically imported module");
 }
-
-afterEach(() => vi.unstubAllGlobals());
 
 describe("chunks", () => {
   it("are not imported while the server is away, and are imported once it is back", async () => {

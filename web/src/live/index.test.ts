@@ -1,9 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
-
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
-});
+import { expect, it, vi } from "vitest";
 
 it("a message that the server could not take is sent again while the connection stays open", async () => {
   vi.stubGlobal("location", { origin: "http://127.0.0.1" });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { backoffMs, ReconnectingSocket, type ConnectionState, type SocketLike } from "@/live/socket";
 
 class FakeSocket implements SocketLike {
@@ -39,7 +39,6 @@ function openConnection(isSignedIn = true) {
 }
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
 
 describe("the reconnecting socket", () => {
   it("sends its cursors", () => {

@@ -1,10 +1,8 @@
 // @vitest-environment jsdom
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { useComposer } from "@/conversation/composerState";
 import { live } from "@/live";
 import { sendGoalFiles } from "@/shell/GoalFiles";
-
-afterEach(() => vi.unstubAllGlobals());
 
 it("the files of a goal go to the coordinator of the new team, and no second time", () => {
   vi.stubGlobal("fetch", () => new Promise(() => {}));

@@ -23,10 +23,7 @@ beforeEach(() => {
   document.body.innerHTML = "<main><a id='link' href='/'>Board</a><textarea id='field'></textarea><div data-question><button id='approve'>Approve</button></div></main>";
   end = keepFocus();
 });
-afterEach(() => {
-  end();
-  vi.useRealTimers();
-});
+afterEach(() => end());
 
 it("a dialog that a key closes gives the focus back to what had it", () => {
   find("#link").focus();

@@ -15,7 +15,6 @@ beforeEach(() => {
 });
 afterEach(() => {
   removeEventListener("keydown", keepForPalette, { capture: true });
-  vi.useRealTimers();
   setServerAway(false);
   useShell.setState({ palette: false, paletteText: "", isPaletteMissing: false });
   document.body.replaceChildren();

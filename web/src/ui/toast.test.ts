@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { attachToaster, toast } from "@/ui/toast";
 
 const nothing = () => null as never;
@@ -10,9 +10,6 @@ attachToaster({ custom: (_: unknown, { id }: { id: string }) => shown.push(id), 
 beforeEach(() => {
   vi.useFakeTimers();
   dismissed.length = shown.length = 0;
-});
-afterEach(() => {
-  vi.useRealTimers();
 });
 
 test("a report goes away with the page; a toast with a button stays", () => {
