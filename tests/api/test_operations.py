@@ -13,6 +13,7 @@ from agiraph.doctor.examination import Examination
 from agiraph.domain.persons import OWNER
 from agiraph.home import stored_keys
 from agiraph.providers.registry import Account, Keys
+from agiraph.providers.vendors import VENDOR_BY_NAME
 from agiraph.redaction import redact
 from agiraph.services import access
 from agiraph.services.lifecycle.emergency import WorkStop
@@ -228,6 +229,30 @@ async def test_a_key_of_the_environment_is_not_replaced(tmp_path: Path) -> None:
         409,
         "OPENAI_API_KEY is set in the environment",
     )
+
+
+async def test_a_stored_key_is_removed_and_used_no_more(tmp_path: Path) -> None:
+    async with (
+        ModelServer([says("Hello."), says(call("get_weather", city="Paris"))]) as model,
+        serving(tmp_path, keys=keyless(model), model="demo") as served,
+    ):
+
+        async def openai() -> tuple[str, bool]:
+            _, found = await served.ask("GET", "/models")
+            [one] = [one for one in found["providers"] if one["name"] == "openai"]
+            account = served.api.models.registry.account(VENDOR_BY_NAME["openai"])
+            return account.key, one["has_stored_key"]
+
+        await served.ask("POST", "/operations/keys", {"key": KEY})
+        assert await openai() == (KEY, True)
+        assert (await served.ask("DELETE", "/operations/keys/openai"))[0] == 204
+        assert await openai() == ("", False)
+        assert stored_keys.read(tmp_path).keys == {}
+        # The key may still stand in what is written later.
+        assert redact(f"key {KEY}") == "key [hidden]"
+        for provider in ("openai", "ollama", "nobody"):
+            status, problem = await served.ask("DELETE", f"/operations/keys/{provider}")
+            assert (status, f"no stored key for '{provider}'" in problem["detail"]) == (404, True)
 
 
 async def test_who_stopped_the_work_is_named_without_an_id(served: Served) -> None:

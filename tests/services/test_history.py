@@ -91,6 +91,15 @@ def test_a_crash_shows_as_an_interruption_with_the_cost_of_the_lost_call() -> No
     assert [(s.phase, s.end) for s in fold.open_spans()] == [("model", None)]
 
 
+def test_a_stop_of_all_work_lasts_until_it_is_resumed() -> None:
+    told = Told().queue(0).start(2)(5, "work.stopped", by="admin").queue(1)
+    told(30, "work.resumed", by="admin")(60, "work.stopped", by="admin")
+    first, last = told.folded().stops
+
+    assert first.end is not None
+    assert ((first.end - first.start).total_seconds(), last.end) == (31, None)
+
+
 def test_waits_for_a_person_a_child_a_timer_and_a_dead_provider_are_told_apart() -> None:
     assert wait_phase(["approval:msg_1"], "") == "person"
     assert wait_phase(["answer:msg_1", "time:timer_1"], "") == "person"

@@ -52,6 +52,13 @@ class TickView(View):
     failed: bool
 
 
+class StopView(View):
+    """Time in which all work of all teams was stopped."""
+
+    start: datetime
+    end: datetime | None = Field(description="Null while it lasts.")
+
+
 class TimelineNodeView(View):
     id: str
     title: str
@@ -72,6 +79,7 @@ class TimelineView(View):
     open: list[SpanView] = Field(description="The spans that last; only on the last page.")
     ticks: list[TickView]
     nodes: list[TimelineNodeView] = Field(description="The nodes of these spans.")
+    stops: list[StopView] = Field(description="All of them, on every page.")
     other_usd: float = Field(description=OTHER_COST)
 
 

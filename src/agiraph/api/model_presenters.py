@@ -1,6 +1,6 @@
 """Model presenters: turn what is known of models, and their tests, into views of the API."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from agiraph.api.model_views import (
     FlagFact,
@@ -18,14 +18,17 @@ from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.listing import ListedModel, listing
 from agiraph.providers.probe import CheckName, probe
-from agiraph.providers.vendors import REMOTE_VENDOR_NAMES
+from agiraph.providers.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME
 
 
 async def models_view(
-    models: Catalogue, default: str, tests: Mapping[str, ModelTestView]
+    models: Catalogue,
+    default: str,
+    tests: Mapping[str, ModelTestView],
+    stored: Container[str] = (),
 ) -> ModelsView:
     """Return all providers, what is known of their models, and the last test of
-    each model."""
+    each model. `stored` are the variables of the keys that a person entered in the web UI."""
     chain = [name.strip() for name in default.split(",")]
     providers = await listing(models, [*chain, *tests])
     return ModelsView(
@@ -37,6 +40,7 @@ async def models_view(
                 address=provider.address,
                 is_local=provider.is_local,
                 takes_key=provider.name in REMOTE_VENDOR_NAMES,
+                has_stored_key=_key_variable(provider.name) in stored,
                 state=provider.state,
                 advice=provider.advice,
                 models=[
@@ -47,6 +51,11 @@ async def models_view(
             for provider in providers
         ],
     )
+
+
+def _key_variable(provider: str) -> str:
+    vendor = VENDOR_BY_NAME.get(provider)
+    return vendor.key_variable if vendor else ""
 
 
 async def test_view(

@@ -8,7 +8,7 @@ from agiraph.api import model_tests
 from agiraph.api.deps import Api
 from agiraph.api.model_presenters import facts_view, test_view
 from agiraph.api.operations_views import SetupView
-from agiraph.domain.errors import Conflict, Refused
+from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.home import stored_keys
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.probe import CheckName
@@ -77,6 +77,23 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
         redaction.keep({vendor.key_variable: key})
     api.models.set_account(vendor.name, Account(key=key, base_url=account.base_url))
     return _used(api, made) if api.model == DEMO else made
+
+
+def remove_key(api: Api, provider: str) -> None:
+    """Take a stored key out of the file of keys, and use it no more. A running call ends with it.
+
+    The key stays redacted: it may still stand in what is written later.
+    """
+    vendor = VENDOR_BY_NAME.get(provider)
+    stored = stored_keys.read(api.home.path)
+    if vendor is None or vendor.key_variable not in stored.keys:
+        known = "A key of the server's environment is removed there, before agiraph starts again."
+        raise NotFound("stored key for", provider, known=known)
+    stored_keys.write(api.home, stored.without_key(vendor.key_variable))
+    account = api.models.registry.account(vendor)
+    # The environment counts more: its key stays in use.
+    if account.key == stored.keys[vendor.key_variable]:
+        api.models.set_account(vendor.name, replace(account, key=""))
 
 
 def _check_form(key: str) -> None:

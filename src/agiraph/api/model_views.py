@@ -59,6 +59,9 @@ class ProviderView(View):
     address: str
     is_local: bool = Field(description="Whether it is a server that people run themselves.")
     takes_key: bool = Field(description="Whether it is a vendor that needs an API key.")
+    has_stored_key: bool = Field(
+        description="Whether its key was entered here, so that it can be removed here."
+    )
     state: State = Field(
         description="`down`: a server in the settings that does not answer; `not_running`: a local "
         "server that was not found at its usual port."

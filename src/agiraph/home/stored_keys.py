@@ -31,6 +31,11 @@ class StoredKeys(BaseModel):
         """Return these keys with one more."""
         return StoredKeys(keys={**self.keys, variable: key}, model=self.model)
 
+    def without_key(self, variable: str) -> "StoredKeys":
+        """Return these keys without one of them."""
+        keys = {name: key for name, key in self.keys.items() if name != variable}
+        return StoredKeys(keys=keys, model=self.model)
+
     def with_model(self, model: str) -> "StoredKeys":
         """Return these keys with another default model."""
         return StoredKeys(keys=self.keys, model=model)

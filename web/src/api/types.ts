@@ -2361,6 +2361,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/operations/keys/{provider}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove Api Key
+         * @description Remove a stored API key. The models of its provider cannot be used any more.
+         */
+        delete: operations["remove_api_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/operations/default-model": {
         parameters: {
             query?: never;
@@ -5460,6 +5480,11 @@ export interface components {
              */
             takes_key: boolean;
             /**
+             * Has Stored Key
+             * @description Whether its key was entered here, so that it can be removed here.
+             */
+            has_stored_key: boolean;
+            /**
              * State
              * @description `down`: a server in the settings that does not answer; `not_running`: a local server that was not found at its usual port.
              * @enum {string}
@@ -6220,6 +6245,22 @@ export interface components {
          * @enum {string}
          */
         StopReason: "published" | "finished" | "accepted" | "sent_back" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "model_refused" | "broken";
+        /**
+         * StopView
+         * @description Time in which all work of all teams was stopped.
+         */
+        StopView: {
+            /**
+             * Start
+             * Format: date-time
+             */
+            start: string;
+            /**
+             * End
+             * @description Null while it lasts.
+             */
+            end: string | null;
+        };
         /** StorageView */
         StorageView: {
             /**
@@ -6664,6 +6705,11 @@ export interface components {
              * @description The nodes of these spans.
              */
             nodes: components["schemas"]["TimelineNodeView"][];
+            /**
+             * Stops
+             * @description All of them, on every page.
+             */
+            stops: components["schemas"]["StopView"][];
             /**
              * Other Usd
              * @description The cost of the team's web searches and side calls until now. No event records their time, so the cost at a moment leaves them out. With all model calls they are the team's total cost.
@@ -21910,6 +21956,107 @@ export interface operations {
             };
             /** @description Already decided, or not possible in the current state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_api_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -6,14 +6,13 @@ import { toast } from "@/ui/toast";
 import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryClient, teamQuery } from "@/api/queries";
 import { useLive } from "@/live";
-import { cx } from "@/lib/cx";
 import { capitalize, money } from "@/lib/format";
 import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Pills, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
 import { SetUpLink } from "@/setup/SetUpLink";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { NotFound } from "@/shell/statusPages";
 import { archiveTeam, restoreTeam } from "@/shell/archiving";
-import { useIsStopped } from "@/shell/serverQueries";
+import { shownStatus, useIsStopped } from "@/shell/serverQueries";
 import { useShell } from "@/shell/state";
 import { Composer } from "@/conversation/Composer";
 import { useViewMode } from "@/conversation/viewMode";
@@ -28,8 +27,8 @@ const Details = lazyChunk(() => import("@/conversation/Details"));
 const JobCards = lazyChunk(() => import("@/conversation/JobCards"));
 const ConversationSearch = lazyChunk(() => import("@/conversation/ConversationSearch"));
 const VIEWS = [["conversation", "Conversation"], ["work", "Work"]] as const;
-const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", left: "plain", failed: "fail" };
-const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
+const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", stopped: "wait", left: "plain", failed: "fail" };
+const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", stopped: "■", left: "○", failed: "●" };
 
 export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: string; at?: string }) {
   const found = useQuery(teamQuery(teamId));
@@ -64,8 +63,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  const status = agent.status as AgentStatus;
-  const isHalted = useIsStopped() && (status === "idle" || status === "queued" || status === "working");
+  const status = shownStatus(agent.status as AgentStatus, useIsStopped());
   return (
     <div className="flex min-h-0 flex-1">
       <div className="flex min-w-0 flex-1 flex-col">
@@ -76,10 +74,9 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
             <span className="flex items-center gap-3 max-sm:gap-1.5">
               <span dir="auto" className="truncate">{capitalize(agent.name)}</span>
               <StatusLink team={team.id} agent={agent.id} status={status}>
-                <Chip tone={isHalted ? "wait" : STATUS_TONES[status]} className="min-w-7 shrink-[999] overflow-hidden">
-                  <span aria-hidden>{STATUS_MARKS[isHalted ? "waiting" : status]}</span>
-                  <span className={cx("truncate", status === "waiting_for_you" ? "max-sm:hidden" : "max-sm:sr-only")}>{isHalted ? "Stopped" : STATUS_LABELS[status]}</span>
-                  {status === "waiting_for_you" && <span className="truncate sm:hidden">Needs you</span>}
+                <Chip tone={STATUS_TONES[status]} className="min-w-7 shrink-[999] overflow-hidden">
+                  <span aria-hidden>{STATUS_MARKS[status]}</span>
+                  <span className="truncate max-sm:sr-only">{STATUS_LABELS[status]}</span>
                 </Chip>
               </StatusLink>
             </span>
@@ -168,7 +165,7 @@ function StatusLink({ team, agent, status, children }: { team: string; agent: st
   const question = questions.find((item) => item.message.sender === agent) ?? questions[0];
   if (status !== "waiting_for_you" || !question) return children;
   return (
-    <Link to="/t/$team/a/$agent" params={{ team, agent: question.message.sender }} search={{ at: question.message.id }} title="Go to the question" className="flex min-h-6 min-w-7 shrink-[999] items-center rounded-full hover:underline pointer-coarse:min-h-11">
+    <Link to="/t/$team/a/$agent" params={{ team, agent: question.message.sender }} search={{ at: question.message.id }} title="Go to the question" className="flex min-h-6 min-w-7 shrink-[999] items-center rounded-full hover:underline pointer-coarse:-my-3 pointer-coarse:min-h-11">
       {children}
     </Link>
   );

@@ -11,6 +11,7 @@ import { planProgress } from "@/conversation/jobs";
 import { callMs, type ToolCall, type Row } from "@/live/log";
 import { capitalize, compactNumber, duration, fullTime, money, plural } from "@/lib/format";
 import { waitingReason } from "@/lib/waitingReason";
+import { shownStatus, useIsStopped } from "@/shell/serverQueries";
 import { Avatar, Chip, IconButton, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from "@/ui";
 import { screenHref } from "@/views";
 import { displayStatusOf, elapsed, isFinished, STATUS_STYLES, StatusChip } from "@/views/shared/taskStatus";
@@ -59,6 +60,7 @@ function TeamDetails({ team, agent, agents }: Props) {
   const nodes = (board.data ?? []).filter((node) => node.lane === "work");
   const open = nodes.filter((node) => UNFINISHED.has(node.status));
   const byJoinTime = agents.toSorted((a, b) => a.created_at.localeCompare(b.created_at));
+  const isStopped = useIsStopped();
   const workers = byJoinTime.filter((one) => one.id !== agent.id && one.retired_at === null);
   return (
     <>
@@ -93,9 +95,9 @@ function TeamDetails({ team, agent, agents }: Props) {
                 <Avatar name={one.name} order={byJoinTime.indexOf(one)} className="size-7" />
                 <span className="min-w-0 flex-1">
                   <span dir="auto" className="flex items-center gap-2 text-sm font-medium">
-                    {capitalize(one.name)} <StatusDot status={one.status as AgentStatus} />
+                    {capitalize(one.name)} <StatusDot status={shownStatus(one.status as AgentStatus, isStopped)} />
                   </span>
-                  <span dir="auto" className="block truncate text-xs text-ink-3">{one.status === "idle" ? "Idle" : one.node_title || STATUS_LABELS[one.status as AgentStatus]}</span>
+                  <span dir="auto" className="block truncate text-xs text-ink-3">{one.status === "idle" ? STATUS_LABELS[shownStatus(one.status, isStopped)] : one.node_title || STATUS_LABELS[one.status as AgentStatus]}</span>
                 </span>
               </Link>
             </li>

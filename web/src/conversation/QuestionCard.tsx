@@ -16,6 +16,9 @@ import { ReadGate, scrollToMark, useUnread } from "@/conversation/ReadGate";
 
 const ChangeModel = lazyChunk(async () => ({ default: (await import("@/inbox/FailureActions")).ChangeModel }));
 
+/** The command that gives a team another model, which agiraph adds for people at a terminal. Here is a button for it. */
+const COMMAND = / `agiraph set \S+ --model NAME` gives me another model\.$/;
+
 interface Props {
   id: string;
   text: string;
@@ -67,7 +70,7 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
 export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind" | "message">) {
   return (
     <>
-      <QuestionText text={text} />
+      <QuestionText text={message?.stopped_by === "model" ? text.replace(COMMAND, "") : text} />
       {kind === "approval" && message?.call && <ApprovalCall call={message.call} />}
     </>
   );
@@ -114,7 +117,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
               <span dir="ltr" className="literal" data-choice={index + 1}>
                 <Literal text={option} keepEmoji />
               </span>{" "}
-              {index < 9 && <span className="text-2xs font-normal text-ink-3">{index + 1}</span>}
+              {index < 9 && <span className="text-2xs font-normal text-ink-3 pointer-coarse:hidden">{index + 1}</span>}
             </Button>
           ))}
         </div>

@@ -130,14 +130,14 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
       <div className="w-8 shrink-0">{!isContinued && <SenderAvatar id={row.sender} />}</div>
       <div className="min-w-0 flex-1">
         {!isContinued && (
-          <div className="flex items-baseline gap-2 leading-5">
+          <div className="flex flex-wrap items-baseline gap-x-2 leading-5">
             <span dir="auto" className="font-semibold">{senderName(info, row.sender)}</span>
             {isPeer && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
             {row.isGoal && <span className="text-xs text-ink-3">The goal</span>}
             {row.sender === HUMAN && row.recipient !== agentId && <OtherConversation agent={row.recipient} message={row.id} words="to" />}
             {message?.said_to && message.said_to !== agentId && <OtherConversation agent={message.said_to} message={row.id} words="written to" />}
             {label.text && <span dir="auto" className={cx("text-xs", TONE_STYLES[label.tone], label.tone !== "plain" && "font-medium")}>{label.text}</span>}
-            <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
+            <time className="text-xs whitespace-nowrap text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
               {clockTime(row.at)}
             </time>
           </div>
@@ -239,7 +239,7 @@ function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
       <SenderAvatar id={HUMAN} />
       <div className="min-w-0 flex-1">
         <div className={cx(unsent.state !== "refused" && "opacity-60")}>
-          <div className="flex items-baseline gap-2 leading-5">
+          <div className="flex flex-wrap items-baseline gap-x-2 leading-5">
             <span className="font-semibold">You</span>
             <span className="text-xs text-ink-3">
               {unsent.state === "sending" && "Sending…"}
@@ -281,7 +281,7 @@ export function DraftItem({ threadId }: { threadId: string }) {
     <article className="flex gap-3 px-4 pt-2 pb-1 max-md:px-3" aria-busy>
       <SenderAvatar id={draft.agentId} />
       <div className="min-w-0 flex-1">
-        <div className="flex items-baseline gap-2 leading-5">
+        <div className="flex flex-wrap items-baseline gap-x-2 leading-5">
           <span dir="auto" className="font-semibold">{senderName(info, draft.agentId)}</span>
           <span className="flex items-center gap-1.5 text-xs text-work">
             <span className="pulse size-1.5 rounded-full bg-work-dot" aria-hidden /> {isReply ? "writing" : "thinking"}
@@ -370,7 +370,7 @@ function FoldedLine({ item, onFold }: { item: Extract<Item, { kind: "folded" }>;
   const Icon = notice && !isOpen ? ICONS[notice.icon] : Wrench;
   return (
     <div className="flex items-center gap-3 py-0.5 pr-4 pl-4 text-sm text-ink-2 max-md:px-3">
-      <span className="flex h-5 w-8 shrink-0 items-center justify-center max-md:hidden">
+      <span className="flex h-5 w-8 shrink-0 items-center justify-center">
         <Icon className={cx("size-4", notice && !isOpen ? TONE_STYLES[notice.tone] : "text-ink-3")} aria-hidden />
       </span>
       {notice && !isOpen && (

@@ -28,12 +28,15 @@ export default function ChangeModelForm({ agent, team, then, onChanged, onClose 
           Now it uses <code dir="ltr">{now}</code>.
         </p>
       )}
-      <ModelField label="Model" value={model} onChange={setModel} />
-      {change.error && (
-        <p role="alert" className="text-fail">
-          {errorMessage(change.error)}
-        </p>
-      )}
+      <ModelField
+        label="Model"
+        value={model}
+        onChange={(name) => {
+          change.reset();
+          setModel(name);
+        }}
+        problem={change.error ? errorMessage(change.error) : ""}
+      />
       <div className="flex justify-end gap-2">
         <Button onClick={onClose}>Cancel</Button>
         <Button variant="primary" type="submit" disabled={change.isPending || !model.trim()}>

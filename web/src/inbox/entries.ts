@@ -50,7 +50,8 @@ export function previewOf(item: InboxItem): string {
   // A question of one line is its own title.
   if (item.needs_answer) return revealHidden(plainText(text)) === titleOf(item) ? "" : revealHidden(text);
   const { note } = splitNote(item);
-  return [note, plainText(bodyOf(item))].filter(Boolean).join(" ");
+  const ended = note && !/[.!?:…]$/.test(note) ? `${note}.` : note;
+  return [ended, plainText(bodyOf(item))].filter(Boolean).join(" ");
 }
 
 /** Return the beginning of a call's first argument, to tell calls apart. The question card shows the complete call. */

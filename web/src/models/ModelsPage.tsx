@@ -14,7 +14,8 @@ import { Advice, NoticeText } from "@/models/NoticeText";
 import { UseForTeam } from "@/setup/UseForTeam";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
-import { Button, Chip, ErrorPanel, Header, IconButton, Loading, type Tone } from "@/ui";
+import { showToast } from "@/views/shared/toast";
+import { Button, Chip, Dialog, DialogActions, ErrorPanel, Header, IconButton, Loading, type Tone } from "@/ui";
 
 const SetUpModel = lazyChunk(() => import("@/setup/SetUpModel"));
 const STATES: Record<Provider["state"], { label: string; tone: Tone }> = {
@@ -119,7 +120,8 @@ function ProviderSection({ provider, models }: { provider: Provider; models: Mod
       <div className="mb-2 flex flex-wrap items-baseline gap-x-3">
         <h2 dir="auto" className="text-md font-semibold">{provider.name}</h2>
         <Chip tone={tone}>{label}</Chip>
-        <span className="min-w-0 truncate text-xs text-ink-3">{provider.address}</span>
+        <span className="min-w-0 flex-1 truncate text-xs text-ink-3">{provider.address}</span>
+        {provider.has_stored_key && <RemoveKey provider={provider.name} />}
       </div>
       {provider.advice && (
         <p className="mb-2 text-sm text-ink-2">
@@ -134,6 +136,40 @@ function ProviderSection({ provider, models }: { provider: Provider; models: Mod
         </ul>
       )}
     </section>
+  );
+}
+
+/** Removes a key that a person entered here, after a confirmation. */
+function RemoveKey({ provider }: { provider: string }) {
+  const [isAsking, setIsAsking] = useState(false);
+  const remove = useMutation({
+    mutationFn: () => unwrap(api.DELETE("/api/operations/keys/{provider}", { params: { path: { provider } } })),
+    onSuccess: async () => {
+      showToast(`The key for ${provider} was removed.`);
+      await queryClient.invalidateQueries(modelsQuery);
+    },
+  });
+  return (
+    <>
+      <Button size="sm" variant="danger" aria-label={`Remove the key for ${provider}`} onClick={() => setIsAsking(true)}>
+        Remove the key
+      </Button>
+      {isAsking && (
+        <Dialog open onOpenChange={setIsAsking} title={`Remove the key for ${provider}?`} description="Agents that use its models wait until it has a key again. The provider does not hear of it: revoke the key there if somebody else may know it.">
+          {remove.isError && (
+            <p role="alert" className="text-sm text-fail">
+              {errorMessage(remove.error)}
+            </p>
+          )}
+          <DialogActions>
+            <Button onClick={() => setIsAsking(false)}>Keep it</Button>
+            <Button variant="danger" disabled={remove.isPending} onClick={() => remove.mutate()}>
+              Remove it
+            </Button>
+          </DialogActions>
+        </Dialog>
+      )}
+    </>
   );
 }
 

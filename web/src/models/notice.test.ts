@@ -8,10 +8,10 @@ const MODELS: Models = {
   default: "anthropic/good",
   default_problem: "",
   providers: [
-    { name: "anthropic", address: "https://api.anthropic.com", is_local: false, takes_key: false, state: "ready", advice: "", models: [model("anthropic/good"), model("anthropic/old", { retires: "2027-01-01", use_instead: "anthropic/good" })] },
-    { name: "ollama", address: "http://localhost:11434", is_local: true, takes_key: false, state: "ready", advice: "", models: [model("ollama/small", { window: { value: 4096, origin: "server" }, advice: "Its window of 4,096 tokens is small for an agent's work." }), model("ollama/mute", { tools: { value: false, origin: "server" } })] },
-    { name: "local", address: "http://localhost:1", is_local: true, takes_key: false, state: "down", advice: "Start the server at http://localhost:1.", models: [] },
-    { name: "openai", address: "https://api.openai.com", is_local: false, takes_key: false, state: "no_key", advice: "Set OPENAI_API_KEY.", models: [model("openai/x")] },
+    { name: "anthropic", address: "https://api.anthropic.com", is_local: false, takes_key: false, has_stored_key: false, state: "ready", advice: "", models: [model("anthropic/good"), model("anthropic/old", { retires: "2027-01-01", use_instead: "anthropic/good" })] },
+    { name: "ollama", address: "http://localhost:11434", is_local: true, takes_key: false, has_stored_key: false, state: "ready", advice: "", models: [model("ollama/small", { window: { value: 4096, origin: "server" }, advice: "Its window of 4,096 tokens is small for an agent's work." }), model("ollama/mute", { tools: { value: false, origin: "server" } })] },
+    { name: "local", address: "http://localhost:1", is_local: true, takes_key: false, has_stored_key: false, state: "down", advice: "Start the server at http://localhost:1.", models: [] },
+    { name: "openai", address: "https://api.openai.com", is_local: false, takes_key: false, has_stored_key: false, state: "no_key", advice: "Set OPENAI_API_KEY.", models: [model("openai/x")] },
   ],
 };
 

@@ -4,6 +4,7 @@ import { useDeferredValue, useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { fullTime } from "@/lib/format";
+import { callerName } from "@/operations/callerName";
 import { Empty, Section } from "@/operations/parts";
 import { Button, ErrorPanel, Input, Loading } from "@/ui";
 
@@ -103,7 +104,7 @@ function Entry({ entry }: { entry: Schemas["AuditEntry"] }) {
         {fullTime(entry.at)}
       </time>
       <span dir="auto" className="min-w-0 shrink-0 basis-40 truncate font-medium" title={entry.who}>
-        {entry.who}
+        {callerName(entry.who)}
       </span>
       <span dir="ltr" className="min-w-0 flex-1 basis-60 font-mono break-all">
         {entry.method} {entry.path}

@@ -37,7 +37,11 @@ export function GoalFiles({ children, onProblem }: { children: ReactNode; onProb
   return (
     <div onDragOver={onDragOver} onDragLeave={() => setIsDragOver(false)} onDrop={onDrop} onPaste={onPaste} className={cx("flex flex-col gap-1 rounded-md", isDragOver && "outline-2 outline-offset-4 outline-work-dot outline-dashed")}>
       {children}
-      {files.length > 0 && <AttachmentList files={files} onRemove={(index) => setFiles(KEY, files.filter((_, other) => other !== index))} />}
+      {files.length > 0 && (
+        <div className="-mx-3">
+          <AttachmentList files={files} onRemove={(index) => setFiles(KEY, files.filter((_, other) => other !== index))} />
+        </div>
+      )}
       <div className="flex items-center gap-2 text-xs text-ink-3">
         <input
           ref={picker}

@@ -12,6 +12,7 @@ import { isMuted } from "@/lib/quiet";
 import { Badge, StatusDot, type AgentStatus } from "@/ui";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { keepOrder, type SidebarRow, sidebarRows, sortTeams } from "@/shell/sidebarRows";
+import { shownStatus, useIsStopped } from "@/shell/serverQueries";
 import { useShell } from "@/shell/state";
 import { SCREENS } from "@/views";
 
@@ -192,6 +193,7 @@ const Row = memo(function Row(props: RowProps<SidebarRow["kind"]>) {
 function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
   const { team, isOpen, isPinned } = row;
   const pin = useShell((state) => state.pin);
+  const isStopped = useIsStopped();
   return (
     <div className="group flex h-8 items-center rounded-sm pr-2.5 hover:bg-hover pointer-coarse:h-11">
       <button
@@ -215,7 +217,7 @@ function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
         )}
         {isMuted(team, new Date()) && <BellOff role="img" aria-label="Muted" className="size-3.5 shrink-0 text-ink-3" />}
         {team.status === "paused" && <span className="text-xs font-normal text-ink-3">paused</span>}
-        {!isOpen && team.members.some((member) => member.status === "working") && <StatusDot status="working" />}
+        {!isOpen && team.members.some((member) => member.status === "working") && <StatusDot status={shownStatus("working", isStopped)} />}
       </Link>
       <button
         type="button"
@@ -238,6 +240,7 @@ function MemberRow({ row, pathname, tabIndex }: RowProps<"member">) {
   const { member, team, isFormer } = row;
   const isCurrent = pathname === `/t/${team.id}/a/${member.id}`;
   const isAsking = member.questions > 0;
+  const isStopped = useIsStopped();
   const unread = isCurrent ? 0 : member.unread;
   return (
     <Link
@@ -248,7 +251,7 @@ function MemberRow({ row, pathname, tabIndex }: RowProps<"member">) {
       aria-current={isCurrent ? "page" : undefined}
       className={cx(rowStyle, isCurrent && currentStyle, isFormer && "text-ink-3")}
     >
-      <StatusDot status={member.status as AgentStatus} />
+      <StatusDot status={shownStatus(member.status as AgentStatus, isStopped)} />
       <span className="min-w-0 flex-1 truncate" dir="auto">
         <span className={cx((isAsking || unread > 0) && "font-semibold")}>{capitalize(member.name)}</span>
         {!["coordinator", "worker", "", member.name].includes(member.role) && <span className="ml-2 text-xs font-normal text-ink-3">{member.role}</span>}

@@ -4,6 +4,8 @@ import { useEffect, useRef } from "react";
 import { Toaster as Library, toast as library } from "sonner";
 import { attachToaster, QUESTIONS, toast } from "@/ui/toast";
 
+/** On a narrow screen a question would cover the dialog that is open. It is there again after it. */
+const BEHIND_DIALOGS = "max-md:in-[body:has([role=dialog][data-state=open])]:hidden";
 const SHARED = { className: "font-sans!", visibleToasts: 3 };
 /** How far reports are from the lower edge: on an agent's page above the composer. */
 const EDGE = 16;
@@ -34,7 +36,7 @@ export default function Toaster() {
       {/* The pointer goes through a report to what is below it; its button takes the pointer. */}
       <Library {...SHARED} containerAriaLabel="Reports" position="bottom-right" offset={{ bottom, right: 16 }} mobileOffset={{ bottom, right: 12, left: 12 }} toastOptions={{ unstyled: true, className: "pointer-events-none" }} expand />
       {/* The last one: if there are both, Alt T goes to the question. */}
-      <Library {...SHARED} id={QUESTIONS} containerAriaLabel="Questions" position="top-right" offset={{ top: 60, right: 16 }} mobileOffset={{ top: 60, right: 12, left: 12 }} toastOptions={{ unstyled: true }} />
+      <Library {...SHARED} className={`${SHARED.className} ${BEHIND_DIALOGS}`} id={QUESTIONS} containerAriaLabel="Questions" position="top-right" offset={{ top: 60, right: 16 }} mobileOffset={{ top: 60, right: 12, left: 12 }} toastOptions={{ unstyled: true }} />
     </div>
   );
 }

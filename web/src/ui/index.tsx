@@ -45,13 +45,14 @@ export function Kbd({ children, className }: { children: ReactNode; className?: 
   );
 }
 
-export type AgentStatus = "idle" | "queued" | "working" | "waiting" | "waiting_for_you" | "left" | "failed";
+export type AgentStatus = "idle" | "queued" | "working" | "waiting" | "waiting_for_you" | "stopped" | "left" | "failed";
 export const STATUS_LABELS: Record<AgentStatus, string> = {
   idle: "Idle",
   queued: "Queued",
   working: "Working",
   waiting: "Waiting",
   waiting_for_you: "Waiting for you",
+  stopped: "Stopped",
   left: "Former member",
   failed: "Failed",
 };
@@ -64,6 +65,7 @@ export function StatusDot({ status, className }: { status: AgentStatus; classNam
     working: "rounded-full bg-work-dot pulse",
     waiting: "rounded-full border-2 border-retired border-dashed",
     waiting_for_you: "rotate-45 rounded-[1px] bg-wait-dot",
+    stopped: "rounded-[1px] bg-retired",
     left: "rounded-full border-[1.5px] border-retired",
     failed: "rounded-full bg-fail-dot",
   };

@@ -21,7 +21,14 @@ export function Dialog({ open, onOpenChange, title, description, children, class
           aria-describedby={undefined}
           onKeyDown={submitOnCtrlEnter}
           // Radix returns the focus to the dialog's own trigger alone, and our dialogs have none.
-          onOpenAutoFocus={() => void (returnTo.current = document.activeElement)}
+          onOpenAutoFocus={(event) => {
+            returnTo.current = document.activeElement;
+            // The first field, not the button that closes the dialog.
+            const field = (event.currentTarget as HTMLElement).querySelector<HTMLElement>("input:not([type=file]), textarea, select");
+            if (!field) return;
+            event.preventDefault();
+            field.focus();
+          }}
           onCloseAutoFocus={(event) => {
             if (!(returnTo.current instanceof HTMLElement) || !returnTo.current.isConnected) return;
             event.preventDefault();

@@ -72,6 +72,7 @@ async def get_timeline(
         "spans": spans,
         "open": open_spans,
         "ticks": ticks,
+        "stops": history.spans.stops,
         "nodes": await api.store.read(_named_nodes, found.id, named),
         "other_usd": await api.store.read(spend.usd_without_event, found.id),
     }

@@ -1,8 +1,9 @@
 """Model setup routes: an API key or a local model for the first start, tested before it is used."""
 
 import ipaddress
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 
 from agiraph.api import model_setup
 from agiraph.api.deps import Api, ApiDep
@@ -22,6 +23,12 @@ async def set_api_key(body: KeyRequest, api: ApiDep, request: Request) -> SetupV
     """
     _check_private(api, request)
     return await model_setup.set_key(api, body.key, provider=body.provider, model=body.model)
+
+
+@router.delete("/operations/keys/{provider}", status_code=204, responses=documented(404))
+async def remove_api_key(provider: Annotated[str, Path(max_length=100)], api: ApiDep) -> None:
+    """Remove a stored API key. The models of its provider cannot be used any more."""
+    model_setup.remove_key(api, provider)
 
 
 @router.post("/operations/default-model", responses=documented())

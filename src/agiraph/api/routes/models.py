@@ -12,6 +12,7 @@ from agiraph.api.model_presenters import models_view, test_view
 from agiraph.api.model_views import ModelsView, ModelTestView
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
+from agiraph.home import stored_keys
 from agiraph.providers.probe import OTHERS
 
 router: APIRouter = api_router("models")
@@ -31,7 +32,8 @@ class ModelTestRequest(BaseModel):
 async def list_models(api: ApiDep) -> ModelsView:
     """List the providers with their models. Servers of your own are asked what they have."""
     tests = await asyncio.to_thread(model_tests.kept, api.home)
-    return await models_view(api.models, api.model, tests)
+    stored = await asyncio.to_thread(stored_keys.read, api.home.path)
+    return await models_view(api.models, api.model, tests, stored.keys)
 
 
 @router.post("/models/test", responses=documented(422))

@@ -54,6 +54,14 @@ class Tick:
     failed: bool
 
 
+@value
+class Stop:
+    """Time in which all work of all teams was stopped; without an end while it is."""
+
+    start: datetime
+    end: datetime | None
+
+
 @dataclass(slots=True)
 class _Open:
     """The open span of a node, and what is known of its run."""
@@ -101,12 +109,13 @@ def _is_wait(text: str) -> bool:
 class SpanFold:
     """Folds events, oldest first, into spans and ticks."""
 
-    __slots__ = ("_open", "_programs", "closed", "ticks")
+    __slots__ = ("_open", "_programs", "closed", "stops", "ticks")
 
     def __init__(self) -> None:
         self.closed: list[Span] = []
         """In the order of the events that ended them; each event ends at most one."""
         self.ticks: list[Tick] = []
+        self.stops: list[Stop] = []
         self._open: dict[str, _Open] = {}
         self._programs: set[str] = set()
 
@@ -132,6 +141,10 @@ class SpanFold:
             self._step(event)
         elif type in ("message.sent", "question.asked", "question.answered"):
             self._say(event)
+        elif type == "work.stopped":
+            self.stops.append(Stop(start=event.at, end=None))
+        elif type == "work.resumed" and self.stops:
+            self.stops[-1] = replace(self.stops[-1], end=event.at)
 
     def _start(self, event: Event) -> None:
         data = event.data

@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { Maximize, Minus, Plus } from "lucide-react";
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { capitalize, clockTimeWithSeconds, duration, money, plural } from "@/lib/format";
+import { waitingReason } from "@/lib/waitingReason";
 import { Button, IconButton } from "@/ui";
 import { screenHref } from "@/views";
 import { costAt, eventAt, layoutChart, type Place, type Piece, pieceAt, step } from "@/views/timeline/gantt";
@@ -30,7 +31,7 @@ export function Gantt({ team, timeline, agents, now }: Props) {
     const byId = new Map(agents.map((agent) => [agent.id, capitalize(agent.name)]));
     return { agent: (id) => byId.get(id) ?? "Former member", node: (id) => timeline.nodes.get(id)?.title ?? "Task" };
   }, [agents, timeline.nodes]);
-  const chart = useMemo(() => layoutChart([...timeline.spans, ...timeline.open], timeline.ticks, agents.map((agent) => agent.id), now), [timeline, agents, now]);
+  const chart = useMemo(() => layoutChart([...timeline.spans, ...timeline.open], timeline.ticks, agents.map((agent) => agent.id), now, timeline.stops), [timeline, agents, now]);
 
   const usdByNode = useMemo(() => costs(timeline.spans), [timeline.spans]);
 
@@ -182,7 +183,7 @@ export function Gantt({ team, timeline, agents, now }: Props) {
   const shown = hovered ?? selected;
   return (
     <div className="flex h-full min-h-0 flex-col">
-      <Legend totals={chart.totals} />
+      <Legend totals={chart.totals} stoppedMs={chart.stops.reduce((sum, stop) => sum + stop.to - stop.from, 0)} />
       <div
         ref={frame}
         id="gantt"
@@ -243,7 +244,7 @@ function costs(spans: LoadedTimeline["spans"]): Map<string, number> {
   return usd;
 }
 
-function Legend({ totals }: { totals: ReadonlyMap<string, number> }) {
+function Legend({ totals, stoppedMs }: { totals: ReadonlyMap<string, number>; stoppedMs: number }) {
   const shown = PHASE_ORDER.filter((phase) => (totals.get(phase) ?? 0) > 0);
   return (
     <ul aria-label="What the time went into" tabIndex={0} className="scroll flex shrink-0 gap-x-4 gap-y-1 border-b border-line px-4 py-2 text-xs text-ink-2 md:flex-wrap">
@@ -253,6 +254,12 @@ function Legend({ totals }: { totals: ReadonlyMap<string, number> }) {
           {PHASES[phase].label} <span className="tabular text-ink-3">{duration(totals.get(phase)!)}</span>
         </li>
       ))}
+      {stoppedMs > 0 && (
+        <li className="flex shrink-0 items-center gap-1.5">
+          <span aria-hidden className="inline-block h-2.5 w-4 shrink-0 rounded-[2px] border-x-2 border-wait-dot bg-wait-bg" />
+          All work stopped <span className="tabular text-ink-3">{duration(stoppedMs)}</span>
+        </li>
+      )}
     </ul>
   );
 }
@@ -267,7 +274,7 @@ function Details({ piece, team, names, usd, nodeUsd, seq }: { piece: Piece; team
         <span className="tabular shrink-0 text-ink-2">{span.end === null ? `${duration(piece.to - piece.from)} so far` : duration(piece.to - piece.from)}</span>
         {span.failed && <span className="shrink-0 text-fail">failed</span>}
         <span dir="auto" className="truncate text-ink-2">
-          {span.label}
+          {waitingReason(span.label)}
         </span>
       </p>
       <p className="flex min-w-0 items-center gap-2 text-xs text-ink-3 max-md:flex-wrap">

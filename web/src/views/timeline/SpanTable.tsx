@@ -3,6 +3,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useMemo, useRef } from "react";
 import { capitalize, duration, fullTime, money } from "@/lib/format";
 import { rowsInGroups } from "@/lib/rowGroups";
+import { waitingReason } from "@/lib/waitingReason";
 import { costAt, layoutChart } from "@/views/timeline/gantt";
 import { endOf, keyOf, PHASES, type Span, startOf } from "@/views/timeline/phases";
 import { Swatch } from "@/views/timeline/Swatch";
@@ -75,7 +76,7 @@ const SpanRow = memo(function SpanRow({ span, end, agent, task, usdSoFar, index 
       <span role="cell" className="flex min-w-0 items-center gap-2">
         <Swatch phase={span.phase} />
         <span className="shrink-0">{PHASES[span.phase].label}</span>
-        <span dir="auto" className="truncate text-xs text-ink-3">{span.label}</span>
+        <span dir="auto" className="truncate text-xs text-ink-3">{waitingReason(span.label)}</span>
       </span>
       <span role="cell" className="tabular text-xs text-ink-2">{fullTime(span.start)}</span>
       <span role="cell" className="tabular text-xs">{duration(end - startOf(span))}{span.end === null && " …"}</span>

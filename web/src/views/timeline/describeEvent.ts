@@ -3,6 +3,7 @@ import type { Event } from "@/live/log";
 import { withoutMarks } from "@/lib/fence";
 import { capitalize, compactNumber, duration, money, plural } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
+import { waitingReason } from "@/lib/waitingReason";
 
 type Data = Record<string, unknown>;
 export interface Names {
@@ -84,7 +85,7 @@ export function describeEvent(event: Event, names: Names): string {
     case "node.started":
       return event.data.attempt > 1 ? `Started, attempt ${event.data.attempt}` : "Started";
     case "node.waiting":
-      return after("Waits", reason);
+      return after("Waits", waitingReason(reason));
     case "node.completed":
     case "node.partial":
     case "node.failed":

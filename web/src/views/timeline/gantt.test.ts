@@ -44,6 +44,11 @@ describe("the chart of a timeline", () => {
     expect([chart.from, chart.to]).toEqual([BEGIN + 5000, BEGIN + 600_000]);
   });
 
+  it("has the times in which all work was stopped; one that lasts goes on until now", () => {
+    const { stops } = layoutChart(spans, [], [], BEGIN + 600_000, [{ start: at(50), end: at(90) }, { start: at(300), end: null }]);
+    expect(stops).toEqual([{ from: BEGIN + 50_000, to: BEGIN + 90_000 }, { from: BEGIN + 300_000, to: BEGIN + 600_000 }]);
+  });
+
   it("adds up cost over time, and time by phase", () => {
     expect([0, 15, 40, 999].map((seconds) => costAt(chart, BEGIN + seconds * 1000).toFixed(2))).toEqual(["0.00", "0.02", "0.07", "0.10"]);
     expect(chart.totals.get("person")).toBe(85_000);

@@ -35,6 +35,8 @@ export interface Chart {
   costs: { at: number; usd: number }[];
   /** The time spent in each phase, in milliseconds. */
   totals: Map<Phase, number>;
+  /** When all work of all teams was stopped. */
+  stops: { from: number; to: number }[];
 }
 
 /** Cut each task's spans into bars: a retry hours later is a bar of its own. The queue before the first start is no work and no bar. */
@@ -83,7 +85,7 @@ function packRows(bars: Bar[]): number {
 }
 
 /** Return the chart. `agents` are the ids in the order of their lanes; others follow. */
-export function layoutChart(spans: readonly Span[], ticks: readonly Tick[], agents: readonly string[], now: number): Chart {
+export function layoutChart(spans: readonly Span[], ticks: readonly Tick[], agents: readonly string[], now: number, stopped: readonly { start: string; end: string | null }[] = []): Chart {
   const order = new Map(agents.map((id, index) => [id, index]));
   const barsByAgent = new Map<string, Bar[]>();
   for (const bar of barsOf(spans, now)) {
@@ -109,7 +111,8 @@ export function layoutChart(spans: readonly Span[], ticks: readonly Tick[], agen
   }
   const from = Math.min(...lanes.map((lane) => lane.bars[0]!.from));
   const to = Math.max(...lanes.flatMap((lane) => lane.bars.map((bar) => bar.to)));
-  return { lanes, rows, from: lanes.length > 0 ? from : now, to: lanes.length > 0 ? Math.max(to, from + 1000) : now + 1000, costs: costCurve(spans), totals: totalsOf(spans, now) };
+  const stops = stopped.map(({ start, end }) => ({ from: Date.parse(start), to: end === null ? Math.max(now, Date.parse(start)) : Date.parse(end) }));
+  return { lanes, rows, from: lanes.length > 0 ? from : now, to: lanes.length > 0 ? Math.max(to, from + 1000) : now + 1000, costs: costCurve(spans), totals: totalsOf(spans, now), stops };
 }
 
 function costCurve(spans: readonly Span[]): Chart["costs"] {

@@ -128,6 +128,7 @@ export function paint(context: CanvasRenderingContext2D, chart: Chart, view: Vie
   const visible = chart.lanes.map((lane) => ({ lane, top: topOfRow(chart, lane.firstRow) - view.scrollTop, height: lane.rows * ROW })).filter(({ top, height }) => top + height >= AXIS && top <= view.height - COST);
   context.fillStyle = palette("--lane-2");
   for (const { top, height } of visible) context.fillRect(view.gutter, top - 3, view.width - view.gutter, height + 6);
+  paintStops(context, chart, view, palette);
   paintGrid(context, axis.marks, view, palette);
   context.font = "500 12px 'Inter Variable', sans-serif";
   const batches = new Batches();
@@ -210,6 +211,19 @@ export function outline(context: CanvasRenderingContext2D, chart: Chart, view: V
   context.strokeStyle = palette("--ink");
   context.lineWidth = width;
   context.strokeRect(left - 1, top, right - left + 2, BAR + 3);
+}
+
+/** Paint a band behind all lanes for each time in which all work was stopped. */
+function paintStops(context: CanvasRenderingContext2D, chart: Chart, view: View, palette: Palette): void {
+  for (const { from, to } of chart.stops) {
+    const extent = barExtent(xOf(view, from), xOf(view, to), { left: view.gutter, right: view.width }, MIN_BAR);
+    if (!extent) continue;
+    context.fillStyle = palette("--wait-bg");
+    context.fillRect(extent.x, AXIS, extent.width, view.height);
+    context.fillStyle = palette("--wait-dot");
+    context.fillRect(extent.x, AXIS, 1, view.height);
+    context.fillRect(extent.x + extent.width - 1, AXIS, 1, view.height);
+  }
 }
 
 function paintGrid(context: CanvasRenderingContext2D, marks: readonly number[], view: View, palette: Palette): void {

@@ -10,6 +10,8 @@ export interface LoadedTimeline {
   open: Span[];
   ticks: Tick[];
   nodes: Map<string, Schemas["TimelineNodeView"]>;
+  /** When all work of all teams was stopped. */
+  stops: Schemas["StopView"][];
   /** What searches and side calls have cost: no event says when. */
   otherUsd: number;
   firstSeq: number;
@@ -35,7 +37,7 @@ async function fetchTimeline(team: string, known: LoadedTimeline | undefined): P
     spans = spans.concat(page.spans).slice(-MAX_SPANS);
     ticks = ticks.concat(page.ticks).slice(-MAX_SPANS);
     for (const node of page.nodes) nodes.set(node.id, node);
-    if (page.next_seq === null) return { spans, ticks, nodes, open: page.open, otherUsd: page.other_usd, firstSeq: page.first_seq, lastSeq: page.last_seq };
+    if (page.next_seq === null) return { spans, ticks, nodes, open: page.open, stops: page.stops, otherUsd: page.other_usd, firstSeq: page.first_seq, lastSeq: page.last_seq };
     after = page.next_seq;
   }
 }
