@@ -19,6 +19,7 @@ from pathlib import Path
 
 import orjson
 
+from agiraph.services.lifecycle import claims
 from agiraph.testing.sweep import Report, Scenario, Sweep, place_of_sweeps
 from agiraph.testing.world import preload
 from tests.faults import (
@@ -46,6 +47,8 @@ SCENARIOS = ALL | {
 }
 LONG = {"mcp_calls": mcp_calls.mcp_calls}
 """Scenarios that only `make faults` runs: each process of theirs starts a server."""
+ROW = claims.MAX_CRASHES - 1
+"""Kills in a row: after one more at the same step, an agent waits for a person."""
 EXTRA_CHECKS = {
     "life": life.after_recovery,
     "program": program_ran_once,
@@ -129,23 +132,36 @@ def _kinds() -> list[Report]:
     sweeps = [Sweep(scenario_of(name, no_bug)) for name in SCENARIOS]
     for sweep in sweeps:
         sweep.count()
-    return [sweep.kill_at(points) for sweep, points in zip(sweeps, _shares(sweeps), strict=True)]
+    for sweep, kinds in zip(sweeps, _shares(sweeps), strict=True):
+        ordered = sorted(kinds, key=sweep.middle)
+        unmet = sweep.kill_in_rows(
+            [ordered[at : at + ROW] for at in range(0, len(ordered), ROW)]
+        ).unmet
+        sweep.kill_at([sweep.middle(name) for name in unmet])
+    return [sweep.report for sweep in sweeps]
 
 
-def _shares(sweeps: list[Sweep]) -> list[list[int]]:
+def _shares(sweeps: list[Sweep]) -> list[list[str]]:
     """Give each kind of point to a scenario that passes it.
 
-    Every scenario gets some; the longer one is, the fewer. Of several points of a kind in a
-    scenario, the middle one is taken.
+    The kinds before, in and after one verb or effect stay together: kills in a row then follow one
+    another closely. Every scenario gets some; the longer one is, the fewer.
     """
-    shares: list[list[int]] = [[] for _ in sweeps]
+    shares: list[list[str]] = [[] for _ in sweeps]
     passed = [sweep.report.points for sweep in sweeps]
-    for kind in sorted({point for points in passed for point in points}):
-        able = [i for i, points in enumerate(passed) if kind in points]
+    for subject in sorted({_about(point) for points in passed for point in points}):
+        kinds = [{point for point in points if _about(point) == subject} for points in passed]
+        most = max(map(len, kinds))
+        able = [i for i, found in enumerate(kinds) if len(found) == most]
         chosen = min(able, key=lambda i: len(shares[i]) * len(passed[i]))
-        numbers = [k for k, point in enumerate(passed[chosen], start=1) if point == kind]
-        shares[chosen].append(numbers[len(numbers) // 2])
+        shares[chosen] += kinds[chosen]
     return shares
+
+
+def _about(point: str) -> str:
+    """Return what a point is about: `db reply` for `db:before:reply`."""
+    kind, _, subject = point.split(":")
+    return f"{kind} {subject}"
 
 
 def _pairs(name: str, seconds: str, at_least: str, seed: str) -> list[Report]:

@@ -7,7 +7,6 @@ nothing to do and change nothing.
 
 import asyncio
 import contextlib
-import multiprocessing
 import os
 import random
 import select
@@ -19,7 +18,6 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,10 @@ Live = Callable[[Path], Coroutine[Any, Any, None]]
 
 Check = Callable[[Path], Iterable[str]]
 """Yields a sentence for each invariant that the state in this folder violates."""
+
+Death = tuple[int | str, ...]
+"""Where the lives of one home are killed, one after the other: at the point with this number, or at
+the next one with this name."""
 
 LIFE_S = 60.0
 """A life that takes longer is reported as hung."""
@@ -60,6 +62,8 @@ class Report:
     points: list[str] = field(default_factory=list[str])
     kills: int = 0
     violations: list[str] = field(default_factory=list[str])
+    unmet: list[str] = field(default_factory=list[str])
+    """Points of rows that did not come again in the life that was to be killed there."""
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -106,8 +110,8 @@ class Sweep:
     def run(self, *, until_caught: bool = False, first: str = "", every: int = 1) -> Report:
         """Kill at every fault point, or at each `every`-th one, on all cores.
 
-        With `until_caught` the points are taken in random order, those whose names start with
-        `first` before the others, and the sweep stops at the first violation.
+        With `until_caught` the points are taken one by one in random order, those whose names start
+        with `first` before the others, and the sweep stops at the first violation.
         """
         total = self.count()
         chosen = list(enumerate(self.report.points, start=1))[::every]
@@ -121,10 +125,28 @@ class Sweep:
 
         Does nothing if the run without a kill had violations already.
         """
+        return self._kill_timed([(k,) for k in points], until_caught=until_caught)
+
+    def kill_in_rows(self, rows: Sequence[Sequence[str]]) -> Report:
+        """Kill at the points of each row, one life after the other, before the work is finished.
+
+        A row costs little more than a single kill, as each life begins where the last one died.
+        The first kill is at the middle one of the points with that name, each other one at the next
+        point with its name. `Report.unmet` has the names that did not come: for instance, recovery
+        does not repeat an effect that has happened.
+        """
+        return self._kill_timed([(self.middle(first), *rest) for first, *rest in rows])
+
+    def middle(self, name: str) -> int:
+        """Return the number of the middle one of the points with this name."""
+        numbers = [k for k, point in enumerate(self.report.points, start=1) if point == name]
+        return numbers[len(numbers) // 2]
+
+    def _kill_timed(self, deaths: Sequence[Death], *, until_caught: bool = False) -> Report:
         started = time.monotonic()
         if not self.report.violations:
-            self._kill_each([(k,) for k in points], until_caught=until_caught)
-        self.report.seconds = time.monotonic() - started
+            self._kill_each(deaths, until_caught=until_caught)
+        self.report.seconds += time.monotonic() - started
         return self.report
 
     def run_pairs(self, *, seconds: float, at_least: int, seed: int = 0) -> Report:
@@ -135,7 +157,7 @@ class Sweep:
         started = time.monotonic()
         total = self.count()
         points = range(1, total + 1)
-        pairs: list[tuple[int, ...]] = [(k, j) for k in points for j in points]
+        pairs: list[Death] = [(k, j) for k in points for j in points]
         random.Random(seed).shuffle(pairs)
         self._kill_each(pairs[:at_least])
         deadline = started + seconds
@@ -145,18 +167,16 @@ class Sweep:
 
     def _kill_each(
         self,
-        deaths: list[tuple[int, ...]],
+        deaths: Sequence[Death],
         *,
         until_caught: bool = False,
         until: Callable[[], bool] = lambda: False,
     ) -> None:
-        workers = min(os.cpu_count() or 1, len(deaths)) or 1
+        # One kill mostly catches a bug: a second one at the same time would be for nothing.
+        workers = 1 if until_caught else min(os.cpu_count() or 1, len(deaths)) or 1
         shares = [deaths[i::workers] for i in range(workers)]
-        caught = multiprocessing.Event()
         children = [
-            _in_child(
-                lambda share=share: self._kill_share(share, caught if until_caught else None, until)
-            )
+            _in_child(lambda share=share: self._kill_share(share, until_caught, until))
             for share in shares
         ]
         for child, reader in children:
@@ -172,32 +192,39 @@ class Sweep:
             kind, _, text = line.rstrip("\n").partition(" ")
             if kind == "kill":
                 self.report.kills += 1
+            elif kind == "unmet":
+                self.report.unmet.append(text)
             elif kind == "bad":
                 self.report.violations.append(text)
 
     def _kill_share(
-        self, deaths: list[tuple[int, ...]], caught: Event | None, until: Callable[[], bool]
+        self, deaths: Sequence[Death], until_caught: bool, until: Callable[[], bool]
     ) -> Iterable[str]:
         for death in deaths:
-            if until() or (caught is not None and caught.is_set()):
+            if until():
                 return
-            for problem in self._kill_once(death):
-                yield "bad " + problem.replace("\n", " ⏎ ")
-                if caught is not None:
-                    caught.set()
-            yield "kill"
+            unmet: list[str] = []
+            problems = list(self._kill_in_row(death, unmet))
+            yield from ("bad " + problem.replace("\n", " ⏎ ") for problem in problems)
+            yield from (f"unmet {name}" for name in unmet)
+            yield from ["kill"] * (1 + sum(isinstance(k, str) for k in death) - len(unmet))
+            if until_caught and problems:
+                return
 
-    def _kill_once(self, death: tuple[int, ...]) -> Iterable[str]:
+    def _kill_in_row(self, death: Death, unmet: list[str]) -> Iterable[str]:
         root = folder_for_sweeps()
         home = root / "home"
         where = ", then ".join(self._named(k) for k in death)
         try:
-            for k in death:
+            for number, k in enumerate(death):
                 code = self._life(home, _killing(k))
                 # 0: tasks interleave differently each time, so a run may pass fewer points than the
                 # counted one.
                 if code not in (0, -signal.SIGKILL):
                     yield f"{where}: the life to be killed ended with {code}"
+                if code == 0 and isinstance(k, str):  # nothing is left that could come
+                    unmet += map(str, death[number:])
+                    break
                 shutil.copytree(home, root / "seen", symlinks=True, copy_function=_copy)
                 yield from (
                     f"{where}: at the kill: {p}" for p in self.scenario.at_kill(root / "seen")
@@ -214,7 +241,9 @@ class Sweep:
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
-    def _named(self, k: int) -> str:
+    def _named(self, k: int | str) -> str:
+        if isinstance(k, str):
+            return k
         points = self.report.points
         return f"{self.scenario.name} #{k} {points[k - 1] if k <= len(points) else 'later'}"
 
@@ -263,13 +292,13 @@ def _counting(log: Path) -> Callable[[str], None]:
     return record
 
 
-def _killing(k: int) -> Callable[[str], None]:
+def _killing(k: int | str) -> Callable[[str], None]:
     passed = 0
 
-    def count(_: str) -> None:
+    def count(point: str) -> None:
         nonlocal passed
         passed += 1
-        if passed == k:
+        if k in (passed, point):
             # Not an exception: after a real crash no `finally` runs either.
             os.kill(os.getpid(), signal.SIGKILL)
 
