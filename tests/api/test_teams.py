@@ -1,7 +1,10 @@
 """Teams over HTTP."""
 
+from pathlib import Path
+
+from agiraph.domain.chat import Attachment
 from agiraph.testing import call, says
-from tests.api.serving import Served
+from tests.api.serving import Served, serving
 
 
 async def test_a_team_is_created_runs_and_completes(served: Served) -> None:
@@ -45,6 +48,41 @@ async def test_a_repeated_idempotency_key_creates_one_team(served: Served) -> No
     assert len((await served.ask("GET", "/teams"))[1]) == 1
     status, problem = await served.ask("POST", "/teams", {"goal": "Other"}, Idempotency_Key="k1")
     assert (status, problem["title"]) == (409, "Conflict")
+
+
+async def test_the_files_of_a_goal_are_there_before_anybody_works_on_it(
+    tmp_path: Path, database_url: str
+) -> None:
+    note = {"name": "beans.csv", "media_type": "text/csv", "data": "eCw2Mg=="}
+    body = {
+        "goal": "Count the beans",
+        "attachments": [note],
+        "acceptance": ["answer"],
+        "learns": False,
+    }
+    async with serving(tmp_path / "home", database_url=database_url) as served:
+        model = served.world.script("ada", says(call("finish", summary="62")))
+        _, team = await served.ask("POST", "/teams", body, Idempotency_Key="once")
+        await served.world.settle()
+        first = model.requests[0].turns
+        assert [(turn.ref, turn.attachments) for turn in first if turn.role == "user"] == [
+            ("assignment", (Attachment(**note),))
+        ]
+        _, board = await served.ask("GET", f"/teams/{team['id']}/board")
+        assert [(node["title"], node["status"]) for node in board] == [
+            ("Count the beans", "completed")
+        ]
+        path = f"/agents/{team['coordinator_id']}/conversation"
+        said = (await served.ask("GET", path))[1]
+        assert [(one["text"], one["attachments"]) for one in said if one["sender"] == "human"] == [
+            ("This file belongs to the goal.", [note])
+        ]
+        # The response was lost, or the page was reloaded before it came.
+        assert await served.ask("POST", "/teams", body, Idempotency_Key="once") == (201, team)
+        assert (await served.ask("GET", path))[1] == said
+        late = body | {"acceptance": [], "start": False}
+        status, problem = await served.ask("POST", "/teams", late)
+        assert (status, "start" in problem["detail"]) == (422, True)
 
 
 async def test_a_wrong_request_is_answered_with_what_is_wrong(served: Served) -> None:

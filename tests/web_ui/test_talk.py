@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
@@ -277,6 +277,56 @@ async def test_dialogs_submit_with_ctrl_enter_and_refuse_blanks(desk: Talk) -> N
     await goal.fill("")
     await goal.press("Control+Enter")
     await expect(dialog.get_by_role("alert")).to_contain_text("Write a goal")
+    await page.keyboard.press("Escape")
+
+
+async def test_a_goal_and_its_files_make_one_team_also_if_the_page_reloads_before_the_response(
+    desk: Talk,
+) -> None:
+    opened, _ = desk
+    page = await start(desk)
+    dialog = page.get_by_role("dialog")
+    attached = dialog.get_by_role("list", name="Attached files")
+
+    async def lose_response(route: Route) -> None:
+        await route.fetch()
+        await route.abort()
+
+    await page.locator("#main").focus()
+    await page.keyboard.press("c")
+    await dialog.get_by_label("Goal").fill("Count the beans")
+    beans: Any = {"name": "beans.csv", "mimeType": "text/csv", "buffer": b"x,62"}
+    await dialog.get_by_label("Files to attach").set_input_files(beans)
+    await expect(attached).to_contain_text("beans.csv")
+    opened.watch.is_server_away = True
+    await page.route("**/api/teams", lose_response)
+    await dialog.get_by_role("button", name="Get to work").click()
+    await expect(dialog.get_by_role("alert")).to_be_visible()
+    await page.unroute("**/api/teams")
+    await page.reload()
+    opened.watch.is_server_away = False
+
+    await expect(page.locator("#composer")).to_be_visible()
+    await page.locator("#main").focus()
+    await page.keyboard.press("c")
+    await expect(dialog.get_by_label("Goal")).to_have_value("Count the beans")
+    await expect(attached).to_contain_text("beans.csv")
+    await dialog.get_by_role("button", name="Get to work").click()
+    first = thread(page).get_by_role("article").first
+    await expect(first).to_contain_text("Count the beans")
+    file = thread(page).get_by_role("link", name="beans.csv", exact=True)
+    await expect(file).to_have_count(1)
+    teams = await opened.up.ask("GET", "/teams")
+    [team] = [team for team in teams if team["goal"] == "Count the beans"]
+    said = await opened.up.ask("GET", f"/agents/{team['coordinator_id']}/conversation")
+    files = [one["name"] for message in said for one in message["attachments"]]
+    assert files == ["beans.csv"]
+
+    # The form is empty again.
+    await page.locator("#main").focus()
+    await page.keyboard.press("c")
+    await expect(dialog.get_by_label("Goal")).to_have_value("")
+    await expect(attached).to_have_count(0)
     await page.keyboard.press("Escape")
 
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from agiraph.api.attachments import AttachmentRequest, Attachments
 from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
 from agiraph.api.views import QUIET_HOURS
 from agiraph.domain.agents import Mode, Review, Rule, Trust
@@ -123,6 +124,10 @@ class NewTeam(BaseModel):
     folders: Folders = Field(default_factory=list[str], description=FOLDERS)
     effort: Effort | None = Field(default=None, description=EFFORT)
     acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
+    attachments: Attachments = Field(
+        default_factory=list[AttachmentRequest],
+        description="Files that belong to the goal. The coordinator has them from its first step.",
+    )
 
 
 class LimitsRequest(BaseModel):

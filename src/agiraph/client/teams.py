@@ -67,11 +67,13 @@ class TeamCalls(Connection):
         folders: Sequence[str] = (),
         effort: Effort | None = None,
         acceptance: Sequence[str] = (),
+        attachments: Sequence[Mapping[str, str]] = (),
     ) -> TeamView:
         """Create a team, which starts working on the goal unless `start` is false.
 
         `acceptance` is what must be true when the goal is reached, one statement each; `folders`
-        are folders of the server's machine that the team sees, as PATH[:ro|rw].
+        are folders of the server's machine that the team sees, as PATH[:ro|rw]. An attachment that
+        belongs to the goal is `{"name": …, "media_type": …, "data": BASE64}`.
         """
         body = {
             "goal": goal,
@@ -86,6 +88,7 @@ class TeamCalls(Connection):
             "learns": learns,
             "start": start,
             "acceptance": list(acceptance),
+            "attachments": list(attachments),
             "interval": interval,
             "review": review,
             "trust": trust,

@@ -1,10 +1,10 @@
-/** GoalFiles: the files that a person gives a new team with its goal. They are kept as those of a message, and sent to the coordinator as soon as the team exists. */
+/** GoalFiles: the files that a person gives a new team with its goal. They are kept as those of a message, until a team has them. */
 import { Paperclip } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type Attachment, pastedFiles } from "@/conversation/attachments";
 import { AttachmentList } from "@/conversation/AttachmentList";
-import { attachFiles, restoreFiles, useComposer } from "@/conversation/composerState";
+import { attachFiles, currentFiles, restoreFiles, useComposer } from "@/conversation/composerState";
 import { cx } from "@/lib/cx";
-import { sendMessage } from "@/live";
 import { Button } from "@/ui";
 
 /** Under this key the files are kept until a team gets them. */
@@ -30,16 +30,17 @@ export function GoalFiles({ children, onProblem }: { children: ReactNode; onProb
     void attach([...event.dataTransfer.files]);
   };
   const onPaste = (event: ClipboardEvent) => {
-    if (event.clipboardData.files.length === 0) return;
+    const copied = pastedFiles(event.clipboardData);
+    if (copied.length === 0) return;
     event.preventDefault();
-    void attach([...event.clipboardData.files]);
+    void attach(copied);
   };
   return (
     <div onDragOver={onDragOver} onDragLeave={() => setIsDragOver(false)} onDrop={onDrop} onPaste={onPaste} className={cx("flex flex-col gap-1 rounded-md", isDragOver && "outline-2 outline-offset-4 outline-work-dot outline-dashed")}>
       {children}
       {files.length > 0 && (
         <div className="-mx-3">
-          <AttachmentList files={files} onRemove={(index) => setFiles(KEY, files.filter((_, other) => other !== index))} />
+          <AttachmentList files={files} onRemove={(index) => void setFiles(KEY, files.filter((_, other) => other !== index))} />
         </div>
       )}
       <div className="flex items-center gap-2 text-xs text-ink-3">
@@ -63,12 +64,11 @@ export function GoalFiles({ children, onProblem }: { children: ReactNode; onProb
   );
 }
 
-/** Send the files to the coordinator of the new team, which hears of them in its work. They wait in the browser if the server cannot take them. */
-export function sendGoalFiles(coordinator: string): void {
-  const { files, clear } = useComposer.getState();
-  const attached = files[KEY] ?? [];
-  if (attached.length === 0) return;
-  const words = attached.length === 1 ? "This file belongs to the goal." : "These files belong to the goal.";
-  sendMessage(coordinator, words, "nudge", attached.map(({ name, media_type, data }) => ({ name, media_type, data })));
-  clear(KEY);
+/** Return the files of the goal, also those that an earlier page kept. */
+export async function goalFiles(): Promise<Attachment[]> {
+  await restoreFiles(KEY);
+  return currentFiles(KEY);
 }
+
+/** Forget the files that a team has got. */
+export const forgetGoalFiles = (files: readonly Attachment[]): void => useComposer.getState().clear(KEY, { text: "", files });

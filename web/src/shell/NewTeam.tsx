@@ -3,6 +3,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { ChevronRight, Code2, FileSearch, Newspaper, Scale } from "lucide-react";
 import { type FormEvent, useId, useRef, useState } from "react";
 import { api, errorMessage, nextKey, unwrap } from "@/api/client";
+import type { components } from "@/api/types";
 import { overviewQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { refuseUnfilled, unfilled } from "@/lib/placeholders";
@@ -12,9 +13,11 @@ import type { Trust } from "@/lib/trust";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 import { ModelField } from "@/models/ModelField";
 import { DEMO_GOAL, demoName } from "@/setup/demoGoal";
-import { GoalFiles, sendGoalFiles } from "@/shell/GoalFiles";
+import { forgetGoalFiles, GoalFiles, goalFiles } from "@/shell/GoalFiles";
 import { useShell } from "@/shell/state";
 import { AcceptanceField, type Effort, EffortField, FoldersField, IntervalField, linesOf, type Mode, ModePills, type Review, ReviewField, TrustField } from "@/shell/teamFields";
+
+type Body = components["schemas"]["NewTeam"];
 
 const TEMPLATES = [
   { icon: Scale, name: "Compare", mode: "finite", goal: "Compare [A], [B] and [C] for [what you need them for]. Cover price, limits and what users complain about. End with a recommendation and what would change it." },
@@ -52,8 +55,8 @@ export default function NewTeam() {
   const [isExpanded, setIsExpanded] = useState(workers !== "" || folders !== "");
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
-  // A request that is sent twice with the same key creates one team, also if the response to the first was lost.
-  const idempotencyKey = useRef(randomId());
+  // The key of the last request and what it asked for. A request that is sent twice with the same key creates one team, also if the response to the first was lost, or the page reloaded before it came.
+  const [sent, setSent] = useTeamDraft("team.sent", startsDemo ? "" : null);
   const id = useId();
   const goalInput = useRef<HTMLTextAreaElement>(null);
 
@@ -83,38 +86,38 @@ export default function NewTeam() {
     if (trust === "open" && typedName.trim() !== openName) return setProblem(`Type “${openName}” to create an open team.`);
     setIsSending(true);
     setProblem("");
+    const files = startsDemo ? [] : await goalFiles();
+    const request: Body = {
+      goal: goal.trim(),
+      name: name.trim(),
+      mode,
+      model: model.trim(),
+      effort,
+      ...(usd ? { budget: { usd: Number(usd), turns: 1000 } } : {}),
+      ...(workers ? { workers: Number(workers) } : {}),
+      acceptance: mode === "finite" ? linesOf(acceptance) : [],
+      soul: "",
+      learns: true,
+      start: true,
+      interval,
+      review,
+      trust,
+      folders: linesOf(folders),
+      attachments: files.map(({ name, media_type, data }) => ({ name, media_type, data })),
+    };
+    const asked = JSON.stringify({ ...request, attachments: files.map((file) => [file.name, file.bytes]) });
+    const key = sent.endsWith(` ${asked}`) ? sent.slice(0, sent.indexOf(" ")) : randomId();
+    setSent(`${key} ${asked}`);
     try {
-      const team = await unwrap(
-        api.POST("/api/teams", {
-          params: { header: { "idempotency-key": idempotencyKey.current } },
-          body: {
-            goal: goal.trim(),
-            name: name.trim(),
-            mode,
-            model: model.trim(),
-            effort,
-            ...(usd ? { budget: { usd: Number(usd), turns: 1000 } } : {}),
-            ...(workers ? { workers: Number(workers) } : {}),
-            acceptance: mode === "finite" ? linesOf(acceptance) : [],
-            soul: "",
-            learns: true,
-            start: true,
-            interval,
-            review,
-            trust,
-            folders: linesOf(folders),
-          },
-        }),
-      );
-      // At once: if the page is reloaded now, the files reach the team, and the form does not create it again.
-      if (team.coordinator_id && !startsDemo) sendGoalFiles(team.coordinator_id);
-      for (const forget of [setGoal, setName, setModeDraft, setUsd, setWorkers, setAcceptance, setFolders]) forget("");
+      const team = await unwrap(api.POST("/api/teams", { params: { header: { "idempotency-key": key } }, body: request }));
+      forgetGoalFiles(files);
+      for (const forget of [setSent, setGoal, setName, setModeDraft, setUsd, setWorkers, setAcceptance, setFolders]) forget("");
       // The sidebar shows the new team as soon as its page opens.
       await queryClient.invalidateQueries({ queryKey: queryKeys.overview });
       close();
       if (team.coordinator_id) void navigate({ to: "/t/$team/a/$agent", params: { team: team.id, agent: team.coordinator_id } });
     } catch (error) {
-      idempotencyKey.current = nextKey(idempotencyKey.current, error);
+      if (nextKey(key, error) !== key) setSent("");
       setProblem(errorMessage(error));
     } finally {
       setIsSending(false);

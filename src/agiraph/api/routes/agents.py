@@ -1,12 +1,11 @@
 """Agent routes: a team's members, messages to them, and their threads."""
 
-import base64
-import binascii
 from typing import Annotated, ClassVar, Literal, Self
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from agiraph.api.attachments import AttachmentRequest, Attachments, received
 from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
 from agiraph.api.presenters import agent_view, message_view, thread_view, turn_views
@@ -14,7 +13,6 @@ from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
 from agiraph.api.thread_views import ThreadView, TurnView
 from agiraph.api.views import AgentView, MessageView
-from agiraph.domain.chat import Attachment
 from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.services.lifecycle import conversation, settings
 from agiraph.services.mail import bus, inbox
@@ -25,26 +23,7 @@ from agiraph.store.tx import Tx
 
 router: APIRouter = api_router("agents")
 
-MOST_ATTACHMENTS = 10
 MOST_MENTIONS = 20
-
-
-class AttachmentRequest(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
-
-    name: str = Field(min_length=1, max_length=200)
-    # The type goes into a data URL and into requests to vendors: no quotes, spaces or line breaks.
-    media_type: str = Field(pattern=r"^[a-z]+/[A-Za-z0-9.+-]+$", max_length=100)
-    data: str = Field(description="Base64.", max_length=14_000_000)
-
-    @field_validator("data")
-    @classmethod
-    def _is_base64(cls, data: str) -> str:
-        try:
-            base64.b64decode(data, validate=True)
-        except binascii.Error as error:
-            raise ValueError(f"is not base64: {error}") from error
-        return data
 
 
 class MessageRequest(BaseModel):
@@ -68,9 +47,7 @@ class MessageRequest(BaseModel):
         max_length=200,
         description="A message with a known id is not sent again; the first one is returned.",
     )
-    attachments: list[AttachmentRequest] = Field(
-        default_factory=list[AttachmentRequest], max_length=MOST_ATTACHMENTS
-    )
+    attachments: Attachments = Field(default_factory=list[AttachmentRequest])
     mentions: list[str] = Field(
         default_factory=list[str],
         max_length=MOST_MENTIONS,
@@ -179,7 +156,7 @@ async def send(
             person_id=person,
             client_id=body.client_id,
             nudge=body.mode == "nudge",
-            attachments=tuple(Attachment(**a.model_dump()) for a in body.attachments),
+            attachments=received(body.attachments),
         )
         return message_view(tx, said[0])
 

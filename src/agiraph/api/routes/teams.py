@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 
 from agiraph.api import kept_texts
 from agiraph.api.access_control import Caller
+from agiraph.api.attachments import received
 from agiraph.api.deps import (
     After,
     Api,
@@ -67,6 +68,7 @@ async def create_team(
             soul=body.soul,
             start=body.start,
             acceptance=body.acceptance,
+            attachments=received(body.attachments),
             heartbeat=body.interval,
             review=body.review,
             trust=body.trust,

@@ -14,6 +14,7 @@ from agiraph.domain.agents import (
     Trust,
     name_from_goal,
 )
+from agiraph.domain.chat import Attachment
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import TeamEvent
@@ -31,9 +32,10 @@ from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
 from agiraph.services.board import acceptance_lines, budgets, planning, texts
 from agiraph.services.lifecycle import endings
+from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions, team_heartbeat
-from agiraph.store import nodes, teams
+from agiraph.store import messages, nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -71,14 +73,18 @@ def create(
     folders: tuple[GivenFolder, ...] = (),
     effort: Effort | None = None,
     acceptance: Sequence[str] = (),
+    attachments: tuple[Attachment, ...] = (),
 ) -> NewTeam:
     """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal.
 
-    `acceptance` is what done means for the goal; without any, the coordinator writes it down.
+    `acceptance` is what done means for the goal; without any, the coordinator writes it down. The
+    coordinator's first turn has the attachments.
     """
     check_goal(goal)
     if acceptance and not start:
         raise Refused("Acceptance lines belong to a goal: give them when the team starts with it.")
+    if attachments and not start:
+        raise Refused("Attachments belong to a goal: give them when the team starts with it.")
     team = Team(
         id=TeamId(new_id("team")),
         name=name.strip() or name_from_goal(goal),
@@ -101,6 +107,8 @@ def create(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
     node = start_goal(tx, team, coordinator, budget, acceptance) if start else None
+    if node is not None and attachments:
+        _attach(tx, node, coordinator, attachments)
     if heartbeat:
         team_heartbeat.create(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
     return NewTeam(team, coordinator, node)
@@ -135,6 +143,26 @@ def start_goal(
         acceptance=lines,
         given_lines=len(lines),
     )
+
+
+def _attach(
+    tx: Tx, goal: WorkNode, coordinator: Agent, attachments: tuple[Attachment, ...]
+) -> None:
+    """Store a person's files as a message that belongs to the goal. It is no mail: the first turn
+    of the goal has the files of its node's messages."""
+    one = len(attachments) == 1
+    said = bus.send(
+        tx,
+        team_id=goal.team_id,
+        sender=goal.creator_id,
+        recipient=coordinator.id,
+        kind="nudge",
+        text=f"{'This file belongs' if one else 'These files belong'} to the goal.",
+        node_id=goal.id,
+        sets_to_work=False,
+        attachments=attachments,
+    )
+    messages.mark_seen(tx, [said.id])
 
 
 def pause(tx: Tx, team_id: TeamId) -> Team:
