@@ -195,3 +195,29 @@ async def test_words_survive_a_lost_server_a_screen_that_cannot_load_and_a_crash
       return all.result.length;
     }"""
     assert await page.evaluate(kept) == 0
+
+
+async def test_after_the_page_was_idle_every_screen_opens_without_the_server(
+    visit_up: VisitUp,
+) -> None:
+    desk = await visit_up([says("Nobody asked.")])
+    page = desk.page
+    team = await desk.found("Listen", start=False, name="ears")
+    async with desk.up.http.get(f"{desk.origin}/chunks.json") as response:
+        files = await response.json()
+    missing = {f"{desk.origin}{file}" for file in files}
+    page.on("requestfinished", lambda request: missing.discard(request.url))
+    await page.clock.install()
+    await desk.open(f"/t/{team['id']}")
+    await expect(sidebar(page).get_by_text("Live")).to_be_visible()
+    assert any("/Triggers-" in file for file in missing)
+    async with page.expect_request_finished(lambda _: not missing):
+        await page.clock.fast_forward("01:00")
+    await page.evaluate("window.neverReloaded = true")
+    await desk.kill()
+    await expect(page.get_by_text("The server does not answer.")).to_be_visible()
+
+    await sidebar(page).get_by_role("link", name="Triggers").click()
+    await expect(page.get_by_role("heading", name="Triggers", exact=True)).to_be_visible()
+    await expect(page.get_by_text("What you opened appears then, too.")).to_have_count(0)
+    assert await page.evaluate("window.neverReloaded")

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Attachment, attachedPath, fitting, MAX_CHARACTERS, thumbnail, tooLong } from "@/conversation/attachments";
+import { type Attachment, attachedPath, fitting, MAX_CHARACTERS, pastedFiles, thumbnail, tooLong } from "@/conversation/attachments";
 
 const file = (name: string, size: number) => ({ name, size }) as File;
 const attached = (bytes: number): Attachment => ({ name: "a", media_type: "text/plain", data: "", bytes });
@@ -29,4 +29,19 @@ it.each([["offer.md", "offer.md"], ["a/b\\c\u202e.md", "a_b_c_.md"], ["..", "fil
 it("a message that is too long says by how much", () => {
   expect(tooLong("x".repeat(MAX_CHARACTERS))).toBeNull();
   expect(tooLong("x".repeat(MAX_CHARACTERS + 1234))).toBe("The message has 101,234 characters; 100,000 fit. Shorten it by 1,234, or send it as a file.");
+});
+
+it.each([
+  ["a screenshot", {}, ["dot.png"]],
+  ["a picture of a page, with its address as HTML", { "text/html": "<img src='https://a.example/dot.png'>" }, ["dot.png"]],
+  ["a file in Finder", { "text/plain": "dot.png" }, ["dot.png"]],
+  ["a file on Linux, by its path", { "text/plain": "/home/ada/dot.png\n" }, ["dot.png"]],
+  ["a file by its address", { "text/plain": "file:///home/ada/dot.png" }, ["dot.png"]],
+  ["cells of a spreadsheet", { "text/plain": "beans\t62", "text/html": "<table></table>" }, []],
+  ["words of a text processor that are a file's name", { "text/plain": "dot.png", "text/html": "<p>dot.png</p>" }, []],
+  ["words beside a picture", { "text/plain": "Look at this" }, []],
+])("a paste of %s attaches %s", (_, texts: Record<string, string>, attached) => {
+  const files = [new File(["x"], "dot.png", { type: "image/png" })] as unknown as FileList;
+  const pasted = { files, types: ["Files", ...Object.keys(texts)], getData: (type: string) => texts[type] ?? "" };
+  expect(pastedFiles(pasted).map(({ name }) => name)).toEqual(attached);
 });

@@ -40,6 +40,18 @@ export async function toAttachment(file: File): Promise<Attachment> {
   return { name: file.name.slice(0, 200), media_type: mediaType(file), data: await readBase64(file), bytes: file.size };
 }
 
+/**
+ * Return the files that a paste attaches. Programs put more than one form of the same thing into the clipboard: beside a
+ * text, a spreadsheet puts a picture of it, and beside a file, a file manager puts its name. Words are never lost: they
+ * are pasted instead of the picture.
+ */
+export function pastedFiles(pasted: Pick<DataTransfer, "files" | "types" | "getData">): File[] {
+  const files = [...pasted.files];
+  const lines = pasted.getData("text/plain").split(/[\r\n]+/).filter((line) => line.trim() !== "");
+  const isName = (line: string) => line.startsWith("file://") || files.some(({ name }) => line === name || line.endsWith(`/${name}`) || line.endsWith(`\\${name}`));
+  return lines.length === 0 || (!pasted.types.includes("text/html") && lines.every(isName)) ? files : [];
+}
+
 /** Return a file of a message that was not delivered, for a message that is being written. */
 export function takenBack(file: { name: string; media_type: string; data: string }): Attachment {
   return { ...file, bytes: Math.floor((file.data.replace(/=+$/, "").length * 3) / 4) };
