@@ -3,7 +3,7 @@ import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { toast } from "@/ui/toast";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
-import { sendMessage, useLive } from "@/live";
+import { useLive } from "@/live";
 import { lazyChunk } from "@/live/chunks";
 import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
@@ -13,10 +13,11 @@ import { useIsStopped, WAITS } from "@/shell/serverQueries";
 import { Button, IconButton, Kbd } from "@/ui";
 import { ToastMessage } from "@/conversation/AgentPage";
 import { AttachmentList } from "@/conversation/AttachmentList";
-import { type Attachment, MAX_PASTE, textAsFile, tooLong, wordsFor } from "@/conversation/attachments";
+import { type Attachment, MAX_PASTE, pastedFiles, textAsFile, tooLong } from "@/conversation/attachments";
 import type { CompletionKeys } from "@/conversation/Completion";
-import { attachFiles, currentFiles, currentReferences, currentText, restoreFiles, storedText, useComposer } from "@/conversation/composerState";
+import { attachFiles, currentReferences, currentText, restoreFiles, storedText, useComposer } from "@/conversation/composerState";
 import { mentionedIn, type Reference, type Typed, typedAt, withLinks } from "@/conversation/references";
+import { sendWritten } from "@/conversation/sending";
 
 const Completion = lazyChunk(() => import("@/conversation/Completion"));
 const NO_FILES: Attachment[] = [];
@@ -42,7 +43,7 @@ const refuse = (text: string) => toast.report(() => <ToastMessage isError text={
 export function Composer({ team, agent, isCoordinator, agents }: { team: Team; agent: Agent; isCoordinator: boolean; agents: Agent[] }) {
   const text = useComposer((state) => state.texts[agent.id]) ?? storedText(agent.id);
   const files = useComposer((state) => state.files[agent.id]) ?? NO_FILES;
-  const { focusRequests, setText, setFiles, addReference, clear } = useComposer();
+  const { focusRequests, setText, setFiles, addReference } = useComposer();
   const isLive = useLive((state) => state.connection === "live");
   const isStopped = useIsStopped();
   const [isNudge, setIsNudge] = useState(false);
@@ -69,15 +70,8 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   const canSend = (text.trim() !== "" || files.length > 0) && problem === null;
   const send = async () => {
     if (!canSend) return;
-    // Files that an earlier page kept belong to the message, also if it is sent right after a reload.
-    await restoreFiles(agent.id);
-    const [written, attached] = [currentText(agent.id).trim(), currentFiles(agent.id)];
-    // Enter was pressed twice: the first one has sent everything.
-    if (written === "" && attached.length === 0) return;
-    const words = withLinks(written, currentReferences(agent.id)) || wordsFor(attached);
-    const attachments = attached.map(({ name, media_type, data }) => ({ name, media_type, data }));
-    sendMessage(agent.id, words, isNudge ? "nudge" : "send", attachments, mentionedIn(written, agents).map((one) => one.id));
-    clear(agent.id);
+    const unsent = await sendWritten(agent.id, agents, isNudge ? "nudge" : "send");
+    if (unsent !== null) return refuse(unsent);
     setTyped(null);
     // This button exists only while the conversation is scrolled up. Clicking it shows the message that was just sent.
     document.getElementById("to-end")?.click();
@@ -123,9 +117,10 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   };
   const onPaste = (event: ClipboardEvent) => {
     const pasted = event.clipboardData.getData("text/plain");
-    if (event.clipboardData.files.length > 0) {
+    const copied = pastedFiles(event.clipboardData);
+    if (copied.length > 0) {
       event.preventDefault();
-      void attach([...event.clipboardData.files]);
+      void attach(copied);
     } else if (pasted.length > MAX_PASTE) {
       event.preventDefault();
       void attach([textAsFile(pasted, files)], pasted);
@@ -144,7 +139,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     filePicker.current?.click();
   };
   const removeFile = (index: number) => {
-    setFiles(agent.id, files.filter((_, other) => other !== index));
+    void setFiles(agent.id, files.filter((_, other) => other !== index));
     input.current?.focus();
   };
   const insertPasted = (index: number) => {

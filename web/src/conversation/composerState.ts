@@ -14,12 +14,13 @@ interface ComposerState {
   /** Raised to ask the composer to take the focus. */
   focusRequests: number;
   setText: (agentId: string, text: string) => void;
-  setFiles: (agentId: string, files: Attachment[]) => void;
+  /** Resolve to whether a reload would bring the files back. */
+  setFiles: (agentId: string, files: Attachment[]) => Promise<boolean>;
   addReference: (agentId: string, reference: Reference) => void;
-  /** Put a text and files before what is written already, and take the focus. Nothing is replaced. */
-  putBefore: (agentId: string, text: string, files?: Attachment[]) => void;
-  /** Forget a message that was sent. */
-  clear: (agentId: string) => void;
+  /** Put a text and files before what is written already, and take the focus. Nothing is replaced. Resolve when the files are kept, or cannot be. */
+  putBefore: (agentId: string, text: string, files?: Attachment[]) => Promise<void>;
+  /** Forget what was sent. What was written or attached since then stays. */
+  clear: (agentId: string, sent: { text: string; files: readonly Attachment[] }) => void;
 }
 
 export const useComposer = create<ComposerState>((set, get) => ({
@@ -31,11 +32,13 @@ export const useComposer = create<ComposerState>((set, get) => ({
     writeStored(`words.${agentId}`, text || null);
     set({ texts: { ...get().texts, [agentId]: text } });
   },
-  setFiles: (agentId, files) => {
+  setFiles: async (agentId, files) => {
     const before = currentFiles(agentId);
     set({ files: { ...get().files, [agentId]: files } });
     unkept.add(agentId);
-    void keepFiles(agentId, before, files).then((isKept) => isKept && get().files[agentId] === files && unkept.delete(agentId));
+    const isKept = await keepFiles(agentId, before, files);
+    if (isKept && get().files[agentId] === files) unkept.delete(agentId);
+    return isKept;
   },
   addReference: (agentId, reference) => {
     const known = currentReferences(agentId).filter((one) => one.token !== reference.token);
@@ -43,17 +46,20 @@ export const useComposer = create<ComposerState>((set, get) => ({
     writeStored(`references.${agentId}`, JSON.stringify(references));
     set({ references: { ...get().references, [agentId]: references } });
   },
-  putBefore: (agentId, text, files = []) => {
+  putBefore: async (agentId, text, files = []) => {
     const written = currentText(agentId);
     get().setText(agentId, written ? `${text.trimEnd()}\n\n${written}` : text);
-    if (files.length > 0) get().setFiles(agentId, [...files, ...currentFiles(agentId)]);
+    const kept = files.length > 0 && get().setFiles(agentId, [...files, ...currentFiles(agentId)]);
     set({ focusRequests: get().focusRequests + 1 });
+    await kept;
   },
-  clear: (agentId) => {
-    get().setText(agentId, "");
-    const sent = keptIds(currentFiles(agentId));
+  clear: (agentId, { text, files }) => {
+    const now = currentText(agentId);
+    if (now.startsWith(text)) get().setText(agentId, now.slice(text.length).trimStart());
+    const sent = keptIds(files);
     if (sent.length > 0) otherTabs?.postMessage({ agentId, sent } satisfies SentFiles);
-    get().setFiles(agentId, []);
+    if (files.length > 0) void get().setFiles(agentId, currentFiles(agentId).filter((file) => !files.includes(file)));
+    if (currentText(agentId) !== "") return;
     writeStored(`references.${agentId}`, null);
     set({ references: { ...get().references, [agentId]: [] } });
   },
@@ -76,7 +82,7 @@ const otherTabs = globalThis.BroadcastChannel && new BroadcastChannel("agiraph-s
 otherTabs?.addEventListener("message", ({ data: { agentId, sent } }: MessageEvent<SentFiles>) => {
   const { files, setFiles } = useComposer.getState();
   const left = files[agentId]?.filter((file) => !keptIds([file]).some((id) => sent.includes(id)));
-  if (left && left.length < files[agentId]!.length) setFiles(agentId, left);
+  if (left && left.length < files[agentId]!.length) void setFiles(agentId, left);
 });
 
 /** How long a message waits for its kept files. Some browsers never answer. */
@@ -88,7 +94,7 @@ export function restoreFiles(agentId: string): Promise<unknown> {
   if (known) return known;
   const restored = keptFiles(agentId).then((kept) => {
     // Files that were attached meanwhile come after them.
-    if (kept.length > 0) useComposer.getState().setFiles(agentId, [...kept, ...currentFiles(agentId)]);
+    if (kept.length > 0) void useComposer.getState().setFiles(agentId, [...kept, ...currentFiles(agentId)]);
   });
   const first = Promise.race([restored, new Promise((resolve) => setTimeout(resolve, RESTORE_MS))]);
   restoring.set(agentId, first);
@@ -119,7 +125,7 @@ export async function attachFiles(agentId: string, chosen: readonly File[], past
   const { files, problems } = fitting(currentFiles(agentId), chosen);
   try {
     const added = await Promise.all(files.map(toAttachment));
-    useComposer.getState().setFiles(agentId, [...currentFiles(agentId), ...added.map((file) => ({ ...file, pasted }))]);
+    void useComposer.getState().setFiles(agentId, [...currentFiles(agentId), ...added.map((file) => ({ ...file, pasted }))]);
     return problems;
   } catch (error) {
     return [...problems, errorMessage(error)];

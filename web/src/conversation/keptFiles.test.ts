@@ -1,29 +1,9 @@
 import { beforeEach, expect, it, vi } from "vitest";
 import type { Attachment } from "@/conversation/attachments";
+import { FakeDatabase } from "@/live/fakeDatabase";
 
 const note: Attachment = { name: "note.txt", media_type: "text/plain", data: btoa("note"), bytes: 4 };
 const plan: Attachment = { name: "plan.txt", media_type: "text/plain", data: btoa("plan"), bytes: 4 };
-
-/** IndexedDB, as far as the page uses it: Node has none. */
-function database(records: Map<string, { id: string }>): Partial<IDBFactory> {
-  const store = {
-    put: (one: { id: string }) => ({ result: records.set(one.id, structuredClone(one)) }),
-    delete: (id: string) => ({ result: records.delete(id) }),
-    getAll: ([from, to]: [string, string]) => ({ result: [...records.values()].filter(({ id }) => from <= id && id <= to).sort((a, b) => (a.id < b.id ? -1 : 1)).map((one) => structuredClone(one)) }),
-  };
-  const transaction = () => {
-    const begun = { objectStore: () => store, oncomplete: () => {} };
-    queueMicrotask(() => begun.oncomplete());
-    return begun;
-  };
-  return {
-    open: () => {
-      const request = { result: { transaction }, onsuccess: () => {} };
-      queueMicrotask(() => request.onsuccess());
-      return request as unknown as IDBOpenDBRequest;
-    },
-  };
-}
 
 /** Open the page in a tab: it has its own state, and shares what the browser keeps. */
 async function openTab() {
@@ -31,12 +11,12 @@ async function openTab() {
   const { restoreFiles, useComposer } = await import("@/conversation/composerState");
   void restoreFiles("ada"); // when the page is drawn
   await restoreFiles("ada"); // when a message is sent
-  return { names: () => useComposer.getState().files["ada"]?.map(({ name }) => name) ?? [], attach: (...files: Attachment[]) => useComposer.getState().setFiles("ada", [...(useComposer.getState().files["ada"] ?? []), ...files]), send: () => useComposer.getState().clear("ada") };
+  return { names: () => useComposer.getState().files["ada"]?.map(({ name }) => name) ?? [], attach: (...files: Attachment[]) => useComposer.getState().setFiles("ada", [...(useComposer.getState().files["ada"] ?? []), ...files]), send: () => useComposer.getState().clear("ada", { text: "", files: useComposer.getState().files["ada"] ?? [] }) };
 }
 const afterReload = async () => (await openTab()).names();
 
 beforeEach(() => {
-  vi.stubGlobal("indexedDB", database(new Map()));
+  vi.stubGlobal("indexedDB", new FakeDatabase());
   vi.stubGlobal("IDBKeyRange", { bound: (from: string, to: string) => [from, to] });
 });
 

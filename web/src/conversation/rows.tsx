@@ -257,10 +257,7 @@ function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
             <Button
               size="sm"
               variant="ghost"
-              onClick={() => {
-                putBefore(unsent.agentId, unsent.text, unsent.attachments.map(takenBack));
-                discardUnsent(unsent);
-              }}
+              onClick={() => void putBefore(unsent.agentId, unsent.text, unsent.attachments.map(takenBack)).then(() => discardUnsent(unsent))}
             >
               Edit
             </Button>

@@ -8,7 +8,6 @@ import { batchedInvalidation } from "@/live/invalidation";
 import { forgetUnsent, keepUnsent, keptUnsent } from "@/live/outbox";
 import { ReconnectingSocket, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
-import { randomId } from "@/lib/randomId";
 
 const invalidateFor = batchedInvalidation(queryClient);
 const listeners = new Set<(events: Event[]) => void>();
@@ -74,15 +73,23 @@ export function useLive<T>(select: (state: LiveState) => T): T {
   return useStore(live.store, select);
 }
 
-/** Send a message. It is shown at once and kept until the server has it; it is sent again with the same client id, so that it arrives once. */
-export function sendMessage(agentId: string, text: string, mode: UnsentMessage["mode"], attachments: UnsentMessage["attachments"] = [], mentions: string[] = []): void {
-  const unsent: UnsentMessage = { clientId: randomId(), agentId, text, mode, attachments, mentions, at: new Date().toISOString(), state: "sending", reason: "" };
+export type NewMessage = Pick<UnsentMessage, "clientId" | "agentId" | "text" | "mode" | "attachments" | "mentions">;
+
+/**
+ * Send a message. When this returns, the outbox or the server has it, and the caller may forget its own copy.
+ *
+ * The outbox sends it again with the same client id until the server has it, so that it arrives once. If the browser does
+ * not store it, the message is sent once, and this throws if it fails.
+ */
+export async function sendMessage(message: NewMessage): Promise<void> {
+  const unsent: UnsentMessage = { ...message, at: new Date().toISOString(), state: "sending", reason: "" };
+  if (!(await keepUnsent(unsent))) {
+    await post(unsent);
+    // A browser that was only slow may have stored it meanwhile.
+    return forgetUnsent(unsent.clientId);
+  }
   live.putUnsent(unsent);
-  const kept = keepUnsent(unsent);
-  inOrder(agentId, async () => {
-    await kept;
-    await postUnsent(unsent);
-  });
+  inOrder(unsent.agentId, () => postUnsent(unsent));
 }
 
 export function resendMessage(unsent: UnsentMessage): void {
@@ -101,21 +108,23 @@ function inOrder(agentId: string, task: () => Promise<void>): void {
   lanes.set(agentId, (lanes.get(agentId) ?? Promise.resolve()).then(task));
 }
 
+/** Give a message to the server, and show it in its conversation. */
+async function post({ agentId, text, mode, clientId, attachments, mentions = [] }: UnsentMessage): Promise<void> {
+  const message = await unwrap(
+    api.POST("/api/agents/{agent}/send", { params: { path: { agent: agentId } }, body: { message: text, mode, client_id: clientId, attachments, mentions } }),
+  );
+  const key = ["conversation", agentId];
+  queryClient.setQueryData<unknown>(key, (known: { messages: { id: string }[] } | undefined) =>
+    known && !known.messages.some((one) => one.id === message.id) ? { ...known, messages: [...known.messages, message] } : known,
+  );
+  // Of several mentioned agents the response names one; the conversation shows what went to each.
+  if (mentions.length > 1) void queryClient.invalidateQueries({ queryKey: key });
+}
+
 async function postUnsent(unsent: UnsentMessage): Promise<void> {
   try {
-    const message = await unwrap(
-      api.POST("/api/agents/{agent}/send", {
-        params: { path: { agent: unsent.agentId } },
-        body: { message: unsent.text, mode: unsent.mode, client_id: unsent.clientId, attachments: unsent.attachments, mentions: unsent.mentions ?? [] },
-      }),
-    );
-    // Put the message into the cache before the unsent one is removed: otherwise it would disappear until the next fetch.
-    const key = ["conversation", unsent.agentId];
-    queryClient.setQueryData<unknown>(key, (known: { messages: { id: string }[] } | undefined) =>
-      known && !known.messages.some((one) => one.id === message.id) ? { ...known, messages: [...known.messages, message] } : known,
-    );
-    // Of several mentioned agents the response names one; the conversation shows what went to each.
-    if ((unsent.mentions?.length ?? 0) > 1) void queryClient.invalidateQueries({ queryKey: key });
+    // Before the unsent message is removed: otherwise it would disappear until the next fetch.
+    await post(unsent);
     discardUnsent(unsent);
     retries = 0;
   } catch (error) {
@@ -123,6 +132,7 @@ async function postUnsent(unsent: UnsentMessage): Promise<void> {
     const isLater = error instanceof ApiError && (error.isOffline || error.status === 503 || error.status === 401);
     const change = { state: isLater ? "queued" : "refused", reason: error instanceof Error ? error.message : "The server refused the message." } as const;
     live.updateUnsent(unsent.clientId, change);
+    // If the browser refuses this, it still has the message as it was sent.
     void keepUnsent({ ...unsent, ...change });
     if (isLater) retryLater();
   }

@@ -5,6 +5,9 @@ export interface KeptStore {
   run: <T>(mode: IDBTransactionMode, act: (store: IDBObjectStore) => IDBRequest<T>) => Promise<{ result: T } | undefined>;
 }
 
+/** How long a database may take to open. Some browsers never answer. */
+const OPEN_MS = 2_000;
+
 /** Return a store of its own database: to add a store to a database, every other tab would have to close it first. */
 export function keptStore(database: string, name: string, keyPath: string): KeptStore {
   let opened: Promise<IDBDatabase | null> | undefined;
@@ -15,6 +18,7 @@ export function keptStore(database: string, name: string, keyPath: string): Kept
         request.onupgradeneeded = () => request.result.createObjectStore(name, { keyPath });
         request.onsuccess = () => resolve(request.result);
         request.onerror = () => resolve(null);
+        setTimeout(() => resolve(null), OPEN_MS);
       } catch {
         resolve(null);
       }

@@ -2,16 +2,15 @@
  * Outbox: messages that the server has not acknowledged, kept in IndexedDB.
  *
  * They survive a reload, a crash of the tab and a server that is away. Each has a client id, and the server accepts an id
- * once, so a message that is sent again arrives once. Where the browser has no IndexedDB (some private windows), messages
- * last until the page is closed.
+ * once, so a message that is sent again arrives once.
  */
 import { keptStore } from "@/live/kept";
 import type { UnsentMessage } from "@/live/store";
 
 const { run } = keptStore("agiraph", "outbox", "clientId");
 
-/** Keep a message, or replace the kept one with the same client id. */
-export const keepUnsent = async (unsent: UnsentMessage): Promise<void> => void (await run("readwrite", (store) => store.put(unsent)));
+/** Keep a message, or replace the kept one with the same client id. Return false if the browser refuses: it has no room, or no IndexedDB (some private windows). */
+export const keepUnsent = async (unsent: UnsentMessage): Promise<boolean> => (await run("readwrite", (store) => store.put(unsent))) !== undefined;
 
 /** Forget a message: the server has it, or the person discarded it. */
 export const forgetUnsent = async (clientId: string): Promise<void> => void (await run("readwrite", (store) => store.delete(clientId)));

@@ -1,0 +1,83 @@
+import { beforeEach, expect, it, vi } from "vitest";
+import type { Attachment } from "@/conversation/attachments";
+import "@/conversation/sending"; // compiled before the first test begins
+import { FakeDatabase } from "@/live/fakeDatabase";
+
+const note: Attachment = { name: "note.txt", media_type: "text/plain", data: btoa("note"), bytes: 4 };
+const OUTBOX = "agiraph";
+let browser: FakeDatabase;
+/** The messages that the server got, and its status for the next ones. */
+let received: { message: string; client_id: string }[];
+let status: number;
+
+beforeEach(() => {
+  const stored = new Map<string, string>();
+  vi.stubGlobal("localStorage", { getItem: (key: string) => stored.get(key) ?? null, setItem: (key: string, value: string) => stored.set(key, value), removeItem: (key: string) => stored.delete(key) });
+  vi.stubGlobal("indexedDB", (browser = new FakeDatabase()));
+  vi.stubGlobal("IDBKeyRange", { bound: (from: string, to: string) => [from, to] });
+  vi.stubGlobal("location", { origin: "http://127.0.0.1" });
+  [received, status] = [[], 202];
+  vi.stubGlobal("fetch", async (request: Request) => {
+    received.push((await request.json()) as (typeof received)[number]);
+    return Response.json(status < 300 ? { id: "msg_1" } : { title: "Refused", detail: "The server is full.", status }, { status });
+  });
+});
+
+/** Open the page: what the browser stored is there, and what was in memory is not. */
+async function openPage() {
+  vi.resetModules();
+  const { currentFiles, currentText, restoreFiles, useComposer } = await import("@/conversation/composerState");
+  const { sendWritten } = await import("@/conversation/sending");
+  await restoreFiles("ada");
+  return {
+    field: () => ({ text: currentText("ada"), files: currentFiles("ada").map(({ name }) => name) }),
+    write: async (text: string, files: Attachment[] = []) => {
+      useComposer.getState().setText("ada", text);
+      await useComposer.getState().setFiles("ada", files);
+    },
+    type: (more: string) => useComposer.getState().setText("ada", currentText("ada") + more),
+    send: () => sendWritten("ada", [], "send"),
+  };
+}
+const outbox = () => [...(browser.rows.get(OUTBOX)?.values() ?? [])].map(({ text }) => text);
+const EMPTY = { text: "", files: [] };
+
+it("words and files are still there if the tab crashes before the outbox has stored them", async () => {
+  const page = await openPage();
+  await page.write("Read this.", [note]);
+  browser.fails.set(OUTBOX, "hangs");
+  void page.send();
+  await vi.waitFor(() => expect(browser.rows.has(OUTBOX)).toBe(true));
+  expect((await openPage()).field()).toEqual({ text: "Read this.", files: ["note.txt"] });
+  expect(received).toEqual([]);
+});
+
+it("words and files leave the field once the outbox has them, and what was typed meanwhile stays", async () => {
+  vi.stubGlobal("fetch", () => new Promise(() => {}));
+  const page = await openPage();
+  await page.write("Read this.", [note]);
+  browser.onChange = (database) => database === OUTBOX && page.type(" And");
+  await page.send();
+  expect([page.field(), outbox()]).toEqual([{ text: "And", files: [] }, ["Read this."]]);
+});
+
+it("two presses of Enter send a message once", async () => {
+  const page = await openPage();
+  await page.write("Hello");
+  await Promise.all([page.send(), page.send()]);
+  await vi.waitFor(() => expect(received.map(({ message }) => message)).toEqual(["Hello"]));
+  expect(page.field()).toEqual(EMPTY);
+});
+
+it("a message that the browser does not store stays in the field until the server has it", async () => {
+  const page = await openPage();
+  browser.fails.set(OUTBOX, "refuses");
+  await page.write("Read this.", [note]);
+  status = 503;
+  expect(await page.send()).toBe("The server is full. Your message is still in the text field: this browser has no room to store it until it can be sent.");
+  expect(page.field()).toEqual({ text: "Read this.", files: ["note.txt"] });
+  status = 202;
+  expect([await page.send(), page.field()]).toEqual([null, EMPTY]);
+  // The server takes a client id once, if the first request arrived after all.
+  expect(received.map(({ client_id }) => client_id)).toEqual([received[0]!.client_id, received[0]!.client_id]);
+});

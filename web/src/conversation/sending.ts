@@ -1,0 +1,48 @@
+/** Sending: what is written to an agent goes to the outbox, and leaves the composer once it is there. */
+import type { Agent } from "@/api/client";
+import { errorMessage } from "@/api/client";
+import { randomId } from "@/lib/randomId";
+import { type NewMessage, sendMessage } from "@/live";
+import { wordsFor } from "@/conversation/attachments";
+import { currentFiles, currentReferences, currentText, restoreFiles, useComposer } from "@/conversation/composerState";
+import { mentionedIn, withLinks } from "@/conversation/references";
+
+const lanes = new Map<string, Promise<unknown>>();
+/** The last message to each agent that was not sent. The same message sent again has the same client id, so that it arrives once. */
+const failed = new Map<string, NewMessage>();
+
+/** Send what is written to an agent. Resolve to a sentence if it was not sent and stays in the composer, and to null otherwise. */
+export function sendWritten(agentId: string, agents: Agent[], mode: NewMessage["mode"]): Promise<string | null> {
+  // Enter may be pressed again at once: what the first one sends has left the composer then.
+  const sent = (lanes.get(agentId) ?? Promise.resolve()).then(() => send(agentId, agents, mode));
+  lanes.set(agentId, sent);
+  return sent;
+}
+
+async function send(agentId: string, agents: Agent[], mode: NewMessage["mode"]): Promise<string | null> {
+  // Files that an earlier page kept belong to the message, also if it is sent right after a reload.
+  await restoreFiles(agentId);
+  const [text, files] = [currentText(agentId), currentFiles(agentId)];
+  if (text.trim() === "" && files.length === 0) return null;
+  const message: NewMessage = {
+    clientId: randomId(),
+    agentId,
+    mode,
+    text: withLinks(text.trim(), currentReferences(agentId)) || wordsFor(files),
+    attachments: files.map(({ name, media_type, data }) => ({ name, media_type, data })),
+    mentions: mentionedIn(text, agents).map((one) => one.id),
+  };
+  const before = failed.get(agentId);
+  if (before && isSame(before, message)) message.clientId = before.clientId;
+  try {
+    await sendMessage(message);
+  } catch (error) {
+    failed.set(agentId, message);
+    return `${errorMessage(error)} Your message is still in the text field: this browser has no room to store it until it can be sent.`;
+  }
+  failed.delete(agentId);
+  useComposer.getState().clear(agentId, { text, files });
+  return null;
+}
+
+const isSame = (one: NewMessage, other: NewMessage): boolean => JSON.stringify({ ...one, clientId: "" }) === JSON.stringify({ ...other, clientId: "" });
