@@ -52,7 +52,7 @@ class Up(Client):
 
 @asynccontextmanager
 async def up(agiraph: Shell) -> AsyncIterator[Up]:
-    agiraph.environment |= {"AGIRAPH_PORT": "0", "AGIRAPH_TOKEN": TOKEN}
+    agiraph.prepared().environment |= {"AGIRAPH_PORT": "0", "AGIRAPH_TOKEN": TOKEN}
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with AsyncExitStack() as stack:
         process = await stack.enter_async_context(agiraph.start("up"))

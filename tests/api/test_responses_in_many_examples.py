@@ -1,21 +1,29 @@
 """Responses match the schema, with many more generated requests: a part of `make faults`."""
 
 import pytest
-import schemathesis
-from hypothesis import settings
 
 from tests.api.populated_server import PopulatedServer
-from tests.api.test_responses_match_schema import BOUNDS, check_response, known, schema, server
+from tests.api.test_responses_match_schema import (
+    OPERATIONS,
+    check_random_responses,
+    check_response,
+    derived,
+    known,
+    operation_of,
+    readable,
+    server,
+)
 
 EXAMPLES = 300
 
-__all__ = ["known", "server"]
+__all__ = ["known", "readable", "server"]
 
 
 @pytest.mark.long
-@schema.parametrize()
-@settings(BOUNDS, max_examples=EXAMPLES)
+@pytest.mark.parametrize("label", OPERATIONS)
 def test_every_response_matches_the_schema_in_many_examples(
-    case: schemathesis.Case, server: PopulatedServer, known: dict[str, str]
+    label: str, server: PopulatedServer, known: dict[str, str]
 ) -> None:
-    check_response(case, server, known)
+    for case in derived(operation_of(label)):
+        check_response(case, server, known)
+    check_random_responses(label, server, known, examples=EXAMPLES)

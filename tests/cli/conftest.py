@@ -9,7 +9,7 @@ from tests.cli.shell import Shell
 
 @pytest.fixture
 def agiraph(tmp_path: Path) -> Shell:
-    return Shell(tmp_path / "home")
+    return Shell(tmp_path / "home").prepared()
 
 
 @pytest.fixture

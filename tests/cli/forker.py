@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agiraph.testing.world import learn_level
+from agiraph import config
+from agiraph.testing.world import preload
 
 LONGEST_REQUEST = 1 << 17
 
@@ -146,7 +147,9 @@ def _text(stream: int, mode: str, **options: Any) -> Any:
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     import_program()
-    learn_level(Path(sys.argv[2]))
+    folder = Path(sys.argv[2])
+    preload(folder)
+    config.load({"AGIRAPH_HOME": str(folder / "no-home")})  # builds what checks the settings
     _freeze()
     control.send(b"ready")
     request = serve(control)

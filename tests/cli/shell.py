@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from agiraph.testing.world import prepare_database
 from tests.cli.forked import AGIRAPH, PASSED_ON, ForkedProcess, fork, reading
 
 PROGRAM = Path(sys.executable).with_name("agiraph")
@@ -74,6 +75,16 @@ class Shell:
     """Whether commands are forked from a process that has imported the program, or executed."""
     function: str = AGIRAPH
     """What a forked command runs, such as a test's own program around `agiraph`."""
+
+    def prepared(self) -> "Shell":
+        """Put an empty database where the first command would create one; return this shell.
+
+        To create it takes a command longer than everything else that most commands do.
+        """
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if "AGIRAPH_DATABASE_URL" not in self.environment:
+            prepare_database(self.home / "agiraph.db")
+        return self
 
     @property
     def _environment(self) -> dict[str, str]:

@@ -9,7 +9,6 @@ from tests.cli.test_commands_with_server import read_json, up
 async def test_a_person_says_at_the_terminal_when_and_how_teams_may_reach_them(
     agiraph: Shell,
 ) -> None:
-    agiraph.home.mkdir(parents=True)
     (agiraph.home / "agiraph.toml").write_text(
         '[channels.phone]\ntype = "webhook"\nurl = "http://127.0.0.1:9/"\n'
     )

@@ -29,7 +29,9 @@ def waiting_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             call("ask_human", question="Red or\nblue?", options=["red", "blue"]),
         )
         async with ModelServer([step]) as server:
-            assert (await use_model_server(Shell(home), server)("run", "Paint [red] it")).code == 1
+            assert (
+                await use_model_server(Shell(home).prepared(), server)("run", "Paint [red] it")
+            ).code == 1
 
     home = tmp_path_factory.mktemp("waiting") / "home"
     asyncio.run(begin(home))
@@ -39,7 +41,7 @@ def waiting_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def asked(agiraph: Shell, waiting_home: Path) -> str:
     """The id of a team that waits for an answer."""
-    shutil.copytree(waiting_home, agiraph.home)
+    shutil.copytree(waiting_home, agiraph.home, dirs_exist_ok=True)
     [team] = (agiraph.home / "teams").iterdir()
     return team.name
 
@@ -226,7 +228,6 @@ async def test_a_wrong_settings_file_is_reported_with_its_path(tmp_path: Path) -
 
 
 async def test_the_environment_overrides_the_settings_file(agiraph: Shell) -> None:
-    agiraph.home.mkdir()
     (agiraph.home / "agiraph.toml").write_text('model = "openai/from-file"\n')
     done = says(call("finish", summary="done"))
     async with ModelServer([done, done]) as server:

@@ -115,7 +115,6 @@ async def test_no_api_key_can_be_read_by_a_command(executed: Shell) -> None:
 
 
 async def test_the_limits_for_commands_apply(agiraph: Shell) -> None:
-    agiraph.home.mkdir()
     (agiraph.home / "agiraph.toml").write_text("[command_limits]\nfile_mib = 1\n")
     steps = [says(call("bash", command="head -c 3000000 /dev/zero > big; wc -c < big")), FINISH]
     async with ModelServer(steps) as server:

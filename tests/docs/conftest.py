@@ -9,4 +9,4 @@ from tests.cli.shell import Shell
 
 @pytest.fixture
 def agiraph(tmp_path: Path) -> Shell:
-    return Shell(tmp_path / "home")
+    return Shell(tmp_path / "home").prepared()

@@ -35,7 +35,6 @@ async def test_a_phone_is_paired_as_the_document_says(agiraph: Shell) -> None:
     command, said = told.splitlines()
     async with BotApi(now=ManualClock().now()).open() as bot:
         entries = "\n".join(f'{key} = "{value}"' for key, value in phone.items())
-        agiraph.home.mkdir(parents=True)
         settings = f'[channels.phone]\n{entries}\napi_url = "{bot.url}"\n'
         (agiraph.home / config.FILE).write_text(settings)
         agiraph.environment["TELEGRAM_TOKEN"] = TOKEN

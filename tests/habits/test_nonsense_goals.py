@@ -123,7 +123,7 @@ async def test_no_goal_is_reached_by_nonsense(tmp_path: Path, goals: int) -> Non
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def run(number: int, server: ModelServer) -> Ended:
-        shell = use_model_server(Shell(tmp_path / f"home{number}"), server)
+        shell = use_model_server(Shell(tmp_path / f"home{number}").prepared(), server)
         async with slots:
             return await shell("run", "--turns", TURNS, GOALS[number])
 

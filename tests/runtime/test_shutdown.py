@@ -23,7 +23,7 @@ from tests.up_process import up, use_model_server
 
 @pytest.fixture
 def agiraph(tmp_path: Path) -> Shell:
-    return Shell(tmp_path / "home")
+    return Shell(tmp_path / "home").prepared()
 
 
 def processes_with(mark: str) -> list[str]:

@@ -218,7 +218,7 @@ async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[
         async def visit(
             script: Any, *, path: str = "/", settings: str = "", **options: Any
         ) -> UpDesk:
-            shell.home.mkdir()
+            shell.prepared()
             (shell.home / "agiraph.toml").write_text(settings)
             model = await stack.enter_async_context(ModelServer(script))
             shell.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_TOKEN": TOKEN}
