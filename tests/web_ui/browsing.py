@@ -94,6 +94,14 @@ class Watch:
             self.faults.append(f"WebSocket elsewhere: {line.url}")
 
 
+async def go(page: Page, address: str) -> None:
+    """Go to an address as a link in the page would; load the page if it is still empty."""
+    if page.url == EMPTY:
+        await page.goto(address)
+    else:
+        await page.evaluate("(to) => history.pushState(null, '', to)", address)
+
+
 @dataclass(slots=True)
 class Desk:
     """A browser page that is signed in to a server of its own."""
@@ -126,17 +134,16 @@ class Desk:
     async def open(self, path: str) -> None:
         await self.page.goto(f"{self.origin}{path}")
 
-    async def go(self, path: str) -> None:
-        """Go to another screen as a link in the page would; open the page if it is still empty."""
-        if self.page.url == EMPTY:
-            return await self.open(path)
-        await self.page.evaluate("(to) => history.pushState(null, '', to)", path)
+    async def go(self, path: str, page: Page | None = None) -> None:
+        """Go to a screen as a link in the page would; load the page if it is still empty."""
+        await go(page or self.page, f"{self.origin}{path}")
 
     async def opens(self, **options: Any) -> Page:
         """Open another page with the same session in another context, such as a phone."""
         browser = self.context.browser
         assert browser is not None
-        context = await self._stack.enter_async_context(signed_in(browser, self.origin, **options))
+        window = signed_in(browser, self.origin, **DESKTOP | STILL | options)
+        context = await self._stack.enter_async_context(window)
         await context.add_cookies(await self.context.cookies())  # type: ignore[arg-type]
         page = await context.new_page()
         page.set_default_timeout(DEADLINE_MS)

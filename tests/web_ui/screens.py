@@ -34,15 +34,15 @@ class Screen:
             await page.keyboard.press("Escape")
             await page.evaluate("(to) => history.pushState(null, '', to)", self.address)
         await self.act(page)
-        await expect(page.get_by_text(self.shows).locator("visible=true").first).to_be_visible()
+        await page.get_by_text(self.shows).locator("visible=true").first.wait_for()
         if is_new:  # Markdown is loaded with the first text
             await page.wait_for_load_state("networkidle")
 
 
 async def _palette(page: Page) -> None:
-    await expect(page.locator("#composer")).to_be_visible()
+    await page.locator("#composer").wait_for()
     await page.keyboard.press("Control+k")
-    await expect(page.get_by_role("combobox", name="Jump to")).to_be_visible()
+    await page.get_by_role("combobox", name="Jump to").wait_for()
 
 
 async def _picture(page: Page) -> None:
@@ -51,7 +51,7 @@ async def _picture(page: Page) -> None:
 
 def _presses(key: str) -> Act:
     async def press(page: Page) -> None:
-        await expect(page.locator("#composer")).to_be_visible()
+        await page.locator("#composer").wait_for()
         await page.locator("#main").focus()
         await page.keyboard.press(key)
 
@@ -76,14 +76,14 @@ async def _show_permissions(page: Page) -> None:
 
 async def _choose_model(page: Page) -> None:
     await page.get_by_role("button", name="Choose a model").click()
-    await expect(page.get_by_role("list", name="Models", exact=True)).to_be_visible()
+    await page.get_by_role("list", name="Models", exact=True).wait_for()
 
 
 async def _try_specialist(page: Page) -> None:
     await page.get_by_role("button", name="Edit or try writer").click()
     await page.get_by_label("Try it with a task").fill("Write about the offers")
     await page.get_by_role("button", name="Show what its model would see").click()
-    await expect(page.get_by_role("heading", name="System prompt")).to_be_visible()
+    await page.get_by_role("heading", name="System prompt").wait_for()
 
 
 async def _delete_team(page: Page) -> None:

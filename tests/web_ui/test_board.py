@@ -58,6 +58,13 @@ async def next_frame(page: Page) -> None:
     await page.evaluate("() => new Promise((next) => requestAnimationFrame(next))")
 
 
+async def all_in_sight(page: Page) -> None:
+    """Wait until the whole board is in its window."""
+    async with asyncio.timeout(10):
+        while await page.evaluate(OUT_OF_SIGHT) > 0:
+            await next_frame(page)
+
+
 def stack(page: Page) -> Locator:
     return page.get_by_role("button", name="Translate page …")
 
@@ -67,10 +74,10 @@ async def test_a_board_of_201_tasks_fits_on_open_and_folds_alike_ones(
 ) -> None:
     page, _ = book
     await expect(page.locator(CARDS)).to_have_count(22)
-    await expect(page.get_by_text("201 tasks", exact=False).first).to_be_visible()
+    await page.get_by_text("201 tasks", exact=False).first.wait_for()
     name = "Translate page …: 180 tasks, 1 failed, 60 pending, 119 done"
-    await expect(page.get_by_role("button", name=name, exact=True)).to_be_visible()
-    assert await page.evaluate(OUT_OF_SIGHT) == 0
+    await page.get_by_role("button", name=name, exact=True).wait_for()
+    await all_in_sight(page)
     assert await page.evaluate(SMALLEST_TITLE_PX) >= 10
     assert await axe_violations(page) == []
 
@@ -84,9 +91,7 @@ async def test_the_board_cannot_be_moved_out_of_sight(book: tuple[Page, seeding.
     assert await page.evaluate(IN_SIGHT) > 0
     await page.get_by_role("button", name="Fit").click()
     await expect(page.locator(CARDS)).to_have_count(22)
-    async with asyncio.timeout(10):
-        while await page.evaluate(OUT_OF_SIGHT) > 0:
-            await next_frame(page)
+    await all_in_sight(page)
 
 
 async def test_the_lines_of_a_card_stand_out_while_it_is_pointed_at(
@@ -109,7 +114,7 @@ async def test_the_keyboard_opens_a_stack_and_folds_it_again(
     await stack(page).focus()
     await page.keyboard.press("Enter")
     await expect(stack(page)).to_have_attribute("aria-expanded", "true")
-    await expect(page.get_by_role("button", name="Fold alike tasks")).to_be_visible()
+    await page.get_by_role("button", name="Fold alike tasks").wait_for()
     await page.get_by_role("button", name="Fit").click()
     await expect(page.locator(CARDS)).to_have_count(202)
     await stack(page).focus()

@@ -57,7 +57,7 @@ async def test_a_person_decides_on_the_entries_of_the_digest(visit: Visit) -> No
 
     # All means knowledge and triggers: the request and the file stay.
     await page.get_by_role("button", name=re.compile("Confirm all")).press("Enter")
-    await expect(page.get_by_text(re.compile(r"\d entries confirmed"))).to_be_visible()
+    await page.get_by_text(re.compile(r"\d entries confirmed")).wait_for()
     await expect(page.get_by_role("button", name=re.compile("Confirm all"))).to_have_count(0)
     assert before["pending"] == before["trigger"] == before["ask"] == before["file"] == 1
     assert await kinds_to_decide(desk) == {"ask": 1, "file": 1}
@@ -65,7 +65,7 @@ async def test_a_person_decides_on_the_entries_of_the_digest(visit: Visit) -> No
     # "Always" is offered in the card of the request, and says what it allows.
     await page.get_by_role("link", name="Look at the call and decide").click()
     await page.get_by_role("button", name=re.compile("run exactly this command")).click()
-    await expect(page.get_by_text("You approved")).to_be_visible()
+    await page.get_by_text("You approved").wait_for()
     [grant] = [g for g in await grants_of(desk, team) if g["kind"] == "command"]
     assert grant["pattern"] == lively.CHECK_STOCK
 
@@ -87,10 +87,10 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     until = datetime.now(UTC).astimezone() + timedelta(days=30)
     await page.get_by_label("Away until").fill(f"{until:%Y-%m-%dT%H:%M}")
     await page.get_by_role("button", name="I am away").click()
-    await expect(page.get_by_text(f"Away until {until.day} {until:%b %Y}")).to_be_visible()
+    await page.get_by_text(f"Away until {until.day} {until:%b %Y}").wait_for()
     assert (await desk.up.ask("GET", "/persons/me"))["away_until"] is not None
     await page.get_by_role("button", name="I am back").click()
-    await expect(page.get_by_label("Away until")).to_be_visible()
+    await page.get_by_label("Away until").wait_for()
     assert (await desk.up.ask("GET", "/persons/me"))["away_until"] is None
 
     team = await lively.forward_offers(desk)

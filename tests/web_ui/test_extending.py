@@ -33,7 +33,8 @@ async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit
     await expect(said).to_contain_text("Partial result: stopped at a limit (turns)")
     await expect(said.get_by_text("Failure")).to_have_count(0)
     await desk.go("/inbox")
-    await page.get_by_text("Half of the beans: 31.").first.click()
+    items = page.get_by_role("region", name="Items").get_by_role("link")
+    await items.filter(has_text="Half of the beans: 31.").click()
     await expect(
         page.get_by_text("Partial result: stopped at a limit (turns)").locator("visible=true")
     ).to_have_count(2)
@@ -49,28 +50,28 @@ async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit
     await extend.click()
 
     dialog = page.get_by_role("dialog")
-    await expect(dialog.get_by_text("The task goes on where it stopped.")).to_be_visible()
+    await dialog.get_by_text("The task goes on where it stopped.").wait_for()
     await expect(dialog.get_by_label("More turns")).to_have_value("50")
     await dialog.get_by_label("More turns").fill("0")
     await expect(dialog.get_by_role("button", name="Extend")).to_be_disabled()
     await dialog.get_by_label("More turns").fill("20")
     await dialog.get_by_role("button", name="Extend").click()
     await expect(dialog).to_have_count(0)
-    await expect(page.get_by_text("All beans: 62.").first).to_be_visible()
-    await expect(page.locator("article").get_by_text("Stopped early, done since")).to_be_visible()
+    await page.get_by_text("All beans: 62.").first.wait_for()
+    await page.locator("article").get_by_text("Stopped early, done since").wait_for()
     [goal] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     assert (goal["status"], goal["result"]) == ("completed", "All beans: 62.")
 
     # The budget of a finished team is raised on the cost page, and lowered.
     await desk.go(f"/t/{team['id']}/cost")
-    await expect(page.get_by_text("3 of 22")).to_be_visible()
+    await page.get_by_text("3 of 22").wait_for()
     await expect(page.get_by_text("Other work:")).to_have_count(0)
     for turns in ("90", "30"):
         await page.get_by_role("button", name="Raise").click()
         await dialog.get_by_label("Turns in total").fill(turns)
         await dialog.get_by_role("button", name="Save the limits").click()
         await expect(dialog).to_have_count(0)
-        await expect(page.get_by_text(f"3 of {turns}")).to_be_visible()
+        await page.get_by_text(f"3 of {turns}").wait_for()
 
     # A reply is no work on the goal: its cost is shown apart.
     asked = {"message": "How is it going?"}

@@ -38,18 +38,16 @@ async def test_a_task_whose_key_is_refused_goes_on_with_another_model(visit: Vis
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
     log = page.get_by_role("log")
     # What happened, with a space before the title of the task; nothing about a restart.
-    await expect(
-        log.get_by_text(re.compile(r"^A model call for \S.* failed: .*401", re.S))
-    ).to_be_visible()
+    await log.get_by_text(re.compile(r"^A model call for \S.* failed: .*401", re.S)).wait_for()
     await expect(log.get_by_text(re.compile("interrupted|restart"))).to_have_count(0)
     card = log.get_by_role("group", name="Coordinator asks")
-    await expect(card.get_by_role("button", name="Try again")).to_be_visible()
+    await card.get_by_role("button", name="Try again").wait_for()
     await card.get_by_role("button", name="Change model").press("Enter")
     dialog = page.get_by_role("dialog")
-    await expect(dialog.get_by_text("Now it uses openai/test.")).to_be_visible()
+    await dialog.get_by_text("Now it uses openai/test.").wait_for()
     await dialog.get_by_label("Model").fill("openai/other")
     await dialog.get_by_role("button", name="Change and try again").press("Enter")
-    await expect(log.get_by_text("All beans: 62.").first).to_be_visible()
+    await log.get_by_text("All beans: 62.").first.wait_for()
     member = await desk.up.ask("GET", f"/agents/{team['coordinator_id']}")
     assert member["model"] == "openai/other"
 
@@ -72,7 +70,7 @@ async def test_a_failed_task_offers_what_helps_where_it_is_shown(visit: Visit) -
     await expect(buttons).to_have_text(["Try again", "Change model"])
     await desk.go(f"/t/{team['id']}/board?node={node}")
     panel = page.get_by_role("region", name="About this task")
-    await expect(panel.get_by_role("button", name="Change model")).to_be_visible()
+    await panel.get_by_role("button", name="Change model").wait_for()
     await desk.go("/inbox")
     await page.get_by_role("region", name="Items").get_by_role("link").first.click()
     await page.get_by_role("button", name="Change model").click()
@@ -83,7 +81,7 @@ async def test_a_failed_task_offers_what_helps_where_it_is_shown(visit: Visit) -
     await dialog.get_by_label("Model").fill("openai/other")
     desk.watch.faults.clear()  # the browser logs the refused request
     await dialog.get_by_role("button", name="Change and try again").click()
-    await expect(page.get_by_text("All beans: 62.").first).to_be_visible()
+    await page.get_by_text("All beans: 62.").first.wait_for()
 
 
 async def test_waiting_for_a_person_is_not_time_at_work(visit: Visit) -> None:
@@ -105,14 +103,14 @@ async def test_waiting_for_a_person_is_not_time_at_work(visit: Visit) -> None:
     [node] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     await desk.go(f"/t/{team['id']}/threads/{node['thread_id']}")
     steps = page.get_by_role("region", name="Steps")
-    await expect(steps.get_by_text("waiting", exact=True)).to_be_visible()
+    await steps.get_by_text("waiting", exact=True).wait_for()
     await desk.up.ask("POST", f"/inbox/{item['message']['id']}/answer", {"decision": "approve"})
     await desk.up.wait_for_event(team["id"], "node.completed")
-    await expect(steps.get_by_text(re.compile(r"^(<0\.1|\d+\.\d)s, waited 1h 1m$"))).to_be_visible()
+    await steps.get_by_text(re.compile(r"^(<0\.1|\d+\.\d)s, waited 1h 1m$")).wait_for()
     timeline = page.get_by_role("figure", name="Timeline")
     await expect(timeline).to_contain_text(re.compile(r"^.*\d+\.\ds at work, 1h 1m of waiting"))
     await desk.go(f"/t/{team['id']}/board?node={node['id']}")
     about = page.get_by_role("region", name="About this task")
-    await expect(about.get_by_text(re.compile(r"\d+\.\ds at work"))).to_be_visible()
+    await about.get_by_text(re.compile(r"\d+\.\ds at work")).wait_for()
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
     await expect(page.get_by_role("log").get_by_text(re.compile("1h"))).to_have_count(0)

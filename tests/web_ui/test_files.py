@@ -19,7 +19,7 @@ from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served
-from tests.web_ui.browsing import Watch, watched
+from tests.web_ui.browsing import Watch, go, watched
 from tests.web_ui.test_accessibility import OTHER_LINKS, axe_violations
 from tests.web_ui.windows import serving
 
@@ -49,9 +49,7 @@ class Shelf:
     async def show(self, screen: str, rest: str = "") -> None:
         """Show a screen of the team, as a link would."""
         to = f"/t/{self.team}/{screen}" + (f"/{rest}" if rest else "")
-        if not self.page.url.startswith(self.served.origin):
-            await self.page.goto(f"{self.served.origin}{to}")
-        await self.page.evaluate("(to) => history.pushState(null, '', to)", to)
+        await go(self.page, f"{self.served.origin}{to}")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -122,12 +120,12 @@ async def test_a_file_with_a_line_of_millions_of_characters_opens(shelf: Shelf) 
     """Only the visible part is in the page: to lay out the whole line takes a browser seconds."""
     page = shelf.page
     await shelf.show("files", "one-line.txt")
-    await expect(page.get_by_text("begin xxx")).to_be_visible()
+    await page.get_by_text("begin xxx").wait_for()
     assert await page.evaluate(CHARACTERS) < 200_000
 
     await page.get_by_role("region", name="Source").focus()
     await page.keyboard.press("End")
-    await expect(page.get_by_text("xxx finish")).to_be_visible()
+    await page.get_by_text("xxx finish").wait_for()
 
     await shelf.show("files", "one-line.json")
     await page.get_by_role("button", name="more characters").wait_for()
@@ -148,19 +146,19 @@ async def test_results_show_who_delivered_what_and_preview_it(shelf: Shelf) -> N
     await shelf.show("results")
     cards = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Compare"))
     card = cards.filter(has_text="delivered 2 files")
-    await expect(card.get_by_role("link", name="Coordinator")).to_be_visible()
+    await card.get_by_role("link", name="Coordinator").wait_for()
     assert await axe_violations(page, without=OTHER_LINKS) == []
 
     await card.get_by_role("list").get_by_role("link", name="report.md").first.press("Enter")
     preview = page.get_by_role("region", name="Preview")
-    await expect(preview.get_by_text("Apples cost 2 euros.")).to_be_visible()
+    await preview.get_by_text("Apples cost 2 euros.").wait_for()
     assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
     await preview.get_by_role("link", name="Close the preview").click()
     await expect(preview).to_have_count(0)
 
     await page.get_by_role("button", name="Files", exact=True).click()
     await page.get_by_role("link", name="table.csv").first.click()
-    await expect(preview.get_by_role("cell", name="pear")).to_be_visible()
+    await preview.get_by_role("cell", name="pear").wait_for()
     async with page.expect_download() as started:
         await page.get_by_role("link", name="Download all").click()
     assert (await started.value).suggested_filename == "Compare prices results.zip"
@@ -176,18 +174,19 @@ async def test_names_of_files_in_messages_lead_to_the_files(shelf: Shelf) -> Non
     await shelf.show(f"a/{shelf.agent}")
     log = page.get_by_role("log")
     link = log.get_by_role("link", name="report.md").last
-    await expect(link).to_be_visible()
-    await expect(log.get_by_text("missing.md").last).to_be_visible()
-    assert await log.get_by_role("link", name="missing.md").count() == 0
-    assert await log.get_by_role("link", name="token").count() == 0
+    await link.wait_for()
+    await log.get_by_text("missing.md").last.wait_for()
+    await expect(log.get_by_role("link", name="missing.md")).to_have_count(0)
+    await expect(log.get_by_role("link", name="token")).to_have_count(0)
     await link.press("Enter")
     await expect(page.get_by_role("region", name="Preview")).to_contain_text("Apples cost 2 euros")
 
     # The inbox calls the work as the results do, and lists its files.
-    await page.evaluate("history.pushState(null, '', '/inbox')")
-    await page.get_by_role("main").get_by_role("link", name="Compare prices").first.click()
+    await go(page, f"{shelf.served.origin}/inbox")
+    items = page.get_by_role("region", name="Items")
+    await items.get_by_role("link", name="Compare prices").first.click()
     files = page.get_by_role("region", name="Files")
-    await expect(files.get_by_role("link", name="Download report.md")).to_be_visible()
+    await files.get_by_role("link", name="Download report.md").wait_for()
     assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
     await files.get_by_role("link", name="table.csv").first.press("Enter")
     await expect(page.get_by_role("region", name="Preview")).to_contain_text("pear")
@@ -214,7 +213,7 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     await expect(text).to_have_count(0)
     toast = page.get_by_role("status").filter(has_text="PLAN.md is saved.")
     assert await toast.evaluate(IS_OUT_OF_THE_WAY)
-    await expect(preview.get_by_text("My first plan")).to_be_visible()
+    await preview.get_by_text("My first plan").wait_for()
 
     await preview.get_by_role("button", name="Edit").click()
     await text.fill("# Plan\n\nMy second plan\n")
@@ -232,11 +231,11 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     await shelf.show("files", "SOUL.md")  # unsaved words are kept
     await shelf.show("files", "PLAN.md")
     await preview.get_by_role("button", name="Edit").click()
-    await expect(preview.get_by_text("they were not saved yet")).to_be_visible()
+    await preview.get_by_text("they were not saved yet").wait_for()
     await expect(text).to_have_value("# Plan\n\nMy second plan\n")
     await preview.get_by_role("button", name="Save").click()
     await expect(text).to_have_count(0)
-    await expect(preview.get_by_text("My second plan")).to_be_visible()
+    await preview.get_by_text("My second plan").wait_for()
 
     await preview.get_by_role("button", name="History").click()
     versions = preview.get_by_role("list", name="Versions").get_by_role("button")
@@ -247,7 +246,7 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
     await preview.get_by_role("button", name="Restore this version").click()
     await expect(changes).to_have_count(0)
-    await expect(preview.get_by_text("The agent's plan")).to_be_visible()
+    await preview.get_by_text("The agent's plan").wait_for()
     assert plan.read_text() == "# Plan\n\nThe agent's plan\n"
 
     # Line ends and bytes that a text field would lose.
@@ -266,8 +265,8 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     latin = shelf.folder / "user_uploads" / "latin.txt"
     latin.write_bytes(b"Caf\xe9 " * 3 + b"and a longer text around it " * 9)
     await shelf.show("files", "user_uploads/latin.txt")
-    await expect(preview.get_by_text("are not UTF-8")).to_be_visible()
-    await expect(preview.get_by_role("button", name="History")).to_be_visible()
+    await preview.get_by_text("are not UTF-8").wait_for()
+    await preview.get_by_role("button", name="History").wait_for()
     await expect(preview.get_by_role("button", name="Edit")).to_have_count(0)
     latin.unlink()
 
@@ -334,15 +333,15 @@ async def test_markdown_shows_formulas_diagrams_and_diffs(shelf: Shelf) -> None:
     await shelf.show("files", "extras.md")
     preview = page.get_by_role("region", name="Preview")
     await expect(preview.locator("math")).to_have_count(2)
-    await expect(preview.get_by_text("it costs $5 or $10")).to_be_visible()
+    await preview.get_by_text("it costs $5 or $10").wait_for()
     picture = preview.get_by_role("img", name="Diagram: graph TD")
-    await expect(picture).to_be_visible()
+    await picture.wait_for()
     assert await picture.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 50
     await expect(preview.locator(".hljs-addition")).to_have_text("+ new")
-    await expect(preview.get_by_text("cannot be drawn here")).to_be_visible()
+    await preview.get_by_text("cannot be drawn here").wait_for()
     assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
     await preview.get_by_role("button", name="Show the source").click()
-    await expect(preview.get_by_text("B -->|yes| C")).to_be_visible()
+    await preview.get_by_text("B -->|yes| C").wait_for()
 
 
 async def test_a_picture_with_a_script_is_shown_and_runs_nothing(shelf: Shelf) -> None:
@@ -354,6 +353,6 @@ async def test_a_picture_with_a_script_is_shown_and_runs_nothing(shelf: Shelf) -
     )
     await shelf.show("files", "evil.svg")
     preview = page.get_by_role("region", name="Preview")
-    await expect(preview.get_by_text("40 \N{MULTIPLICATION SIGN} 30")).to_be_visible()
+    await preview.get_by_text("40 \N{MULTIPLICATION SIGN} 30").wait_for()
     await preview.get_by_role("button", name="Source").click()
     await expect(preview.get_by_role("region", name="Source")).to_contain_text("alert(2)")

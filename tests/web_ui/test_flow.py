@@ -84,13 +84,13 @@ async def say(page: Page, words: str) -> None:
 async def test_the_sign_in_link_opens_the_welcome_page(visit_up: VisitUp) -> None:
     desk = await visit_up([says("Nobody asked.")])
 
-    await expect(desk.page.get_by_text("Give a team something to do")).to_be_visible()
-    await expect(desk.page.get_by_text("Live")).to_be_visible()
+    await desk.page.get_by_text("Give a team something to do").wait_for()
+    await desk.page.get_by_text("Live", exact=True).wait_for()
 
 
-async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit_up: VisitUp) -> None:
+async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit: Visit) -> None:
     cast = CastWithReplies()
-    desk = await visit_up(cast.play)
+    desk = await visit(cast.play)
     page = desk.page
 
     await page.get_by_role("main").get_by_role("button", name="New team").click()
@@ -98,7 +98,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit_up: Vi
     await page.get_by_role("button", name="Get to work").click()
     await expect(thread(page).get_by_text(talk.ON_IT)).to_have_count(1)
     for name in ("Coordinator", "Alice", "Bob"):
-        await expect(sidebar(page).get_by_role("link", name=name)).to_be_visible()
+        await sidebar(page).get_by_role("link", name=name).wait_for()
 
     await cast.alice_may_ask.reached()
     await say(page, talk.QUALCOMM)
@@ -108,17 +108,18 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit_up: Vi
     # Alice's question is answered in her own conversation.
     cast.alice_may_ask.set()
     await sidebar(page).get_by_role("link", name="Alice").click()
-    card = page.get_by_role("group", name="Alice asks")
-    await expect(card.get_by_text(talk.WHICH)).to_be_visible()
+    # A toast may ask the same until she is on screen.
+    card = thread(page).get_by_role("group", name="Alice asks")
+    await card.get_by_text(talk.WHICH).wait_for()
     await card.get_by_role("textbox").fill(talk.DATA_CENTER)
     await card.get_by_role("button", name="Answer").click()
-    await expect(thread(page).get_by_text(f"You answered: {talk.DATA_CENTER}")).to_be_visible()
+    await thread(page).get_by_text(f"You answered: {talk.DATA_CENTER}").wait_for()
 
     # Bob tells the coordinator, who asks the person and forwards the answer.
     await sidebar(page).get_by_role("link", name="Coordinator").click()
     cast.qualcomm_is_in.set()
-    card = page.get_by_role("group", name="Coordinator asks")
-    await expect(card.get_by_text(talk.MAY_WE)).to_be_visible()
+    card = thread(page).get_by_role("group", name="Coordinator asks")
+    await card.get_by_text(talk.MAY_WE).wait_for()
     await cast.bob_is_told.reached()
     await card.get_by_role("textbox").fill(talk.MLPERF)
     await card.get_by_role("textbox").press("Enter")
@@ -131,7 +132,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit_up: Vi
     await cast.all_are_told.reached(2)
     await page.get_by_role("textbox", name="Message Coordinator").fill(talk.PRICES)
     await page.get_by_role("button", name="Tell everyone").dblclick()
-    await expect(page.get_by_text("The message was sent to everyone on the team.")).to_be_visible()
+    await page.get_by_text("The message was sent to everyone on the team.").wait_for()
     cast.all_are_told.set()
 
     await expect(thread(page).get_by_text("The report is written, with prices")).not_to_have_count(
@@ -140,7 +141,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit_up: Vi
     await sidebar(page).get_by_role("link", name="Board").click()
     await page.get_by_role("main").get_by_role("button", name=talk.GOAL).first.click()
     await page.get_by_role("link", name="report.md").first.click()
-    await expect(page.get_by_role("cell", name="80 %")).to_be_visible()
+    await page.get_by_role("cell", name="80 %").wait_for()
     assert desk.model.refused == []
 
 
@@ -156,12 +157,12 @@ def asks_with_options(seen: Seen) -> Step:
 async def test_a_question_is_answered_from_the_toast(visit: Visit) -> None:
     desk = await visit(asks_with_options, path="/settings")
     page = desk.page
-    await expect(page.get_by_text("Live")).to_be_visible()
+    await page.get_by_text("Live", exact=True).wait_for()
 
     await desk.found("Paint it", name="paint")
 
     toast = page.get_by_role("group", name="coordinator asks")
-    await expect(toast.get_by_text("Red or blue?")).to_be_visible()
+    await toast.get_by_text("Red or blue?").wait_for()
     await expect(page).to_have_title("(1) agiraph")
     await toast.get_by_role("button", name="blue").click()
     await expect(toast).to_have_count(0)
@@ -180,14 +181,14 @@ async def test_a_call_approved_in_the_inbox_is_made_once(visit: Visit) -> None:
 
     desk = await visit(play, path="/inbox")
     page = desk.page
-    await expect(page.get_by_text("Nobody is waiting for your answer.")).to_be_visible()
+    await page.get_by_text("Nobody is waiting for your answer.").wait_for()
     team = await desk.found("Make it", permissions=[{"tool": "bash", "action": "ask"}])
 
     await page.get_by_role("region", name="Items").get_by_role("link").first.click()
-    card = page.get_by_role("group", name="Coordinator asks")
-    await expect(card.get_by_text("echo once")).to_be_visible()
+    card = page.get_by_role("main").get_by_role("group", name="Coordinator asks")
+    await card.get_by_text("echo once").wait_for()
     await card.get_by_role("button", name="Approve").click()
-    await expect(page.get_by_text("You approved")).to_be_visible()
+    await page.get_by_text("You approved").wait_for()
     await desk.up.wait_for_event(team["id"], "team.completed")
 
     made = desk.home.glob("teams/*/nodes/*/*/made.txt")
@@ -252,11 +253,11 @@ async def test_a_message_is_shown_before_the_server_has_it(visit: Visit) -> None
 
     team = await desk.found("Wait for me", start=False)
     await desk.open(f"/t/{team['id']}")
-    await expect(page.get_by_role("textbox", name="Message Coordinator")).to_be_visible()
+    await page.get_by_role("textbox", name="Message Coordinator").wait_for()
     await page.route("**/api/agents/*/send", delay_request)
 
     await say(page, "Hello there")
-    await expect(thread(page).get_by_text("Sending…")).to_be_visible()
+    await thread(page).get_by_text("Sending…").wait_for()
     await expect(thread(page).get_by_text("Hello there", exact=True)).to_have_count(1)
     await expect(page.get_by_role("textbox", name="Message Coordinator")).to_have_value("")
     await arrived.reached()

@@ -41,11 +41,11 @@ async def test_a_conversation_shows_its_work_and_what_a_reply_has_read(visit: Vi
     # The card follows the work without a reload, and shows the checkpoint as it was written.
     cards = page.get_by_role("region", name="Work in progress")
     await expect(cards.get_by_role("listitem")).to_contain_text("Coordinator, runs")
-    await expect(page.get_by_role("button", name="Don't reply", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Don't reply", exact=True).wait_for()
     first.set()
     await expect(cards).to_contain_text(HALF.replace("\u202e", "⟨U+202E⟩"))
     await cards.get_by_role("button", expanded=False).press("Enter")
-    await expect(cards.get_by_role("link", name="On the board")).to_be_visible()
+    await cards.get_by_role("link", name="On the board").wait_for()
 
     await say(page, "How far are you?")
     reply = thread(page).get_by_role("article").filter(has_text="Half of the pumps.")

@@ -16,7 +16,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.testing import says
 from tests.api.serving import Served
 from tests.web_ui import seeding
-from tests.web_ui.browsing import DESKTOP, Visit, watched
+from tests.web_ui.browsing import DESKTOP, Visit, go, watched
 from tests.web_ui.windows import serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
@@ -160,7 +160,7 @@ async def test_a_long_thread_draws_only_the_visible_rows(browser: Browser, tmp_p
             most = max(most, await page.evaluate(rows))
         elements = await page.evaluate(COUNT)
 
-        await page.goto(f"{served.origin}/t/{long.team}/threads/{long.thread}")
+        await go(page, f"{served.origin}/t/{long.team}/threads/{long.thread}")
         await page.wait_for_selector("#steps li")
         steps = await page.evaluate("document.querySelectorAll('#steps li').length")
         last = await page.evaluate("document.querySelector('#steps li').ariaSetSize")
@@ -174,26 +174,35 @@ async def test_a_long_thread_draws_only_the_visible_rows(browser: Browser, tmp_p
     assert behind <= 2500
 
 
+LEFT_BELOW = """(() => {
+  const { scrollHeight, scrollTop, clientHeight } = document.getElementById("thread");
+  return scrollHeight - scrollTop - clientHeight;
+})()"""
+
+
+async def scrolled_to_the_end(page: Page) -> None:
+    """Wait until the conversation is at its end: its rows are measured one after the other."""
+    async with asyncio.timeout(15):
+        while await page.evaluate(LEFT_BELOW) >= 2:
+            await wait_for_frames(page)
+
+
 async def test_small_wheel_steps_scroll_away_from_the_end(browser: Browser, tmp_path: Path) -> None:
     """New rows keep a reader at the end, but scrolling up must still be possible."""
     long = await seeding.long_team(tmp_path / "home", event_count=400)
-    there = "document.getElementById('thread')"
-    left = f"(it => it.scrollHeight - it.scrollTop - it.clientHeight)({there})"
     async with signed_in_page(browser, tmp_path / "home") as (served, page):
         await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
         # Before Markdown is loaded, rows are plain text and have another height.
         await page.wait_for_selector("#thread pre")
-        await wait_for_frames(page)
-        assert await page.evaluate(left) < 2
+        await scrolled_to_the_end(page)
         await page.mouse.move(700, 500)
         for step in range(1, 41):
             await page.mouse.wheel(0, -30)
             async with asyncio.timeout(10):
-                while await page.evaluate(left) < 20 * step - 60:
+                while await page.evaluate(LEFT_BELOW) < 20 * step - 60:
                     await wait_for_frames(page)
         await page.locator("#to-end").click()
-        await wait_for_frames(page)
-        assert await page.evaluate(left) < 2
+        await scrolled_to_the_end(page)
 
 
 async def test_a_wheel_over_a_code_block_still_scrolls(browser: Browser, tmp_path: Path) -> None:
@@ -201,6 +210,8 @@ async def test_a_wheel_over_a_code_block_still_scrolls(browser: Browser, tmp_pat
     async with signed_in_page(browser, tmp_path / "home") as (served, page):
         await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
         block = page.locator("#thread pre").last
+        await block.wait_for()
+        await scrolled_to_the_end(page)
         await block.hover()
         before = await page.evaluate("document.getElementById('thread').scrollTop")
         await page.mouse.wheel(0, -400)

@@ -84,7 +84,7 @@ async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: 
     desk = await visit(stall_then_finish, path="/settings", world={"sandbox_level": "none"})
     page = desk.page
     # The level `none` is a warning on every screen.
-    await expect(page.get_by_role("alert").filter(has_text="not confined")).to_be_visible()
+    await page.get_by_role("alert").filter(has_text="not confined").wait_for()
     team = await desk.found("Count the beans", acceptance=["answer"], review="never")
     await page.get_by_role("link", name="Open operations").click()
     work = page.get_by_role("region", name="Work", exact=True)
@@ -104,26 +104,26 @@ async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: 
     await expect(stopped.get_by_role("link")).to_have_text("Count the beans")
     await page.reload()
     bar = page.get_by_role("alert").filter(has_text="All work has been stopped")
-    await expect(bar).to_be_visible()
+    await bar.wait_for()
     await expect(work).to_contain_text(re.compile("Running0.*Queued1"))
     assert await axe_violations(page) == []
     await expect(stopped).to_contain_text("with the owner's token. Nothing begins")
-    await expect(work.get_by_text("Waits: all work is stopped")).to_be_visible()
+    await work.get_by_text("Waits: all work is stopped").wait_for()
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
     jobs = page.get_by_role("region", name="Work in progress")
     await expect(jobs).to_contain_text("Coordinator, waits: all work is stopped")
     hint = page.get_by_text("Waits: all work is stopped. Coordinator answers when you resume it")
-    await expect(hint).to_be_visible()
+    await hint.wait_for()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Stopped")
-    await expect(page.get_by_role("log").get_by_text("All work was stopped")).to_be_visible()
+    await page.get_by_role("log").get_by_text("All work was stopped").wait_for()
     # The palette resumes and stops, and so does the bar on every screen. To stop twice resumes
     # nothing.
     await choose_in_palette(page, "stop", "All work is stopped already")
-    await expect(stopped).to_be_visible()
+    await stopped.wait_for()
     await page.go_back()
-    await expect(hint).to_be_visible()
+    await hint.wait_for()
     await choose_in_palette(page, "resume", "Resume all work")
-    await expect(page.get_by_role("log").get_by_text("The team completed its goal")).to_be_visible()
+    await page.get_by_role("log").get_by_text("The team completed its goal").wait_for()
     await expect(hint).to_have_count(0)
     await choose_in_palette(page, "emergency", "Stop all work")
     await dialog.get_by_role("button", name="Stop all work").press("Enter")
@@ -132,7 +132,7 @@ async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: 
 
     await desk.go("/operations?section=health")
     checks = page.get_by_role("region", name="Health checks")
-    await expect(checks.get_by_text("Nothing is stuck.")).to_be_visible()
+    await checks.get_by_text("Nothing is stuck.").wait_for()
     await expect(checks).to_contain_text("Commands are not confined")
     await open_section(page, "Providers")
     openai = page.get_by_role("listitem").filter(has_text="Rate limit")
@@ -140,7 +140,7 @@ async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: 
     await expect(openai).not_to_contain_text("0 calls")
     phone = await desk.opens(**PHONE)
     await phone.goto(f"{desk.origin}/operations")
-    await expect(phone.get_by_role("button", name="Stop all work")).to_be_visible()
+    await phone.get_by_role("button", name="Stop all work").wait_for()
     assert await phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert await phone.evaluate(CUT_TABS) == []
     assert await axe_violations(phone, contrast_in=()) == []
@@ -167,7 +167,7 @@ async def test_tools_channels_tokens_and_the_audit_are_listed_and_changed(
 
     item = page.get_by_role("region", name="MCP servers").get_by_role("listitem")
     await item.get_by_role("button", name="Review").click()
-    await expect(dialog.get_by_text("Then send it.")).to_be_visible()
+    await dialog.get_by_text("Then send it.").wait_for()
     await dialog.get_by_role("button", name="Accept").click()
     await expect(item).to_contain_text("1 tool")
 
@@ -178,7 +178,7 @@ async def test_tools_channels_tokens_and_the_audit_are_listed_and_changed(
     await expect(changed).to_contain_text(re.compile("removed: .*Hello.*added: .*Goodbye"))
     assert await axe_violations(page, contrast_in=()) == []
     await dialog.get_by_role("button", name="Enable this content").click()
-    await expect(item.get_by_role("button", name="Disable")).to_be_visible()
+    await item.get_by_role("button", name="Disable").wait_for()
 
     await open_section(page, "Tokens")
     await page.get_by_role("button", name="New token").click()
@@ -201,7 +201,7 @@ async def test_tools_channels_tokens_and_the_audit_are_listed_and_changed(
     await page.get_by_label("What").select_option("Own tools")
     await expect(entries).to_have_text([re.compile("POST /api/extensions/enable")] * 2)
     await page.get_by_label("Who").fill("nobody")
-    await expect(page.get_by_text("No entry matches.")).to_be_visible()
+    await page.get_by_text("No entry matches.").wait_for()
 
 
 async def try_the_demo(page: Page) -> None:
@@ -210,16 +210,16 @@ async def try_the_demo(page: Page) -> None:
     dialog = page.get_by_role("dialog")
     await expect(dialog.get_by_label("Goal")).to_have_value(re.compile("^Show me how a team works"))
     await expect(dialog.get_by_label("Name", exact=True)).to_have_value("Demo")
-    await expect(dialog.get_by_label("Budget in US dollars")).to_be_visible()
+    await dialog.get_by_label("Budget in US dollars").wait_for()
     await dialog.get_by_role("button", name="More").click()
     await expect(dialog.get_by_label("Starts a cycle")).to_have_count(0)
     await dialog.get_by_role("button", name="Get to work").click()
-    card = page.get_by_role("group", name="Coordinator asks")
-    await expect(page.get_by_role("navigation").get_by_role("link", name="Robin")).to_be_visible()
+    card = page.get_by_role("log").get_by_role("group", name="Coordinator asks")
+    await page.get_by_role("navigation").get_by_role("link", name="Robin").wait_for()
     await card.get_by_role("textbox").fill("Lisbon")
     await card.get_by_role("button", name="Answer").click()
     log = page.get_by_role("log")
-    await expect(log.get_by_text("You answered “Lisbon”: the trip is planned.")).to_be_visible()
+    await log.get_by_text("You answered “Lisbon”: the trip is planned.").wait_for()
 
 
 async def test_a_first_key_is_tested_before_it_is_stored_and_never_shown_again(
@@ -229,15 +229,15 @@ async def test_a_first_key_is_tested_before_it_is_stored_and_never_shown_again(
     refused = Status(401, f"Incorrect API key provided: {wrong}")
     desk = await visit([refused, says("Hello."), says(call("get_weather", city="Paris"))], key="")
     page = desk.page
-    await expect(page.get_by_text("No model is set up yet.")).to_be_visible()
+    await page.get_by_text("No model is set up yet.").wait_for()
     await try_the_demo(page)
     # A team exists, so that there is no welcome page any more. Its answers lead to the same form.
     await page.get_by_role("main").get_by_role("link", name="Set up a model").click()
-    await expect(page.get_by_role("heading", name="Models", exact=True)).to_be_visible()
+    await page.get_by_role("heading", name="Models", exact=True).wait_for()
     await expect(page.get_by_label("Key", exact=True)).to_be_focused()
     await page.get_by_label("Key", exact=True).fill(wrong)
     await page.get_by_label("Key", exact=True).press("Enter")
-    await expect(page.get_by_text("did not answer, so nothing was stored.")).to_be_visible()
+    await page.get_by_text("did not answer, so nothing was stored.").wait_for()
     assert not (desk.home / "keys.json").exists()
     await page.get_by_label("Key", exact=True).fill("of an unknown-provider-0123456789")
     await page.get_by_role("button", name="Test and save").click()
@@ -258,7 +258,7 @@ async def test_a_first_key_is_tested_before_it_is_stored_and_never_shown_again(
     assert await axe_violations(page, contrast_in=()) == []
     await ready.get_by_role("button", name="Use openai/gpt-6-sol there").click()
     await ready.get_by_role("link", name="Go to the team").click()
-    await expect(page.get_by_role("log")).to_be_visible()
+    await page.get_by_role("log").wait_for()
     await expect(page.get_by_text("A scripted demo answers here")).to_have_count(0)
     await page.keyboard.press("Control+k")
     await page.get_by_placeholder("Jump to").fill("api key")

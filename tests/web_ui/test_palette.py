@@ -49,7 +49,7 @@ async def test_a_word_of_another_team_is_found_and_opened_by_keyboard(visit: Vis
 
     page.on("request", note)
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
-    await expect(thread(page).get_by_text("The kettle was described.").first).to_be_visible()
+    await thread(page).get_by_text("The kettle was described.").first.wait_for()
     await desk.go("/inbox")
     asked.clear()
     # Keys that are typed while the palette is loaded are not lost.
@@ -64,7 +64,7 @@ async def test_a_word_of_another_team_is_found_and_opened_by_keyboard(visit: Vis
     await expect(page.get_by_role("combobox", name="Jump to")).to_have_value("kettle")
     box = page.get_by_role("dialog")
     for group in ("Teams", "Work", "Files", "Messages", "Steps"):
-        await expect(box.get_by_role("group", name=group, exact=True)).to_be_visible()
+        await box.get_by_role("group", name=group, exact=True).wait_for()
     # One request for what was typed, not one for each letter or team.
     assert [query for query in asked if len(query) > 3] == ["kettle"]
 
@@ -78,7 +78,7 @@ async def test_a_word_of_another_team_is_found_and_opened_by_keyboard(visit: Vis
     while await file.get_attribute("aria-selected") != "true":
         await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_text(KETTLE)).to_be_visible()
+    await page.get_by_text(KETTLE).wait_for()
 
     # A step opens with its call unfolded, marked and focused.
     await page.keyboard.press("Control+k")
@@ -89,7 +89,7 @@ async def test_a_word_of_another_team_is_found_and_opened_by_keyboard(visit: Vis
     await page.keyboard.press("Enter")
     opened = page.locator("details[aria-current=true]")
     await expect(opened.locator("> summary")).to_be_focused()
-    await expect(opened.get_by_text(KETTLE)).to_be_visible()
+    await opened.get_by_text(KETTLE).wait_for()
     await page.wait_for_function("CSS.highlights.get('found')?.size > 0")
 
     # The first row is highlighted, also when hits arrive; what the arrows chose stays.
@@ -103,7 +103,7 @@ async def test_a_word_of_another_team_is_found_and_opened_by_keyboard(visit: Vis
     await page.keyboard.press("Control+k")
     await page.keyboard.type("copper")
     await expect(page.get_by_role("combobox", name="Jump to")).to_have_value("copper")
-    await expect(box.get_by_text("Nothing matches.")).to_be_visible()
+    await box.get_by_text("Nothing matches.").wait_for()
     await page.keyboard.press("Escape")
     await expect(box).to_have_count(0)
 

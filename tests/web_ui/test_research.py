@@ -21,7 +21,7 @@ from tests.research.kit import (
     brief_of,
     reads,
 )
-from tests.web_ui.browsing import PHONE, watched
+from tests.web_ui.browsing import PHONE, go, watched
 from tests.web_ui.test_accessibility import axe_violations
 from tests.web_ui.test_flow import thread
 from tests.web_ui.windows import serving
@@ -48,12 +48,10 @@ def cast() -> tuple[Cast, asyncio.Event]:
         },
         writing=[says(REPORT)],
     )
-    begun = 0
 
     async def second_waits() -> None:
-        nonlocal begun
-        begun += 1
-        if begun > 3:
+        _, _, task = played.requests[-1]
+        if SECOND in task.partition("Others read")[0]:
             await go_on.wait()
 
     played.before_reading = second_waits
@@ -84,16 +82,16 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
         _, job = await served.ask("POST", f"/agents/{lead}/research", {"goal": QUESTION})
 
         # The card shows the plan and what was noted while the second reader is at work.
-        await page.goto(f"{served.origin}/t/{team['id']}/a/{lead}")
+        await go(page, f"{served.origin}/t/{team['id']}/a/{lead}")
         card = page.get_by_role("listitem").filter(has_text=QUESTION).first
         await card.get_by_role("button", expanded=False).first.press("Enter")
         plan = page.get_by_role("list", name="Plan")
         await expect(plan.get_by_role("listitem")).to_have_count(2)
         await page.get_by_role("button", name="1 quotation from 1 site").press("Enter")
-        await expect(page.get_by_text(TALL)).to_be_visible()
+        await page.get_by_text(TALL).wait_for()
         await picture(page, "research-card")
         assert await axe_violations(page) == []
-        await phone.goto(f"{served.origin}/t/{team['id']}/a/{lead}")
+        await go(phone, f"{served.origin}/t/{team['id']}/a/{lead}")
         card = phone.get_by_role("listitem").filter(has_text=QUESTION).first
         await card.get_by_role("button", expanded=False).first.tap()
         plan = phone.get_by_role("list", name="Plan")
@@ -102,10 +100,11 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
 
         # The report: a mark has the words of its page, for the mouse, the keyboard and a finger.
         go_on.set()
-        await expect(thread(page).get_by_text("The research is done")).to_be_visible()
+        await thread(page).get_by_text("The research is done").wait_for()
         _, inbox = await served.ask("GET", "/inbox")
         [item] = [i["message"]["id"] for i in inbox["items"] if i["message"]["kind"] == "report"]
-        await page.goto(f"{served.origin}/inbox/{item}")
+        await go(page, f"{served.origin}/inbox/{item}")
+        await page.get_by_role("link", name="Reply").wait_for()  # the conversation has marks, too
         mark = page.get_by_role("button", name="Source 1: ").first
         words = page.get_by_role("tooltip")
         await mark.focus()
@@ -123,7 +122,8 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
         field = page.get_by_role("textbox", name="Message Coordinator")
         await expect(field).to_have_value(f"About “Research: {QUESTION}”: ")
 
-        await phone.goto(f"{served.origin}/inbox/{item}")
+        await go(phone, f"{served.origin}/inbox/{item}")
+        await phone.get_by_role("link", name="Reply").wait_for()
         await phone.get_by_role("button", name="Source 2: ").first.tap()
         await expect(phone.get_by_role("tooltip")).to_contain_text(OLD)
         await picture(phone, "research-report-phone")

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Status, Step
-from tests.web_ui.browsing import Visit
+from tests.web_ui.browsing import Visit, go
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -36,9 +36,9 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await attached.get_by_role("button", name="Remove beans.csv").click()
     await expect(attached).to_have_count(0)
     await page.get_by_label("Model").fill("nobody/good")
-    await expect(page.get_by_text("No provider offers “nobody/good”.")).to_be_visible()
+    await page.get_by_text("No provider offers “nobody/good”.").wait_for()
     await page.get_by_label("Model").fill("anthropic/x")
-    await expect(page.get_by_text("Set ANTHROPIC_API_KEY to use it.")).to_be_visible()
+    await page.get_by_text("Set ANTHROPIC_API_KEY to use it.").wait_for()
     await page.get_by_label("Model").fill("")
     await expect(page.get_by_label("Thinking effort")).to_have_value("")
     await page.get_by_label("Thinking effort").select_option("High")
@@ -65,7 +65,7 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await goal.get_by_role("button", name="Start with this goal").click()
     # The field is emptied once the server has the goal; until then its own text says the same.
     await expect(goal.get_by_label("New goal")).to_have_value("")
-    await expect(goal.get_by_text("Weigh the beans")).to_be_visible()
+    await goal.get_by_text("Weigh the beans").wait_for()
     [team] = await desk.up.ask("GET", "/teams")
     board = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     goals = [await desk.up.ask("GET", f"/nodes/{n['id']}") for n in board if n["lane"] == "work"]
@@ -76,18 +76,18 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await general.get_by_label("Starts a cycle").select_option("every hour")
     await general.get_by_label("Name", exact=True).fill("Beans")
     await general.get_by_role("button", name="Save").click()
-    await expect(page.get_by_text("It applies from the team's next step on.")).to_be_visible()
+    await page.get_by_text("It applies from the team's next step on.").wait_for()
     await goal.get_by_label("New goal").fill("Sort the beans")
     await expect(goal.get_by_label("Done when")).to_have_count(0)
     await goal.get_by_role("button", name="Start with this goal").click()
     await expect(goal.get_by_label("New goal")).to_have_value("")
-    await expect(goal.get_by_text("Sort the beans")).to_be_visible()
+    await goal.get_by_text("Sort the beans").wait_for()
     [team] = await desk.up.ask("GET", "/teams")
     assert (team["name"], team["mode"], team["goal"]) == ("Beans", "infinite", "Sort the beans")
-    await page.goto(coordinator)
-
+    await go(page, coordinator)
+    await page.get_by_role("log").wait_for()  # the settings have an effort, too
     await page.get_by_label("Thinking effort", exact=True).select_option("Low")
-    await expect(page.get_by_text("settings were changed: effort of coordinator")).to_be_visible()
+    await page.get_by_text("settings were changed: effort of coordinator").wait_for()
     [agent] = await desk.up.ask("GET", f"/teams/{team['id']}/agents")
     assert (team["effort"], agent["effort"]) == ("high", "low")
 
@@ -119,10 +119,10 @@ async def test_the_models_page_keeps_the_last_test_of_a_model_and_says_what_to_d
         f"Check OPENAI_API_KEY: {host} does not accept the key. Set the right one in the "
         "environment and start agiraph again."
     )
-    await expect(tested.get_by_text(advice)).to_be_visible()
-    await expect(tested.get_by_text("Words: does not work")).to_be_visible()
+    await tested.get_by_text(advice).wait_for()
+    await tested.get_by_text("Words: does not work").wait_for()
     await page.reload()
-    await expect(tested.get_by_text(advice)).to_be_visible()
+    await tested.get_by_text(advice).wait_for()
     await expect(tested.locator("time")).to_have_text(re.compile("now|ago"))
 
     await page.get_by_role("button", name="Test openai/test").click()

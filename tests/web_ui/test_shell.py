@@ -55,15 +55,15 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
     await expect(sidebar(page).get_by_text("Loading your teams")).to_be_attached()
     await expect(page.get_by_text(re.compile("No teams yet|Give a team"))).to_have_count(0)
     may_answer.set()
-    await expect(page.get_by_text("No teams yet.")).to_be_visible()
+    await page.get_by_text("No teams yet.").wait_for()
     await page.unroute("**/api/overview")
     await desk.go("/settings")
     beans = await desk.found("Count the beans", name="Beans")
     bean_toast = page.get_by_role("group", name="coordinator asks, Beans")
-    await expect(bean_toast.get_by_text("Which beans?")).to_be_visible()
+    await bean_toast.get_by_text("Which beans?").wait_for()
     await expect(bean_toast.get_by_role("link")).to_have_text("Coordinator asks · Beans")
     peas = await desk.found("Count the peas", name="Peas")
-    await expect(page.get_by_text("Which peas?").first).to_be_visible()
+    await page.get_by_text("Which peas?").first.wait_for()
 
     # At the first question the sidebar offers notifications; the next question is one.
     offer = page.get_by_role("region", name="Notifications").filter(has_text="needs you, finishes")
@@ -80,7 +80,7 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
     # `a` leads to the question of the team on screen first, then to those of other teams.
     for team in (peas, corn, beans):
         await desk.go(f"/t/{team['id']}/triggers")
-        await expect(page.get_by_role("heading", name="Triggers", exact=True)).to_be_visible()
+        await page.get_by_role("heading", name="Triggers", exact=True).wait_for()
         await page.keyboard.press("a")
         await page.wait_for_url(f"**/t/{team['id']}/a/{team['coordinator_id']}?at=*")
         question = re.compile(f"^/t/{team['id']}/a/{team['coordinator_id']}[?]at=")
@@ -97,24 +97,24 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
         await expect(bar.get_by_role("link", name="Peas", exact=True)).to_have_count(0)
         await expect(page).not_to_have_url(re.compile(peas["id"]))
         if way == "toast":
-            await expect(page.get_by_text("Peas is archived.")).to_be_visible()
+            await page.get_by_text("Peas is archived.").wait_for()
             await page.get_by_role("button", name="Undo").click()
         else:
             await bar.get_by_role("link", name="Archived teams").click()
-            await expect(page.get_by_role("button", name="Restore Peas")).to_be_visible()
+            await page.get_by_role("button", name="Restore Peas").wait_for()
             assert await axe_violations(page) == []
-            await page.get_by_role("link", name="Peas").click()
-            await expect(page.get_by_text("This team is archived.")).to_be_visible()
+            await page.get_by_role("main").get_by_role("link", name="Peas").click()
+            await page.get_by_text("This team is archived.").wait_for()
             await page.go_back()
             await page.get_by_role("button", name="Restore Peas").click()
-            await expect(page.get_by_text("No archived teams")).to_be_visible()
-        await expect(bar.get_by_role("link", name="Peas", exact=True)).to_be_visible()
+            await page.get_by_text("No archived teams").wait_for()
+        await bar.get_by_role("link", name="Peas", exact=True).wait_for()
     assert desk.world is not None
     for team in await desk.up.ask("GET", "/teams"):
         await desk.world.store.write(teams.archive, team["id"])
-    await expect(bar.get_by_text("No teams. ")).to_be_visible()
+    await bar.get_by_text("No teams. ").wait_for()
     await bar.get_by_role("link", name=re.compile("archived$")).click()
-    await expect(page.get_by_role("button", name="Restore Peas")).to_be_visible()
+    await page.get_by_role("button", name="Restore Peas").wait_for()
 
 
 async def _asked(page: Page) -> str:

@@ -4,7 +4,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Response, expect
 
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Status
@@ -22,12 +22,15 @@ WRONG_KEY = Status(401, "Incorrect API key provided: sk-canary.")
 
 
 async def opened(desk: Desk, path: str, **more: object) -> dict[str, str]:
-    """Create a team, wait until it asks something, and open a page of it."""
+    """Create a team, wait until it asks something, and show a page of it."""
     team = await desk.found("Count the beans", name="Beans", **more)
-    await desk.open(f"/t/{team['id']}/a/{team['coordinator_id']}")
-    await expect(desk.page.locator("[data-question]").first).to_be_visible()
+    await desk.up.wait_for_event(team["id"], "node.waiting")
     await desk.open(f"/t/{team['id']}/{path}")
     return team
+
+
+def is_write(response: Response) -> bool:
+    return response.request.method != "GET"
 
 
 def part(desk: Desk, name: str) -> Locator:
@@ -63,7 +66,8 @@ async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_
     await model.get_by_role("button", name="Add openai/gpt-5-mini as a fallback").click()
     await expect(model.get_by_role("listitem")).to_have_count(2)
     await model.get_by_role("button", name="Move openai/gpt-5-mini up").click()
-    await model.get_by_role("button", name="Save").click()
+    async with page.expect_response(is_write):
+        await model.get_by_role("button", name="Save").click()
 
     # A rule, with the calls that it would have decided on.
     rules = part(desk, "Permission rules")
@@ -73,16 +77,15 @@ async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_
     await expect(rules.get_by_role("listitem").first).to_contain_text("bash echo beans")
     await rules.get_by_label("What rule 1 does").select_option("Refuse")
     await rules.get_by_role("button", name="Save the rules").click()
-    await expect(page.get_by_text("The rules are saved.")).to_be_visible()
+    await page.get_by_text("The rules are saved.").wait_for()
 
     await part(desk, "Soul").get_by_label("Soul").fill("Be brief.")
-    await part(desk, "Soul").get_by_role("button", name="Save").click()
+    async with page.expect_response(is_write):
+        await part(desk, "Soul").get_by_role("button", name="Save").click()
     notifications = part(desk, "Notifications")
     await notifications.get_by_role("button", name="Until I unmute it").click()
     await expect(notifications).to_contain_text("Muted until you unmute it.")
-    await expect(
-        page.get_by_role("list", name="Teams and members").get_by_label("Muted")
-    ).to_be_visible()
+    await page.get_by_role("list", name="Teams and members").get_by_label("Muted").wait_for()
     here = page.get_by_role("navigation", name="Sections").locator("[aria-current=location]")
     await page.get_by_role("link", name="Notifications", exact=True).click()
     await expect(here).to_have_text("Notifications")
@@ -120,18 +123,16 @@ async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
     await dialog.get_by_label("File of poet").fill(text)
     await dialog.get_by_label("Try it with a task").fill("About the sea")
     await dialog.get_by_role("button", name="Show what its model would see").click()
-    await expect(dialog.get_by_text("You write short poems.").last).to_be_visible()
-    await expect(dialog.get_by_text("About the sea").last).to_be_visible()
+    await dialog.get_by_text("You write short poems.").last.wait_for()
+    await dialog.get_by_text("About the sea").last.wait_for()
     await dialog.get_by_role("button", name="Save").click()
-    await expect(part(desk, "Specialists").get_by_text("Writes poems.")).to_be_visible()
+    await part(desk, "Specialists").get_by_text("Writes poems.").wait_for()
 
     await part(desk, "Skills").get_by_label("New skill").fill("letters")
     await part(desk, "Skills").get_by_role("button", name="Write it").click()
     await dialog.get_by_role("button", name="Save").click()
     await part(desk, "Skills").get_by_role("button", name="Turn letters on").click()
-    await expect(
-        part(desk, "Skills").get_by_role("button", name="Turn letters off")
-    ).to_be_visible()
+    await part(desk, "Skills").get_by_role("button", name="Turn letters off").wait_for()
 
     await page.get_by_role("button", name="Delete the team").click()
     gone = dialog.get_by_role("button", name="Delete for good")
@@ -139,7 +140,7 @@ async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
     await expect(gone).to_be_disabled()
     await dialog.get_by_role("textbox").fill("Beans")
     await gone.click()
-    await expect(page.get_by_text("Beans is deleted.")).to_be_visible()
+    await page.get_by_text("Beans is deleted.").wait_for()
     await expect(page.get_by_role("navigation").get_by_text("Beans")).to_have_count(0)
     assert await desk.up.ask("GET", "/teams") == []
     assert not (desk.home / "teams" / team["id"] / "SOUL.md").exists()
@@ -147,7 +148,7 @@ async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
 
 async def test_a_muted_team_shows_no_toast_and_asks_in_the_inbox(visit: Visit) -> None:
     ask = call("ask_human", question="Which beans?")
-    desk = await visit([says(ask), says(call("ask_human", question="Which jar?"))], path="/models")
+    desk = await visit([says(ask), says(call("ask_human", question="Which jar?"))], path=EMPTY)
     page = desk.page
     team = await desk.found("Count", name="Beans", start=False)
     muted = {"muted_until": "9999-12-31T00:00:00Z"}
@@ -170,19 +171,19 @@ async def test_all_figures_of_cost_agree_when_a_call_got_no_answer(visit: Visit)
     desk = await visit([NO_ANSWER], path=EMPTY)
     team = await desk.found("Count", name="Beans", model="openai/gpt-5-pro", budget={"usd": 2.0})
     await desk.open(f"/t/{team['id']}/cost")
-    await expect(desk.page.get_by_text("1 call got no answer and may have been")).to_be_visible()
+    await desk.page.get_by_text("1 call got no answer and may have been").wait_for()
     usd = (await desk.up.ask("GET", f"/teams/{team['id']}"))["usd"]
     assert usd > 0.01
     spent, left = f"${usd:.2f}", f"${2 - usd:.2f}"
     await expect(desk.page.get_by_role("definition").first).to_have_text(spent)
-    await expect(desk.page.get_by_role("navigation").get_by_text(spent).first).to_be_visible()
-    await expect(desk.page.get_by_text(f"{spent} of $2.00")).to_be_visible()
-    await expect(desk.page.get_by_text(f"{left} left")).to_be_visible()
+    await desk.page.get_by_role("navigation").get_by_text(spent).first.wait_for()
+    await desk.page.get_by_text(f"{spent} of $2.00").wait_for()
+    await desk.page.get_by_text(f"{left} left").wait_for()
 
 
 async def test_a_call_that_the_provider_refused_is_not_booked(visit: Visit) -> None:
     desk = await visit([WRONG_KEY], path=EMPTY)
     team = await opened(desk, "cost", model="openai/gpt-5", budget={"usd": 2.0})
-    await expect(desk.page.get_by_text("Nothing spent yet")).to_be_visible()
-    await expect(desk.page.get_by_text("$0 of $2.00")).to_be_visible()
+    await desk.page.get_by_text("Nothing spent yet").wait_for()
+    await desk.page.get_by_text("$0 of $2.00").wait_for()
     assert (await desk.up.ask("GET", f"/teams/{team['id']}"))["usd"] == 0.0

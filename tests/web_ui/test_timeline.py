@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 from agiraph.domain.time import SystemClock
 from tests.api.serving import Served
 from tests.web_ui import run_seeding
-from tests.web_ui.browsing import PHONE, watched
+from tests.web_ui.browsing import PHONE, go, watched
 from tests.web_ui.test_accessibility import HORIZONTAL_OVERFLOW, axe_violations
 from tests.web_ui.windows import serving
 
@@ -26,7 +26,7 @@ class Place:
 
     async def open(self, search: str, page: Page | None = None) -> None:
         address = f"{self.served.origin}/t/{self.run.team}/timeline{search}"
-        await (page or self.page).goto(address)
+        await go(page or self.page, address)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -102,18 +102,20 @@ async def test_the_event_log_is_filtered_and_leads_to_the_place_and_the_moment(
     where = await page.get_by_role("link", name="Open the message").get_attribute("href")
     assert where == f"/t/{place.run.team}/a/{place.run.agents[2]}?at=msg_page2"
     await page.get_by_role("link", name="Replay from here").click()
-    await expect(page.get_by_role("slider")).to_be_visible()
+    await page.get_by_role("slider").wait_for()
 
 
 async def test_the_slider_shows_board_and_conversation_of_any_moment(place: Place) -> None:
     page = place.page
+    await place.open("?view=log")  # a replay keeps its moment
+    await page.locator("[data-event]").first.wait_for()
     await place.open("?view=replay")
     slider = page.get_by_role("slider", name="Moment of the run")
     stack = page.get_by_role("button", name="Translate page …")
     now = "Translate page …: 36 tasks, 1 failed, 35 done"
     await expect(stack).to_have_accessible_name(now)
     _, head = await place.served.ask("GET", f"/teams/{place.run.team}/board/at")
-    assert await slider.get_attribute("max") == str(head["head"])
+    await expect(slider).to_have_attribute("max", str(head["head"]))
     # The moment at which the second page waited for an answer.
     _, asked = await place.served.ask(
         "GET", f"/teams/{place.run.team}/event-log?types=question.asked"

@@ -4,6 +4,7 @@
   const found = new Set();
   const seen = new Set();
   let reported = 0;
+  let wake = () => {};
   window.pwned = (n) => ran.push(n);
   for (const name of ["alert", "confirm", "prompt", "print"]) window[name] = () => ran.push(name);
   // The page itself has some of these elements, but only in its head.
@@ -43,6 +44,7 @@
       else if (change.type === "characterData") read(change.target.data);
       else change.addedNodes.forEach(all);
     }
+    wake();
   }).observe(document, { childList: true, subtree: true, attributes: true, characterData: true });
 
   const picture = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
@@ -57,7 +59,9 @@
     saw: (mark) => seen.has(mark),
     /** Wait until a condition holds. Playwright's own wait is blocked by the page's policy. */
     async until(holds) {
-      for (const end = Date.now() + 30_000; !holds(); await picture()) if (Date.now() > end) throw new Error(`timed out waiting for ${holds}`);
+      // Not at each frame: that would draw the page again and again.
+      const change = () => new Promise((done) => ((wake = done), setTimeout(done, 100)));
+      for (const end = Date.now() + 30_000; !holds(); await change()) if (Date.now() > end) throw new Error(`timed out waiting for ${holds}`);
     },
     /** Expand all folded elements, and scroll through a list that draws only visible rows. */
     async walk(selector) {
