@@ -25,7 +25,7 @@ from agiraph.services.mail import bus
 from agiraph.store import events, messages, nodes, spend, threads
 from agiraph.store.database import Store
 from tests.conftest import Server, SweepLog
-from tests.runtime.worker import Worker
+from tests.runtime.worker import Worker, steps
 from tests.time_box import TimeBox
 
 Fault = Literal["kill", "hang", "restart"]
@@ -251,3 +251,10 @@ async def test_all_work_is_done_once_during_minutes_of_kills_hangs_and_restarts(
         sweep_log.append(f"seed {number}: {await run(chaos, patience=120)}")
         if number - seed + 1 >= FEWEST_RUNS and not time_box.is_open:
             break
+
+
+def test_the_scripted_worker_finds_its_task_whatever_notes_stand_around_it() -> None:
+    notice, task = "It was cut off. Find out before you make it again.", "Ada said: notes: 2"
+    later = "piece 2 of Agent 1, notes: 3"
+    for texts in ([task, later], [task, notice], [notice, task], [f"{task}\n\n{notice}", later]):
+        assert steps(texts) == 2

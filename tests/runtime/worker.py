@@ -13,9 +13,11 @@ import contextlib
 import logging
 import os
 import random
+import re
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -40,9 +42,15 @@ BUSY_SECONDS = 6.0
 AHEAD = timedelta(hours=3)
 
 
-def steps(task: str) -> int:
-    """Return the number of notes that an assignment asks for: the number at its end."""
-    return int(task.split()[-1])
+NOTES = re.compile(r"notes: (\d+)", re.IGNORECASE)
+
+
+def steps(texts: Iterable[str]) -> int:
+    """Return the number of notes that the first task in a thread asks for.
+
+    Notices of the runtime may come before or after it, such as that of a run that was cut off.
+    """
+    return next(int(found[-1]) for text in texts if (found := NOTES.findall(text)))
 
 
 def react(request: Request) -> Says:
@@ -50,7 +58,7 @@ def react(request: Request) -> Says:
     turns = request.transcript.turns
     done = sum(turn.role == "assistant" for turn in turns)
     tools = {tool.name for tool in request.tools}
-    if done < steps(turns[1].text):
+    if done < steps(turn.text for turn in turns[1:]):
         return says(call("checkpoint", summary=f"note {done}"))
     return says(call("finish" if "finish" in tools else "publish", summary=f"{done} notes"))
 

@@ -7,8 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
+from pgqueuer.db import AsyncpgPoolDriver
+from pgqueuer.qm import QueueManager
 
 from agiraph.app import open_store
 from agiraph.domain.chat import Thread
@@ -24,7 +27,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import events, migrate, sqlite, threads
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
-from agiraph.store.pgqueuer_queue import install
+from agiraph.store.pgqueuer_queue import JobQueries, install
 from agiraph.store.postgres import upgrade
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.teams import TEAMS
@@ -396,6 +399,22 @@ async def test_concurrent_upgrades_of_postgres_apply_each_migration_once(postgre
     ours = {name for (name,) in query_outside(url, tables) if not name.startswith("pgqueuer")}
     assert ours == {*TABLES, "schema_version"}
     await (await open_store(url, ManualClock())).close()
+
+
+async def test_a_job_queue_with_older_tables_is_not_started(postgres: Server) -> None:
+    url = postgres.fresh()
+    dropped = {
+        "drop index pgqueuer_picked_slot_idx": "index 'pgqueuer_picked_slot_idx' is missing",
+        "alter table pgqueuer drop column headers": "column 'headers' is missing",
+        "drop table pgqueuer_statistics": "table 'pgqueuer_statistics' is missing",
+    }
+    async with asyncpg.create_pool(url, min_size=0) as pool:
+        driver = AsyncpgPoolDriver(pool)
+        await QueueManager(JobQueries(driver)).verify_structure()
+        for drop, complaint in dropped.items():
+            await pool.execute(drop)
+            with pytest.raises(RuntimeError, match=complaint):
+                await QueueManager(JobQueries(driver)).verify_structure()
 
 
 async def test_a_postgres_without_an_upgrade_is_refused_with_the_command_to_run(

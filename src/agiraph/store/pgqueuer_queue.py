@@ -19,7 +19,7 @@ import psycopg
 from pgqueuer import PgQueuer, Queries
 from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver, SyncPsycopgDriver
 from pgqueuer.errors import RetryRequested
-from pgqueuer.models import Job
+from pgqueuer.models import Job, Schedule
 from pgqueuer.queries import SyncQueries
 from pgqueuer.types import QueueManagerId
 
@@ -69,6 +69,51 @@ and not exists (
     )
 )
 """
+
+
+# The columns of PgQueuer's tables and indexes.
+_STRUCTURE = """
+select c.relname, a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid
+where c.relnamespace = current_schema()::regnamespace and c.relname like 'pgqueuer%'
+and a.attnum > 0 and not a.attisdropped
+"""
+
+
+class JobQueries(Queries):
+    """PgQueuer's statements, without those that take most of a worker's start.
+
+    PgQueuer asks the information schema for each of its tables, columns and indexes; here one
+    statement reads them all.
+    """
+
+    _structure: dict[str, set[str]] | None = None
+
+    async def _columns(self, relation: str) -> set[str]:
+        """Return the columns of a table or an index; none if it does not exist."""
+        if self._structure is None:
+            rows = await self.driver.fetch(_STRUCTURE)
+            self._structure = {str(row["relname"]): set() for row in rows}
+            for row in rows:
+                self._structure[str(row["relname"])].add(str(row["attname"]))
+        return self._structure.get(relation, set())
+
+    async def has_table(self, table: str) -> bool:
+        return bool(await self._columns(table))
+
+    async def table_has_column(self, table: str, column: str) -> bool:
+        return column in await self._columns(table)
+
+    async def table_has_index(self, table: str, index: str) -> bool:
+        return bool(await self._columns(index))
+
+    async def insert_schedule(self, schedules: dict[Any, timedelta]) -> None:
+        """Do nothing: we have no schedules."""
+
+    async def fetch_schedule(self, entrypoints: dict[Any, timedelta]) -> list[Schedule]:
+        """Return nothing. PgQueuer asks each second, and ends its run if the server does not
+        answer."""
+        await self.driver.execute("select 1")
+        return []
 
 
 async def install(url: str) -> None:
@@ -147,7 +192,8 @@ class PgQueuerQueue:
         pause_s = _FIRST_PAUSE_S
         # PgQueuer's run() ends when its connection is lost, so each round starts a new one.
         while not self._stopping.is_set():
-            queuer = self._queuer = PgQueuer(AsyncpgPoolDriver(self._pool))
+            driver = AsyncpgPoolDriver(self._pool)
+            queuer = self._queuer = PgQueuer(driver, queries=JobQueries(driver))
             # By default each run has a new id. `Presence` and `_deliver_once`
             # find this worker's jobs by ours.
             queuer.qm.queue_manager_id = QueueManagerId(self._presence.id)
