@@ -1,13 +1,13 @@
 """Over HTTP: a real server with a real wire keeps a goal right while its models misbehave."""
 
 import asyncio
-import os
+import queue
+import re
 import signal
-import subprocess
-import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -16,8 +16,9 @@ from agiraph.client import Client
 from agiraph.domain.work import Extension
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
-from tests.cli.shell import PROGRAM
+from tests.cli.shell import Shell
 from tests.scenarios.thread_queries import reply_count
+from tests.up_process import use_model_server
 
 pytestmark = pytest.mark.slow
 PATIENCE_S = 60
@@ -130,56 +131,33 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def model_url() -> Iterator[str]:
-    """A model server in a thread: tests have an event loop each."""
-    started, over = threading.Event(), asyncio.Event()
-    loops: list[asyncio.AbstractEventLoop] = []
-    urls: list[str] = []
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """`agiraph up` and its models, in the event loop of a thread: tests have a loop each."""
+    agiraph = Shell(tmp_path_factory.mktemp("up") / "home", {"AGIRAPH_PORT": "0"})
+    started: queue.Queue[tuple[Served, Callable[[], object]]] = queue.Queue()
 
     async def serve() -> None:
-        async with ModelServer(play) as server:
-            loops.append(asyncio.get_running_loop())
-            urls.append(server.openai_url)
-            started.set()
+        over = asyncio.Event()
+        end = partial(asyncio.get_running_loop().call_soon_threadsafe, over.set)
+        async with (
+            ModelServer(play) as server,
+            use_model_server(agiraph, server).start("up") as process,
+        ):
+            await process.says("Token for programs")
+            [origin] = re.findall(r"Sign in once: (\S+)/signin", process.seen)
+            started.put((Served(origin, (agiraph.home / "token").read_text().strip()), end))
             await over.wait()
+            process.signal(signal.SIGTERM)
+            assert (await process.ends()).code == 0
 
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert started.wait(PATIENCE_S)
-    yield urls[0]
-    loops[0].call_soon_threadsafe(over.set)
-    thread.join(PATIENCE_S)
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, model_url: str) -> Iterator[Served]:
-    """`agiraph up` as people start it."""
-    home = tmp_path_factory.mktemp("up") / "home"
-    environment = {
-        "PATH": os.environ["PATH"],
-        "AGIRAPH_HOME": str(home),
-        "AGIRAPH_PORT": "0",
-        "OPENAI_API_KEY": "sk-test",
-        "OPENAI_BASE_URL": model_url,
-        "AGIRAPH_MODEL": "openai/test",
-    }
-    process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), "up"], env=environment, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        origin = ""
-        for line in process.stdout:
-            if "Sign in once: " in line:
-                origin = line.split("Sign in once: ")[1].partition("/signin")[0]
-            if "Token for programs" in line:
-                break
-        yield Served(origin, (home / "token").read_text().strip())
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_S) == 0
-    finally:
-        process.kill()
-        process.stdout.close()
+    with ThreadPoolExecutor(1) as thread:
+        serving = thread.submit(asyncio.run, serve())
+        opened, end = started.get(timeout=PATIENCE_S)
+        try:
+            yield opened
+        finally:
+            end()
+            serving.result(PATIENCE_S)
 
 
 @pytest.fixture
