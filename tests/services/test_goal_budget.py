@@ -9,10 +9,10 @@ import pytest
 from agiraph.domain.agents import Limits
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
-from agiraph.domain.work import Budget, NodeStatus, StopReason
+from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.board import costs
-from agiraph.services.lifecycle import goal_budget, settings
+from agiraph.services.board import budgets, costs
+from agiraph.services.lifecycle import extensions, goal_budget, retries, settings
 from agiraph.services.lifecycle import teams as lifecycle
 from agiraph.store import spend
 from agiraph.store.nodes import NODES
@@ -244,6 +244,33 @@ async def test_a_new_goal_pays_for_the_cycles_that_follow_it(world: World) -> No
     await pass_time(world, 601)
     _, peas, *cycles = await world.board(founded.team.id)
     assert [(node.title, node.payer_id) for node in cycles] == [("Cycle 2", peas.id)]
+
+
+async def test_a_new_goal_starts_with_the_limits_that_a_person_set_not_with_grown_ones(
+    world: World,
+) -> None:
+    world.script("ada", DEAR, *[says("Half of it.")] * 4, insists=True)
+    founded = await world.found("Count", budget=Budget(turns=30, tokens=500, usd=2.0))
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    assert goal.stop_reason is R.TOKENS_SPENT
+    goal = await world.store.write(retries.retry, goal.id)
+    more = Extension(turns=5, usd=3.0)
+    await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
+    grown = (await world.node(goal.id)).budget
+    assert (grown.turns, grown.tokens == 500, grown.usd) == (35, False, 5.0)
+    first = await world.store.read(budgets.for_next_goal, founded.team.id, {})
+    assert (first.turns, first.tokens, first.usd) == (30, 500, 2.0)
+
+    await world.store.write(settings.change, founded.team.id, budget={"usd": 8.0})
+    await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
+    assert (await world.node(goal.id)).budget.usd == 11.0
+    later = await world.store.read(budgets.for_next_goal, founded.team.id, {"turns": 7})
+    assert (later.turns, later.tokens, later.usd) == (7, 500, 8.0)
+    await world.store.write(lifecycle.set_goal, founded.team.id, "Peas")
+    peas = (await world.board(founded.team.id))[-1].budget
+    assert (peas.turns, peas.tokens, peas.usd) == (30, 500, 8.0)
+    await world.store.write(lifecycle.stop, founded.team.id)
 
 
 async def test_a_raised_budget_resumes_paid_work_beside_a_goal_that_goes_on(world: World) -> None:

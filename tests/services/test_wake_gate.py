@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus, StopReason
+from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason
 from agiraph.services.board import planning
-from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle import extensions, teams
 from agiraph.services.members import roster
 from agiraph.services.triggers import due
 from agiraph.store import triggers as rows
@@ -160,6 +160,35 @@ async def test_a_heartbeat_does_not_fire_when_the_envelope_is_empty(world: World
     await pass_time(world, 3600)
     [heartbeat] = await world.store.read(rows.of_team, founded.team.id)
     assert (heartbeat.fired, heartbeat.gate) == (0, "budget: calls_spent")
+
+
+async def test_a_trigger_for_one_time_waits_for_its_budget_and_fires_once(world: World) -> None:
+    world.script("ada", DONE, *[DONE] * 3)
+    founded = await world.found("Count", budget=Budget(model_calls=1))
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    made = {"made_in": goal, "made_by": founded.coordinator.id}
+    waits = await create_trigger(world, founded, "delayed", {"delay_seconds": 3600}, **made)
+    late = {"delay_seconds": 3600, "misfire": "skip"}
+    never = await create_trigger(world, founded, "delayed", late, **made)
+    await pass_time(world, 3600)
+    found = await reload(world, waits)
+    assert (found.status, found.gate, await firings(world, waits)) == (
+        "active",
+        "budget: calls_spent",
+        [],
+    )
+    assert (await reload(world, never)).status == "expired"
+
+    more = Extension(turns=20)
+    await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
+    await world.settle()
+    await pass_time(world, 1)
+    assert [outcome for _, outcome, _ in await firings(world, waits)] == ["fired"]
+    assert [node.status for node in await nodes_of(world, waits)] == [NodeStatus.COMPLETED]
+    await pass_time(world, 2 * 3600)
+    found = await reload(world, waits)
+    assert (found.status, found.fired, found.gate) == ("expired", 1, None)
 
 
 async def test_a_heartbeat_that_finds_nothing_to_do_backs_off(world: World) -> None:

@@ -161,13 +161,19 @@ def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
 
 def for_next_goal(tx: Tx, team_id: TeamId, chosen: Mapping[str, Any]) -> Budget:
     """Return the limits of a team's next goal: those that a person chose, and of all others as much
-    as its last goal had. Nothing of them is used yet.
+    as was chosen for its last goal, without what retries and extensions added. Nothing of them is
+    used yet.
 
     A default of the last goal is not kept, because `for_goal` sets it again where it is needed.
     """
     last = nodes.last_goal(tx, team_id)
     before = Budget(turns=GOAL_TURNS) if last is None else last.budget
-    limits: dict[str, Any] = {n: getattr(before, n) for n in (*AMOUNTS, "model_calls")}
+    first = before.given | before.chosen
+    limits: dict[str, Any] = {
+        n: first.get(n, getattr(before, n)) for n in (*AMOUNTS, "model_calls")
+    }
+    for name in ("turns", "tokens", "model_calls"):
+        limits[name] = None if limits[name] is None else int(limits[name])
     kept = {n: limit for n, limit in limits.items() if limit != _DEFAULTS.get(n)}
     return Budget(**(kept | dict(chosen)))
 

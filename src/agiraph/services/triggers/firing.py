@@ -53,8 +53,8 @@ def fire(
     """
     if trigger.overlap == "skip" and triggers.is_unfinished(tx, trigger.id):
         return skip(tx, trigger, slot, OVERLAP)
-    if trigger.action in ("wake_agent", "research") and (spent := _exhausted_budget(tx, trigger)):
-        return skip(tx, trigger, slot, f"{BUDGET_GATE}{spent}")
+    if closed := closed_by_budget(tx, trigger):
+        return skip(tx, trigger, slot, closed)
     cause = _Cause(why, news, trigger.label | label)
     try:
         firing = _perform(tx, trigger, slot, cause)
@@ -107,10 +107,13 @@ def skip(
     return firing
 
 
-def _exhausted_budget(tx: Tx, trigger: Trigger) -> StopReason | None:
-    """Return which budget of the work that pays for the trigger is used up, if one is."""
+def closed_by_budget(tx: Tx, trigger: Trigger) -> str | None:
+    """Return the trigger's `gate` reason if its action needs a budget that is used up."""
     payer = triggers.payer(tx, trigger)
-    return None if payer is None else budgets.exhausted_above(tx, payer)
+    if trigger.action not in ("wake_agent", "research") or payer is None:
+        return None
+    spent = budgets.exhausted_above(tx, payer)
+    return None if spent is None else f"{BUDGET_GATE}{spent}"
 
 
 def arm(tx: Tx, trigger: Trigger, due: datetime | None, **changes: Any) -> None:
@@ -123,11 +126,11 @@ def arm(tx: Tx, trigger: Trigger, due: datetime | None, **changes: Any) -> None:
 
 
 def recheck_budget(tx: Tx, payer_id: NodeId) -> None:
-    """Make the heartbeats due that waited because the budget of this node was used up."""
+    """Make the triggers due that waited because the budget of this node was used up."""
     for waiting in triggers.gated_by_budget(tx, payer_id, BUDGET_GATE):
         teams.lock(tx, waiting.agent_id)  # before the trigger: the order of everyone else
         trigger = TRIGGERS.get(tx, waiting.id, lock=True)
-        if trigger.status == "active" and not nodes.has_open(tx, trigger.agent_id):
+        if trigger.status == "active":
             arm(tx, trigger, tx.now, gate=None)
 
 

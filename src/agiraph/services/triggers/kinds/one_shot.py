@@ -11,15 +11,25 @@ from agiraph.services.triggers.firing import MISFIRE, slot_at
 from agiraph.services.triggers.kinds.base import C, Kind, Seconds, TriggerConfig
 from agiraph.store.tx import Tx
 
+BUDGET_CHECK = timedelta(hours=1)
+"""How long a trigger waits for a budget that is used up before it looks again."""
+
 
 class OneShot(Kind[C]):
-    """A kind with a single slot."""
+    """A kind with a single slot. It waits for a budget that is used up, unless being late means to
+    be skipped."""
 
     fires_once = True
 
     def on_due(self, tx: Tx, trigger: Trigger, agent: Agent) -> None:
         assert trigger.due_at is not None
         slot = slot_at(trigger.due_at)
+        closed = None if trigger.misfire == "skip" else firing.closed_by_budget(tx, trigger)
+        if closed is not None:
+            # There is no later slot. `firing.recheck_budget` makes it due as soon as its payer has
+            # more; the limit may also be one above its payer.
+            later = tx.now + BUDGET_CHECK
+            return firing.arm(tx, trigger, later, gated=trigger.gated + 1, gate=closed)
         if trigger.misfire == "skip" and tx.now - trigger.due_at > LATE_AFTER:
             firing.skip(tx, trigger, slot, MISFIRE)
         else:
