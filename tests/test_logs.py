@@ -87,6 +87,7 @@ def test_a_record_with_a_lone_surrogate_or_a_very_long_error_is_written(
 
 def test_no_secret_is_logged(lines: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_needles", [])
+    monkeypatch.setattr(redaction, "_lasting", set[str]())
     monkeypatch.setattr(redaction, "_values", {})
     redaction.keep({"OPENAI_API_KEY": "sk-very-secret-indeed"})
     log.warning("asked with %s", "sk-very-secret-indeed")

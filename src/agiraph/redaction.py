@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -56,8 +56,12 @@ _LOOKS_SECRET = re.compile(
 """What keys of common vendors, tokens, private keys and passwords in words look like."""
 
 _values: dict[str, str] = {}
+_lasting: set[str] = set()
+"""The forms of all secrets that `keep` got. A replaced token stays: it may still be written."""
 _needles: list[str] = []
-_entered = count()
+"""These forms and those of the values in `kept`, the longest first."""
+_numbers = count()
+_ENTERED = "entered key "
 
 
 def is_secret(name: str) -> bool:
@@ -117,30 +121,35 @@ def _named_in_settings(environ: Mapping[str, str]) -> frozenset[str]:
 
 def keep(secrets: Mapping[str, str]) -> None:
     """Remember these secrets by name, so that `redact` removes them."""
-    global _needles
     _values.update(secrets)
-    long_enough = (value for value in secrets.values() if len(value) >= SHORTEST_SECRET)
-    # A replaced token stays: it may still appear in what is written later.
-    forms = {*_needles, *(form for value in long_enough for form in _usual_forms(value))}
-    # The longest first: a part of a secret that is replaced first would leave the rest of it.
-    # A new list, because other threads may be reading the old one.
-    _needles = sorted(forms, key=len, reverse=True)
+    _lasting.update(_forms_of_all(secrets.values()))
+    _update_needles()
 
 
 @contextmanager
 def kept(value: str) -> Generator[None, None, None]:
     """Remember what may be a secret while the block runs. It is forgotten then, unless `keep` got
     it meanwhile: a word that is no secret would be taken out of ordinary texts."""
-    global _needles
-    known, name = {*_needles}, f"entered key {next(_entered)}"
-    keep({name: value})
+    name = f"{_ENTERED}{next(_numbers)}"
+    _values[name] = value
+    _update_needles()
     try:
         yield
     finally:
         del _values[name]
-        if value not in _values.values():
-            gone = {*_usual_forms(value)} - known
-            _needles = [needle for needle in _needles if needle not in gone]
+        _update_needles()
+
+
+def _update_needles() -> None:
+    global _needles
+    entered = [value for name, value in _values.items() if name.startswith(_ENTERED)]
+    # The longest first: a part of a secret that is replaced first would leave the rest of it.
+    # A new list, because other threads may be reading the old one.
+    _needles = sorted(_lasting.union(_forms_of_all(entered)), key=len, reverse=True)
+
+
+def _forms_of_all(values: Iterable[str]) -> set[str]:
+    return {form for v in values if len(v) >= SHORTEST_SECRET for form in _usual_forms(v)}
 
 
 def _usual_forms(value: str) -> list[str]:

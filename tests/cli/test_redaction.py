@@ -139,6 +139,7 @@ async def test_a_key_printed_by_a_command_is_in_no_backup_and_no_export(
 def test_a_secret_is_found_escaped_and_by_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_values", {})
     monkeypatch.setattr(redaction, "_needles", [])
+    monkeypatch.setattr(redaction, "_lasting", set[str]())
     secret = 'first-line-0123456789\nshort\nlast "lïne" 0123456789'
     keep({"a secret with lines": secret})
     written = [
@@ -168,6 +169,7 @@ letter is that of the escape before it."""
 def test_a_secret_of_digits_alone_breaks_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_values", {})
     monkeypatch.setattr(redaction, "_needles", [])
+    monkeypatch.setattr(redaction, "_lasting", set[str]())
     keep({"a pin": "12345678", "a word": "nine-secret-0123", "a name": "password"})
     hidden = [json.loads(redaction.redact_json(json.dumps(row))) for row in ROWS]
     assert hidden == [
@@ -191,6 +193,7 @@ def test_digits_are_hidden_at_the_end_of_a_sentence_and_in_hexadecimal(
 ) -> None:
     monkeypatch.setattr(redaction, "_values", {})
     monkeypatch.setattr(redaction, "_needles", [])
+    monkeypatch.setattr(redaction, "_lasting", set[str]())
     keep({"a pin": "48291736"})
     written = f"It is 48291736. a.48291736.b 1.48291736 48291736.5 0{b'48291736'.hex()}0 48291736."
     redactor = redaction.Redactor()
@@ -206,6 +209,7 @@ def test_what_may_be_a_secret_is_hidden_until_it_proves_to_be_none(
 ) -> None:
     monkeypatch.setattr(redaction, "_values", {})
     monkeypatch.setattr(redaction, "_needles", [])
+    monkeypatch.setattr(redaction, "_lasting", set[str]())
     keep({"old": "replaced-key-1"})
     keep({"old": "replaced-key-2"})
     for value in ("a-model-name", "a-good-key", "replaced-key-1"):
@@ -215,3 +219,18 @@ def test_what_may_be_a_secret_is_hidden_until_it_proves_to_be_none(
                 keep({"new": value})
     assert redact("a-model-name, a-good-key, replaced-key-1") == "a-model-name, [hidden], [hidden]"
     assert redaction.known() == ["new", "old"]
+
+
+def test_a_word_that_two_people_enter_at_once_is_hidden_until_both_are_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(redaction, "_values", {})
+    monkeypatch.setattr(redaction, "_needles", [])
+    monkeypatch.setattr(redaction, "_lasting", set[str]())
+    one, other = redaction.kept("a-model-name"), redaction.kept("a-model-name")
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert redact("a-model-name") == "[hidden]"
+    other.__exit__(None, None, None)
+    assert redact("a-model-name") == "a-model-name"

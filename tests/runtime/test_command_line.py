@@ -234,6 +234,7 @@ async def test_a_key_given_to_a_program_is_redacted_in_everything_stored(
 ) -> None:
     monkeypatch.setattr(redaction, "_values", {})
     monkeypatch.setattr(redaction, "_needles", [])
+    monkeypatch.setattr(redaction, "_lasting", set[str]())
     redaction.keep({"AGENT_TOKEN": CANARY})
     says_it = 'echo $T; echo "@human: $T" >> _outbox.md; echo "It is $T." > _result.md'
     agent = Command(command=says_it, environment={"T": CANARY})
