@@ -1,5 +1,6 @@
 """Results over HTTP: what a team delivered, the files that texts name, and archives of them."""
 
+import base64
 import io
 import zipfile
 from dataclasses import replace
@@ -168,6 +169,26 @@ async def test_all_results_are_downloaded_as_one_archive(
     assert top.startswith("Compare prices (")
     assert found[f"{top}/report.md"].decode() == REPORT
     assert found.keys() - {f"{top}/_manifest.json"} == {f"{top}/report.md", f"{top}/data/table.csv"}
+
+
+async def test_an_archive_of_the_uploads_holds_the_files_of_messages(served: Served) -> None:
+    served.world.script("ada")
+    team = (await served.ask("POST", "/teams", {"goal": "Count", "start": False}))[1]
+    files = [
+        {"name": name, "media_type": "text/csv", "data": base64.b64encode(data).decode()}
+        for name, data in (("beans.csv", b"x,62"), ("beans.csv", b"y,63"))
+    ]
+    said = {"message": "See these.", "mode": "nudge", "attachments": files}
+    await served.ask("POST", f"/agents/{team['coordinator_id']}/send", said)
+    sent = {"attached/beans.csv": b"x,62", "attached/beans (2).csv": b"y,63"}
+    assert await archive(served, team, "path=user_uploads") == sent
+    served.world.runtime.home.team(team["id"]).folder.write("user_uploads/offer.md", b"Jars")
+    found = await archive(served, team, "path=user_uploads")
+    assert found == {"offer.md": b"Jars"} | sent
+    whole = await archive(served, team, "path=")
+    assert {name for name in whole if name.startswith("user_uploads/")} == {
+        f"user_uploads/{name}" for name in found
+    }
 
 
 async def test_an_archive_holds_no_links_and_no_names_that_deceive(

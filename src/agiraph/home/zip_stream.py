@@ -3,7 +3,7 @@
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -33,6 +33,8 @@ class Member:
     """In the archive."""
     size: int
     modified: datetime
+    read: Callable[[], bytes] | None = None
+    """Returns the content if it is not in the folder."""
 
 
 def members(folder: Folder, top: str, *, under: str = "") -> list[Member]:
@@ -73,7 +75,7 @@ def stream(folder: Folder, files: Iterable[Member]) -> Iterator[bytes]:
     with folder, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as out:
         for member in files:
             info = _info(_free_name(member.name, taken), member.modified)
-            for _ in _pack(out, info, folder, member.path, budget):
+            for _ in _pack(out, info, folder, member, budget):
                 yield written.take()
     yield written.take()
 
@@ -86,18 +88,18 @@ class _Budget:
 
 
 def _pack(
-    out: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Folder, path: str, budget: _Budget
+    out: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Folder, member: Member, budget: _Budget
 ) -> Iterator[None]:
     """Write one file into the archive; yield after each chunk. One that is gone is left out."""
     try:
-        file = folder.open_file(path)
+        file = folder.open_file(member.path) if member.read is None else io.BytesIO(member.read())
     except Refused:
         return
     with file, out.open(info, "w") as entry:
         while chunk := file.read(_CHUNK):
             budget.left -= len(chunk)
             if budget.left < 0:
-                raise Refused(f"{path!r} has grown, and is too much for the archive now.")
+                raise Refused(f"{member.path!r} has grown, and is too much for the archive now.")
             entry.write(chunk)
             yield
 

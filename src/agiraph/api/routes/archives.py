@@ -1,6 +1,8 @@
 """Archive routes: a folder of a team, or all its results, as one zip file."""
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -10,14 +12,17 @@ from fastapi.responses import StreamingResponse
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
+from agiraph.api.routes.files import attached_bytes
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.work import WorkNode
 from agiraph.home import zip_stream
+from agiraph.home.layout import UPLOADS
 from agiraph.home.node_folder import PUBLISHED
 from agiraph.home.zip_stream import MOST_FILES, Member, safe_name
 from agiraph.services.board import texts
-from agiraph.store import results, teams
+from agiraph.store import attached_files, results, teams
+from agiraph.store.attached_files import AttachedFile
 from agiraph.store.tx import Tx
 
 router: APIRouter = api_router("files")
@@ -45,21 +50,25 @@ async def download_archive(
 ) -> StreamingResponse:
     """Return a folder of a team as a zip file, or all files that its work has published.
 
-    At most 5,000 files with 1 GiB in all; links are left out.
+    At most 5,000 files with 1 GiB in all; links are left out. With the uploads come the files of
+    messages, below `attached`.
     """
-
-    def look(tx: Tx) -> tuple[Team, list[WorkNode]]:
-        found = teams.find(tx, team)
-        if not results_only:
-            return found, []
-        return found, results.published(tx, found.id, limit=MOST_RESULTS)
-
-    found, nodes = await api.store.read(look)
     folder = path.strip("/")
+
+    def look(tx: Tx) -> tuple[Team, list[WorkNode], list[AttachedFile]]:
+        found = teams.find(tx, team)
+        if results_only:
+            return found, results.published(tx, found.id, limit=MOST_RESULTS), []
+        is_with_uploads = folder in ("", UPLOADS)
+        limit = MOST_FILES if is_with_uploads else 0
+        return found, [], attached_files.newest(tx, found.id, limit=limit)
+
+    found, nodes, attached = await api.store.read(look)
     if results_only:
         files = await asyncio.to_thread(_results, api, found, nodes)
     else:
-        files = await asyncio.to_thread(_below, api, found, folder)
+        sent = _attached(api, found, attached, under="" if folder else f"{UPLOADS}/")
+        files = await asyncio.to_thread(_below, api, found, folder, sent)
     name = f"{found.name} results" if results_only else folder.rpartition("/")[2] or found.name
     body = zip_stream.stream(api.home.team(found.id).folder, files)
     file_name = quote(f"{safe_name(name)[:80].strip() or 'files'}.zip", safe="")
@@ -67,9 +76,41 @@ async def download_archive(
     return StreamingResponse(body, media_type="application/zip", headers=headers)
 
 
-def _below(api: Api, team: Team, path: str) -> list[Member]:
+def _attached(api: Api, team: Team, files: Sequence[AttachedFile], *, under: str) -> list[Member]:
+    """Return the files of messages. The archive is written in a thread, which reads each when its
+    turn comes."""
+    loop = asyncio.get_running_loop()
+
+    def read(path: str) -> bytes:
+        data = api.store.read(attached_bytes, team, path)
+        return asyncio.run_coroutine_threadsafe(data, loop).result()
+
+    return [
+        Member(
+            path=file.path,
+            name=f"{under}attached/{file.path.rpartition('/')[2]}",
+            size=file.size,
+            modified=file.created_at,
+            read=partial(read, file.path),
+        )
+        for file in files
+    ]
+
+
+def _below(api: Api, team: Team, path: str, attached: list[Member]) -> list[Member]:
+    """Return the files below a folder, and these with them."""
     with api.home.team(team.id).folder as folder:
-        return zip_stream.members(folder, path)
+        if path == UPLOADS and attached and not folder.exists(path):
+            found = attached
+        else:
+            found = zip_stream.members(folder, path) + attached
+    if len(found) > MOST_FILES:
+        raise Refused(
+            f"{path or team.name!r} has more than {MOST_FILES:,} files with those of "
+            "messages. Download a smaller folder."
+        )
+    zip_stream.check_size(found)
+    return found
 
 
 def _results(api: Api, team: Team, nodes: list[WorkNode]) -> list[Member]:

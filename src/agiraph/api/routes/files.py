@@ -116,7 +116,7 @@ async def _browse(api: Api, team: str, path: str, offset: int = 0) -> Response:
         attached = await _attached_files(api, found, path)
         response = await asyncio.to_thread(_open, api, found, path, offset, attached)
     else:
-        data = await api.store.read(_attached, found, path)
+        data = await api.store.read(attached_bytes, found, path)
         response = _content(path, data[offset : offset + MOST_BYTES], offset)
     # After the file: a label is stored before the words that it is for are written.
     label = await api.store.read(labels.of_path, found.id, path)
@@ -135,7 +135,7 @@ async def _attached_files(api: Api, team: Team, folder: str) -> list[AttachedFil
     return await api.store.read(read)
 
 
-def _attached(tx: Tx, team: Team, path: str) -> bytes:
+def attached_bytes(tx: Tx, team: Team, path: str) -> bytes:
     """Return the bytes of a file that came with a message."""
     message_id, place = source_of(path) or ("", 0)
     message = MESSAGES.find(tx, message_id)
