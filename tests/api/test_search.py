@@ -145,7 +145,7 @@ async def test_uploaded_attached_and_delivered_files_are_found_by_name_and_text(
     message = await served.world.store.write(attach)
 
     found = await _found(served, "marmalade")
-    assert [(one["kind"], one["ref"], one["title"], one["preview"]) for one in found] == [
+    assert {(one["kind"], one["ref"], one["title"], one["preview"]) for one in found} == {
         ("file", message, "taste.txt", "The marmalade is bitter."),
         (
             "file",
@@ -153,7 +153,7 @@ async def test_uploaded_attached_and_delivered_files_are_found_by_name_and_text(
             "offer notes.md",
             "# Offer Three jars of marmalade.",
         ),
-    ]
+    }
     for query, path in (
         ("offer jars", "user_uploads/offer notes.md"),
         ("picture", "user_uploads/picture.png"),
@@ -163,6 +163,37 @@ async def test_uploaded_attached_and_delivered_files_are_found_by_name_and_text(
             (knows, path)
         ]
     assert await _found(served, "marmalade", team=worked) == []
+
+
+async def test_a_file_that_went_to_two_agents_is_found_once_and_files_keep_to_the_limit(
+    served: Served,
+) -> None:
+    served.world.script("ada")
+    team = await served.world.found("Grow beans", start=False)
+    folder = served.world.runtime.home.team(team.team.id).folder
+    for name in ("a", "b", "c"):
+        folder.write(f"user_uploads/{name}.md", b"Three jars of marmalade.")
+    data = base64.b64encode(b"The marmalade is bitter.").decode()
+    taste, other = (
+        Attachment(name=name, media_type="text/plain", data=data) for name in ("taste", "other")
+    )
+
+    def attach(tx: Tx, *files: Attachment) -> str:
+        about: dict[str, Any] = {"team_id": team.team.id, "sender": OWNER, "recipient": OWNER}
+        return bus.send(tx, **about, text="See it.", attachments=files).id
+
+    await served.world.store.write(attach, taste)
+    last = await served.world.store.write(attach, taste, other)
+    found = await _found(served, "marmalade")
+    assert sorted((one["title"], one["ref"] == last) for one in found) == [
+        ("a.md", False),
+        ("b.md", False),
+        ("c.md", False),
+        ("other", True),
+        ("taste", True),
+    ]
+    _, few = await served.ask("GET", "/search?query=marmalade&limit=2")
+    assert len(few) == 2
 
 
 async def test_a_label_of_a_file_is_shown_with_the_hit(served: Served) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 from agiraph.domain import fence
 from agiraph.domain.found import Found
@@ -40,12 +41,18 @@ def words_of(query: str) -> list[str]:
     return query.lower().split()[:MOST_WORDS]
 
 
-def with_files(tx: Tx, found: Sequence[Found], files: Sequence[FoundFile]) -> list[Found]:
-    """Return what was found, with these files. A file that was also found by its name in the
-    database is there once, with its text."""
+def with_files(
+    tx: Tx, found: Sequence[Found], files: Sequence[FoundFile], *, limit: int
+) -> list[Found]:
+    """Return what was found, with these files, of all files the newest `limit`. A file that was
+    also found by its name in the database is there once, with its text."""
     known = {(file.team_id, file.path) for file in files}
-    others = [one for one in found if one.kind != "file" or (one.team_id, one.ref) not in known]
-    return others + [_of_file(tx, file) for file in files]
+    others = [one for one in found if one.kind != "file"]
+    stored = [o for o in found if o.kind == "file" and (o.team_id, o.ref) not in known]
+    newest = sorted(
+        [*stored, *(_of_file(tx, file) for file in files)], key=attrgetter("at"), reverse=True
+    )
+    return others + newest[:limit]
 
 
 def _of_file(tx: Tx, file: FoundFile) -> Found:

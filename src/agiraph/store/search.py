@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from agiraph.domain.chat import Attachment
 from agiraph.domain.found import Found, describe_calls
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId, TeamId
+from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.work import WorkNode
 from agiraph.store import passages
@@ -150,12 +151,17 @@ def attachments(
     tx: Tx, words: Sequence[str], *, person: PersonId, team: TeamId | None, limit: int
 ) -> list[Found]:
     """Return files that a person attached to a message or got with one, of the newest messages with
-    short files, by name and text. Its `ref` is the id of the message."""
+    short files, by name and text. Its `ref` is the id of the message. A file that went to several
+    agents is there once, with the newest message."""
     where = (
         f"{_IN_TEAM.format(column='team_id')} and (sender = :person or recipient = :person)"
         f" and length(attachments) between 3 and {_LONGEST_ATTACHED}"
         f" order by id desc limit {NEWEST_ATTACHED}"
     )
+    once: dict[tuple[TeamId, Attachment], Message] = {}
+    for m in MESSAGES.select(tx, where, team=team or "", person=person):
+        for file in m.attachments:
+            once.setdefault((m.team_id, file), m)
     return [
         Found(
             kind="file",
@@ -168,8 +174,7 @@ def attachments(
             node_id=m.node_id,
             label=m.label,
         )
-        for m in MESSAGES.select(tx, where, team=team or "", person=person)
-        for file in m.attachments
+        for (_, file), m in once.items()
         for text in [_attached_text(file)]
         if all(word in f"{file.name}\n{text}".lower() for word in words)
     ][:limit]
