@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import resource
 import socket
 from collections.abc import AsyncGenerator
@@ -15,7 +14,7 @@ import pytest
 from agiraph.api.connections import Connections, Limits
 from tests.api.serving import TOKEN, Served, serving
 from tests.api.test_live import create_team, emit_events
-from tests.cli.shell import PROGRAM, Process
+from tests.cli.shell import Process, Shell
 from tests.providers.raw_server import until
 
 HALF = b"GET /api/teams HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -77,22 +76,11 @@ def request(path: str, port: int, *more: str) -> bytes:
 @asynccontextmanager
 async def up_with_file_limit(home: Path, files: int) -> AsyncGenerator[tuple[Process, int]]:
     """Run `agiraph up` with a limit of open files; yield the process and its port."""
-    environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-    process = await asyncio.create_subprocess_exec(
-        *("sh", "-c", f'ulimit -n {files}; exec "$0" up', PROGRAM),
-        env=environment | {"AGIRAPH_HOME": str(home), "AGIRAPH_PORT": "0", "AGIRAPH_TOKEN": TOKEN},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    assert process.stdout is not None
-    try:
-        shown = Process(process, _read=process.stdout)
-        await shown.says("is up at")
-        yield shown, int(shown.seen.split("is up at http://127.0.0.1:")[1].split()[0])
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
+    environment = {"AGIRAPH_PORT": "0", "AGIRAPH_TOKEN": TOKEN, "FILES": str(files)}
+    agiraph = Shell(home, environment, function="tests.api.few_files:main").prepared()
+    async with agiraph.start("up") as process:
+        await process.says("is up at")
+        yield process, int(process.seen.split("is up at http://127.0.0.1:")[1].split()[0])
 
 
 def open_files(process: Process) -> int:

@@ -1,8 +1,7 @@
 """The OpenAPI schema describes every operation, frame and error."""
 
 import re
-import subprocess
-import sys
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -10,6 +9,7 @@ import pytest
 
 from tests.api.document import document
 from tests.api.serving import Served
+from tests.cli.shell import Shell
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +63,9 @@ def test_every_reference_resolves(schemas: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_the_schema_command_prints_the_schema() -> None:
-    command = [sys.executable, "-m", "agiraph.api.schema"]
-    said = subprocess.run(command, capture_output=True, check=True).stdout
-    assert orjson.loads(said) == document()
+async def test_the_schema_command_prints_the_schema(tmp_path: Path) -> None:
+    ended = await Shell(tmp_path, function="agiraph.api.schema:main")()
+    assert (ended.code, orjson.loads(ended.out)) == (0, document())
 
 
 async def test_the_server_serves_the_schema(served: Served) -> None:

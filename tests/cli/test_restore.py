@@ -19,6 +19,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.time import SystemClock
 from agiraph.store import dump
 from agiraph.store.tx import Tx
+from agiraph.testing.world import prepare_database
 from tests.cli.archives import MANIFEST, ROWS, Change, Parts
 from tests.cli.shell import Ended, Shell
 
@@ -31,7 +32,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import asyncio
 
     folder = tmp_path_factory.mktemp("saved")
-    agiraph = Shell(folder / "home")
+    agiraph = Shell(folder / "home").prepared()
     assert asyncio.run(agiraph("run", "Show it")).code == 0
     (agiraph.home / "agiraph.toml").write_text(PLANTED_SETTINGS)
     (agiraph.home / "agents").mkdir()
@@ -312,6 +313,7 @@ async def test_a_value_of_the_wrong_type_in_any_column_is_refused(
 ) -> None:
     """Put each wrong value into every column of the first row of each table."""
     parts = Parts.of(saved)
+    prepare_database(tmp_path / "a.db")
     store = await open_store(f"sqlite:///{tmp_path / 'a.db'}", SystemClock())
     tried = accepted = 0
     rows, names, table, seen = parts.rows, list[str](), "", set[str]()
@@ -365,18 +367,34 @@ def fits(was: Any, wrong: Any) -> bool:
 
 
 @pytest.mark.slow
-def test_a_header_that_names_other_columns_is_refused(
+def wrong_columns(known: list[str]) -> list[Any]:
+    return [known[:-1], [*known, "more"], [*known[:-1], 'a"; drop table teams'], "id"]
+
+
+async def test_a_header_that_names_other_columns_is_refused(saved: Path, tmp_path: Path) -> None:
+    prepare_database(tmp_path / "a.db")
+    store = await open_store(f"sqlite:///{tmp_path / 'a.db'}", SystemClock())
+    lines = Parts.of(saved).members[ROWS].splitlines(keepends=True)
+    headers = [number for number, row in enumerate(Parts.of(saved).rows) if isinstance(row, dict)]
+    assert len(headers) > 20
+    for number in headers:
+        header = orjson.loads(lines[number])
+        for columns in wrong_columns(header["columns"]):
+            changed = orjson.dumps({**header, "columns": columns}) + b"\n"
+            changed_lines = [*lines[:number], changed, *lines[number + 1 :]]
+            assert not await accepts(store, changed_lines), (header["table"], columns)
+    assert await accepts(store, lines)
+    await store.close()
+
+
+def test_a_backup_whose_header_names_other_columns_is_refused_by_the_command(
     saved: Path, tmp_path: Path, restore: Restore
 ) -> None:
-    rows = Parts.of(saved).rows
-    headers = [number for number, row in enumerate(rows) if isinstance(row, dict)]
-    for number in headers[:8]:
-        known = rows[number]["columns"]
-        for columns in (known[:-1], [*known, "more"], [*known[:-1], 'a"; drop table teams'], "id"):
-            parts = Parts.of(saved)
-            changed = {**rows[number], "columns": columns}
-            parts.set_rows([*rows[:number], changed, *rows[number + 1 :]])
-            assert_refused(restore(parts.write(tmp_path / "x.tar.gz")), tmp_path)
+    parts = Parts.of(saved)
+    first, *others = parts.rows
+    for columns in wrong_columns(first["columns"]):
+        parts.set_rows([{**first, "columns": columns}, *others])
+        assert_refused(restore(parts.write(tmp_path / "x.tar.gz")), tmp_path)
 
 
 async def test_postgresql_gets_all_rows_or_none(saved: Path, tmp_path: Path, postgres: Any) -> None:

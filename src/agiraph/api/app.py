@@ -1,5 +1,6 @@
 """App: routes and middleware as one ASGI application."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -102,14 +103,14 @@ def routes(api: Api | None = None) -> FastAPI:
         app.router.routes.extend(router.routes)
     problems.install(app, allowed=_methods)
     app.state.api = api
-    app.openapi = lambda: _schema(app)
+    app.openapi = _schema
     return app
 
 
-def _schema(app: FastAPI) -> dict[str, Any]:
-    if app.openapi_schema is None:
-        app.openapi_schema = schema.describe(app)
-    return app.openapi_schema
+@cache
+def _schema() -> dict[str, Any]:
+    """Return the document. It takes a second, and every app of a process has the same routes."""
+    return schema.describe(routes())
 
 
 def _methods(path: str) -> list[str]:

@@ -73,7 +73,7 @@ class WebUiMiddleware:
         self._app = app
         top = len(str(built))
         self._files = {
-            f"{folder[top:]}/{name}": Path(folder, name)
+            f"{folder[top:]}/{name}": f"{folder}/{name}"
             for folder, _, names in os.walk(built)
             for name in names
         }
@@ -104,7 +104,7 @@ class WebUiMiddleware:
 
     def _file(self, path: str, gzipped: bool) -> Response:
         if path not in self._cache:
-            found = self._files[path]
+            found = Path(self._files[path])
             self._cache[path] = _read(found, found.stat().st_mtime_ns)
         file = self._cache[path]
         keep = _CACHE_FOREVER if path.startswith(_HASHED) else "no-cache"

@@ -1,6 +1,7 @@
 """Configured limits: what one command may use, from `[command_limits]` of agiraph.toml."""
 
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,10 +28,16 @@ class _LimitsEntry(TypedDict, total=False):
     all_memory_mib: _Count
 
 
+@cache
+def _adapter() -> TypeAdapter[_LimitsEntry]:
+    """Return what checks the table; built once, because that takes milliseconds."""
+    return TypeAdapter(_LimitsEntry)
+
+
 def command_limits(path: Path, written: Any) -> Limits:
     """Return the limits of a command, with the file's values in place of the defaults."""
     try:
-        return Limits(**TypeAdapter(_LimitsEntry).validate_python(written))
+        return Limits(**_adapter().validate_python(written))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in (TABLE, *first["loc"]))
