@@ -1896,7 +1896,8 @@ export interface paths {
          * Download Archive
          * @description Return a folder of a team as a zip file, or all files that its work has published.
          *
-         *     At most 5,000 files with 1 GiB in all; links are left out.
+         *     At most 5,000 files with 1 GiB in all; links are left out. With the uploads come the files of
+         *     messages, below `attached`.
          */
         get: operations["download_archive"];
         put?: never;
@@ -2672,6 +2673,13 @@ export interface components {
              *     and a retry grants the listed amount again.
              */
             given?: {
+                [key: string]: number;
+            };
+            /**
+             * Chosen
+             * @description Limits that a person has set since, by name. A retry or an extension changes none of them.
+             */
+            chosen?: {
                 [key: string]: number;
             };
         };
