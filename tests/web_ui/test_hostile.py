@@ -36,7 +36,7 @@ from tests.web_ui.hostile import (
 )
 from tests.web_ui.shown_text import argument_text
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(480)]
 
 WATCHING = Path(__file__).with_name("watching.js")
 SOME = tuple(n for n in EVERY if n % 8 == 0 or n in REFERENCES)

@@ -12,7 +12,7 @@ from agiraph.testing import says
 from agiraph.testing.model_server import Seen, Step
 from tests.web_ui import lively
 from tests.web_ui.browsing import EMPTY, PHONE, Desk, Visit
-from tests.web_ui.test_accessibility import axe_violations
+from tests.web_ui.test_accessibility import THEMES, axe_violations
 from tests.web_ui.test_failures import JumpingClock
 from tests.web_ui.test_large_data_rendering import wait_for_frames
 
@@ -106,7 +106,7 @@ async def test_items_are_selected_snoozed_archived_and_filtered(visit: Visit) ->
     await page.get_by_role("checkbox", name="Select Report 3").check()
     await bar.get_by_role("button", name="Back to the inbox").click()
     await expect(titles).to_have_count(3)
-    assert await axe_violations(page) == []
+    assert await axe_violations(page, contrast_in=THEMES) == []
 
 
 async def test_knowledge_and_triggers_are_confirmed_in_bulk_but_no_request(visit: Visit) -> None:
@@ -155,7 +155,7 @@ async def test_a_bar_leads_to_the_question_of_this_team(visit: Visit) -> None:
     await expect(page.locator("#thread [data-question]").first).to_be_in_viewport()
     # Pressed again, it leads to the next question; another team has no bar.
     await expect(bar).to_contain_text("Which cup?")
-    assert await axe_violations(page) == []
+    assert await axe_violations(page, contrast_in=THEMES) == []
     await desk.go(f"/t/{beans['id']}/a/{beans['coordinator_id']}")
     await page.get_by_role("button", name="Team actions").wait_for()
     await expect(bar).to_have_count(0)

@@ -17,7 +17,7 @@ from agiraph.testing import says
 from tests.api.serving import Served
 from tests.web_ui import seeding
 from tests.web_ui.browsing import DESKTOP, Visit, go, watched
-from tests.web_ui.windows import serving
+from tests.web_ui.windows import SAVE_DATA, serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
@@ -91,6 +91,8 @@ async def test_the_first_load_is_small_compressed_and_cached(visit: Visit) -> No
     context = await desk.context.browser.new_context(  # type: ignore[union-attr]
         storage_state=await desk.context.storage_state(), **DESKTOP
     )
+    # On a slow machine, the page would begin to load the files of all screens meanwhile.
+    await context.add_init_script(SAVE_DATA)
     page = await context.new_page()
     got: list[Response] = []
     page.on("response", lambda one: got.append(one))

@@ -21,7 +21,7 @@ from agiraph.testing.script import Stall
 from tests.extensions.files import put
 from tests.extensions.test_consent import greeting
 from tests.web_ui.browsing import EMPTY, PHONE, Visit
-from tests.web_ui.test_accessibility import CUT_TABS, axe_violations
+from tests.web_ui.test_accessibility import CUT_TABS, THEMES, axe_violations
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -106,7 +106,7 @@ async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: 
     bar = page.get_by_role("alert").filter(has_text="All work has been stopped")
     await bar.wait_for()
     await expect(work).to_contain_text(re.compile("Running0.*Queued1"))
-    assert await axe_violations(page) == []
+    assert await axe_violations(page, contrast_in=THEMES) == []
     await expect(stopped).to_contain_text("with the owner's token. Nothing begins")
     await work.get_by_text("Waits: all work is stopped").wait_for()
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
