@@ -233,7 +233,7 @@ async def test_a_key_of_the_environment_is_not_replaced(tmp_path: Path) -> None:
 
 async def test_a_stored_key_is_removed_and_used_no_more(tmp_path: Path) -> None:
     async with (
-        ModelServer([says("Hello."), says(call("get_weather", city="Paris"))]) as model,
+        ModelServer([says("Hello."), says(call("get_weather", city="Paris"))] * 2) as model,
         serving(tmp_path, keys=keyless(model), model="demo") as served,
     ):
 
@@ -243,7 +243,10 @@ async def test_a_stored_key_is_removed_and_used_no_more(tmp_path: Path) -> None:
             account = served.api.models.registry.account(VENDOR_BY_NAME["openai"])
             return account.key, one["has_stored_key"]
 
-        await served.ask("POST", "/operations/keys", {"key": KEY})
+        # The second time the model is the default already.
+        for _ in range(2):
+            _, made = await served.ask("POST", "/operations/keys", {"key": KEY})
+            assert (made["is_stored"], made["is_default"]) == (True, True)
         assert await openai() == (KEY, True)
         assert (await served.ask("DELETE", "/operations/keys/openai"))[0] == 204
         assert await openai() == ("", False)

@@ -94,6 +94,7 @@ async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: 
     # With the keyboard alone: the dialog has the focus, and gives it back.
     await page.get_by_role("button", name="Stop all work").press("Enter")
     dialog = page.get_by_role("dialog")
+    await expect(dialog).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
     await expect(page.get_by_role("button", name="Stop all work")).to_be_focused()

@@ -76,7 +76,9 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
         stored_keys.write(api.home, stored.with_key(vendor.key_variable, key))
         redaction.keep({vendor.key_variable: key})
     api.models.set_account(vendor.name, Account(key=key, base_url=account.base_url))
-    return _used(api, made) if api.model == DEMO else made
+    if api.model == DEMO:
+        return _used(api, made)
+    return made.model_copy(update={"is_default": made.model == api.model})
 
 
 def remove_key(api: Api, provider: str) -> None:

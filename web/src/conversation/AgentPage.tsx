@@ -192,7 +192,7 @@ export function useTeamAction(team: Team): (action: TeamAction) => void {
 
 /** The content of a toast. */
 export function ToastMessage({ text, isError = false }: { text: string; isError?: boolean }) {
-  return <div dir="auto" className={`w-[340px] max-w-[90vw] rounded-md border bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
+  return <div dir="auto" className={`w-[340px] rounded-md border max-md:w-full bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
 }
 
 function TeamMenu({ team }: { team: Team }) {

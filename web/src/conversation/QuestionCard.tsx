@@ -134,7 +134,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           )}
         </div>
       )}
-      <div className="flex gap-2 max-sm:flex-wrap">
+      <div className="flex flex-wrap gap-2">
         <label id={labelId} className="sr-only">
           {kind === "approval" ? "A note" : "Your answer"}
         </label>
@@ -145,7 +145,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           onKeyDown={onKey}
           data-answer={id}
           placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
-          className={cx("min-w-0 flex-1", kind === "approval" && "max-sm:basis-full")}
+          className={cx("min-w-0 flex-1", kind === "approval" && "basis-44 max-sm:basis-full")}
         />
         {kind === "question" ? (
           <Button variant="primary" className="h-9" disabled={isSending || !typed.trim()} onClick={() => sendAnswer(typed.trim())}>

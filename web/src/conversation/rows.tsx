@@ -238,10 +238,10 @@ function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
     <article className="flex gap-3 px-4 pt-2 pb-1 max-md:px-3">
       <SenderAvatar id={HUMAN} />
       <div className="min-w-0 flex-1">
-        <div className={cx(unsent.state !== "refused" && "opacity-60")}>
+        <div className={cx(unsent.state === "sending" && "opacity-60", unsent.state === "queued" && "text-ink-2")}>
           <div className="flex flex-wrap items-baseline gap-x-2 leading-5">
             <span className="font-semibold">You</span>
-            <span className="text-xs text-ink-3">
+            <span className={cx("text-xs", unsent.state === "queued" ? "text-wait" : "text-ink-3")}>
               {unsent.state === "sending" && "Sending…"}
               {unsent.state === "queued" && (isLive ? "Queued: the server could not take it; it is sent again soon" : "Queued: sent when the connection is back")}
             </span>

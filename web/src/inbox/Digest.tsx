@@ -101,7 +101,7 @@ function SelectedBar({ team, selection, onSelect }: { team: TeamDigest; selectio
               if (element) element.indeterminate = selection.ids.size > 0 && selection.ids.size < order.length;
             }}
             onChange={() => onSelect(toggleAll(selection, order))}
-            className="size-4 accent-ink"
+            className="size-4"
           />
           {chosen.length === 0 ? `Select all ${order.length}` : `${chosen.length} selected`}
         </label>
@@ -222,7 +222,7 @@ function Row({ entry, team, decide, isSending, isSelected, onSelect }: RowProps)
     <li data-entry={entry.id} className="flex gap-2 py-3 [contain-intrinsic-size:auto_110px] [content-visibility:auto]">
       {isForAll(entry) && (
         <label className="-ml-2 flex w-8 shrink-0 cursor-pointer items-start justify-center pt-0.5 pointer-coarse:w-11">
-          <input type="checkbox" aria-label="Select this entry" aria-describedby={textId} checked={isSelected} onChange={(event) => onSelect((event.nativeEvent as MouseEvent).shiftKey === true)} className="size-4 accent-ink" />
+          <input type="checkbox" aria-label="Select this entry" aria-describedby={textId} checked={isSelected} onChange={(event) => onSelect((event.nativeEvent as MouseEvent).shiftKey === true)} className="size-4" />
         </label>
       )}
       <div className="min-w-0 flex-1">

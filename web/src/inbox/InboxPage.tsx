@@ -150,7 +150,7 @@ export function InboxPage() {
                   if (element) element.indeterminate = shown.ids.size > 0 && shown.ids.size < order.length;
                 }}
                 onChange={() => setSelection(toggleAll(shown, order))}
-                className="size-4 accent-ink"
+                className="size-4"
               />
             </label>
             {selected.length === 0 ? (

@@ -53,7 +53,7 @@ function ItemRow({ item, isOpen, team, isSelected, isInbox, onSelect }: { item: 
           aria-label={`Select ${title}`}
           checked={isSelected}
           onChange={(event) => onSelect(message.id, (event.nativeEvent as MouseEvent).shiftKey === true)}
-          className="size-4 accent-ink"
+          className="size-4"
         />
       </label>
       <Link to="/inbox/$item" params={{ item: message.id }} aria-current={isOpen ? "true" : undefined} className="flex min-w-0 flex-1 gap-3 py-2.5 pr-4">
@@ -70,7 +70,7 @@ function ItemRow({ item, isOpen, team, isSelected, isInbox, onSelect }: { item: 
           </span>
           <span dir="auto" className="block truncate text-xs text-ink-3">
             {label.tone !== "plain" && !item.needs_answer && <span className={cx("font-medium", ICON_TONES[label.tone])}>{label.text} · </span>}
-            {authorOf(item)} · {team}
+            <bdi>{authorOf(item)}</bdi> · <bdi>{team}</bdi>
           </span>
           {previewOf(item) !== "" && <span dir="auto" className="line-clamp-2 text-sm text-ink-2">{previewOf(item)}</span>}
           {item.snoozed_until !== null && (isBack || !isInbox) && (

@@ -98,7 +98,7 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
             <>
               <h1 dir="auto" className="sr-only">{titleOf(item)}</h1>
               <p dir="auto" className="mb-3 text-sm text-ink-3">
-                {authorOf(item)} · {teamName} · {fullTime(message.created_at)}
+                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi> · {fullTime(message.created_at)}
               </p>
               <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={authorOf(item)} message={message} answered={answered} always={item.always} />
             </>
@@ -106,7 +106,7 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
             <>
               <h1 dir="auto" className="text-xl font-semibold">{titleOf(item)}</h1>
               <p dir="auto" className="mb-6 text-sm text-ink-3">
-                {authorOf(item)} · {teamName} · {fullTime(message.created_at)}
+                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi> · {fullTime(message.created_at)}
               </p>
               {note && (
                 <div role="note" className={cx("mb-6 rounded-md border p-3 text-sm", label.tone === "fail" ? "border-fail/30 bg-fail-bg" : "border-wait-line bg-wait-bg")}>

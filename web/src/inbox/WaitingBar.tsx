@@ -23,8 +23,10 @@ export default function WaitingBar({ team }: { team: string }) {
     >
       <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
       <span className="shrink-0 font-semibold text-wait">Waiting for you</span>
-      <span dir="auto" className="min-w-0 flex-1 truncate text-ink-2">
-        {authorOf(next)}: {titleOf(next)}
+      <span className="flex min-w-0 flex-1 gap-1 text-ink-2">
+        <bdi className="shrink-0">{authorOf(next)}: </bdi>
+        {/* In its own direction: a long text is cut at its end, and starts beside the name. */}
+        <span dir="auto" className="min-w-0 truncate">{titleOf(next)}</span>
       </span>
       {more > 0 && <span className="tabular shrink-0 text-xs text-ink-2">and {more} more</span>}
       <span className="flex shrink-0 items-center gap-1 text-xs font-medium">

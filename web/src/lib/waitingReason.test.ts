@@ -6,6 +6,7 @@ describe("the reason of a wait", () => {
     ["asked the human: Which?", "asked you: Which?"],
     ["asked the human (away until 2026-01-02 10:00 UTC): Which?", "asked you (away until 2026-01-02 10:00 UTC): Which?"],
     ["robin: Write the list (node_1m7nn85b89d5)", "robin: Write the list"],
+    ["stage 'research'", "for the stage “research”"],
     ["the provider is down", "the provider is down"],
   ])("%s is shown as %s", (reason, shown) => {
     expect(waitingReason(reason)).toBe(shown);

@@ -1,2 +1,6 @@
 /** WaitingReason: why a task waits, in words for the person. The server writes it for agents, with ids, and calls the person “the human”. */
-export const waitingReason = (reason: string): string => reason.replace(/^asked the human\b/, "asked you").replace(/ \(node_[0-9a-z]+\)/g, "");
+export const waitingReason = (reason: string): string =>
+  reason
+    .replace(/^asked the human\b/, "asked you")
+    .replace(/^stage '(.+)'$/, "for the stage “$1”")
+    .replace(/ \(node_[0-9a-z]+\)/g, "");

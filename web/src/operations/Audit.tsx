@@ -49,7 +49,7 @@ export default function Audit() {
       <div className="flex flex-wrap gap-3 px-4 py-3 text-xs font-medium text-ink-2">
         <label className="flex min-w-[140px] flex-1 flex-col gap-1">
           Who
-          <Input dir="auto" value={who} onChange={(event) => setWho(event.target.value)} placeholder="name of a token" className="font-normal text-ink" maxLength={200} />
+          <Input dir="auto" value={who} onChange={(event) => setWho(event.target.value)} placeholder="name of a token" className="font-normal text-ink pointer-coarse:h-11" maxLength={200} />
         </label>
         <label className="flex min-w-[140px] flex-1 flex-col gap-1">
           What
@@ -61,11 +61,11 @@ export default function Audit() {
             ))}
           </select>
         </label>
-        <label className="flex flex-col gap-1">
+        <label className="flex flex-col gap-1 max-md:flex-1">
           From
           <input type="datetime-local" value={since} onChange={(event) => setSince(event.target.value)} className={cx(fieldStyle, "text-ink")} />
         </label>
-        <label className="flex flex-col gap-1">
+        <label className="flex flex-col gap-1 max-md:flex-1">
           To
           <input type="datetime-local" value={until} onChange={(event) => setUntil(event.target.value)} className={cx(fieldStyle, "text-ink")} />
         </label>
@@ -100,7 +100,7 @@ function Entry({ entry }: { entry: Schemas["AuditEntry"] }) {
   const isRefused = entry.status >= 400;
   return (
     <li className="flex flex-wrap items-baseline gap-x-3 gap-y-0.5 px-4 py-1.5 text-xs [contain-intrinsic-size:auto_32px] [content-visibility:auto]">
-      <time dateTime={entry.at} className="tabular w-[148px] shrink-0 text-ink-2">
+      <time dateTime={entry.at} className="tabular min-w-[148px] shrink-0 whitespace-nowrap text-ink-2">
         {fullTime(entry.at)}
       </time>
       <span dir="auto" className="min-w-0 shrink-0 basis-40 truncate font-medium" title={entry.who}>

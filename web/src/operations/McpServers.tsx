@@ -3,6 +3,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
+import { capitalize } from "@/lib/format";
 import { Literal } from "@/conversation/Literal";
 import { Empty, Loaded, Problem, Section } from "@/operations/parts";
 import { type McpServer, mcpQuery } from "@/operations/queries";
@@ -48,7 +49,7 @@ function Server({ server }: { server: McpServer }) {
       <span dir="auto" className="font-medium">{server.name}</span>
       <Chip tone={tone}>{label}</Chip>
       <span dir="auto" className="min-w-0 flex-1 basis-60 text-xs break-words text-ink-2">
-        {server.summary}
+        {capitalize(server.summary)}
         <span dir="ltr" className="block truncate text-ink-3" title={server.reached_by}>
           {server.reached_by}
         </span>

@@ -1,6 +1,6 @@
 /** Overview: the emergency stop, how much work there is, the workers, the storage and the sandbox. */
 import { useQuery } from "@tanstack/react-query";
-import { fileSize, fullTime } from "@/lib/format";
+import { capitalize, fileSize, fullTime } from "@/lib/format";
 import { EmergencyStop } from "@/operations/EmergencyStop";
 import { Figure, Lines, Loaded, Section } from "@/operations/parts";
 import { type Operations, operationsQuery } from "@/operations/queries";
@@ -93,7 +93,7 @@ function Storage({ storage }: { storage: Operations["storage"] }) {
 function Sandbox({ sandbox }: { sandbox: Operations["sandbox"] }) {
   const tone: Tone = sandbox.level === "none" ? "fail" : "done";
   return (
-    <Section title="Sandbox" description={sandbox.description} action={<Chip tone={tone}>{sandbox.level === "none" ? "None" : sandbox.level}</Chip>}>
+    <Section title="Sandbox" description={sandbox.description} action={<Chip tone={tone}>{capitalize(sandbox.level)}</Chip>}>
       {(sandbox.not_held.length > 0 || sandbox.reasons.length > 0 || sandbox.limited_by) && (
         <div className="space-y-1 px-4 py-3">
           {sandbox.limited_by && !sandbox.description.includes(sandbox.limited_by) && <p className="text-xs text-ink-2">{sandbox.limited_by}</p>}

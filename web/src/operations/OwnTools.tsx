@@ -3,6 +3,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
+import { capitalize } from "@/lib/format";
 import { Empty, Loaded, Problem, Section } from "@/operations/parts";
 import { TextChange } from "@/operations/TextChange";
 import { extensionsQuery, skillsQuery } from "@/shell/serverQueries";
@@ -65,7 +66,7 @@ function Item({ item }: { item: Own }) {
       </span>
       <Chip tone={tone}>{label}</Chip>
       <span dir="auto" className="min-w-0 flex-1 basis-60 text-xs break-words text-ink-2">
-        {item.problem || item.summary}
+        {capitalize(item.problem) || item.summary}
       </span>
       {isOn ? (
         <Button size="sm" disabled={disable.isPending} onClick={() => disable.mutate(null)}>

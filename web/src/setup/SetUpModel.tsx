@@ -99,12 +99,15 @@ function KeyForm({ providers, initial, takesFocus, failed, onTry, onDone }: { pr
       )}
       {failed && failed.test.checks[0] && (
         <p role="alert" dir="auto" className="mt-2 text-sm break-words text-fail">
-          {failed.model} did not answer, so nothing was stored. <Advice text={`${failed.test.checks[0].what} ${failed.test.checks[0].advice}`} />
+          {failed.model} did not answer, so nothing was stored. <Advice text={`${failed.test.checks[0].what} ${keyAdvice(failed.test.checks[0].advice)}`} />
         </p>
       )}
     </Card>
   );
 }
+
+/** Return what to do about a key that was refused. The server's advice is for a key of its environment; here one was typed. */
+const keyAdvice = (advice: string): string => (/^Check [A-Z]+_API_KEY:/.test(advice) ? "Copy the key again, or enter another one." : advice);
 
 function LocalModels({ models, isLoading, onLook, onTry, onDone }: { models: Schemas["ModelsView"] | undefined; isLoading: boolean; onLook: () => void; onTry: () => void; onDone: (setup: Setup) => void }) {
   const use = useMutation({ mutationFn: (model: string) => unwrap(api.POST("/api/operations/default-model", { body: { model } })), onMutate: onTry, onSuccess: onDone });
@@ -157,7 +160,7 @@ function Ready({ setup, team, onStart, onAnother, onDefault }: { setup: Setup; t
       void queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
     },
   });
-  const known = facts ? ([["Context", `${compactNumber(facts.window.value)} tokens${facts.window.origin === "assumed" ? " (assumed)" : ""}`], facts.output_limit && ["Max output", `${compactNumber(facts.output_limit.value)} tokens`], facts.images && ["Images", facts.images.value ? "yes" : "no"], facts.thinking && ["Reasoning", facts.thinking.value ? "yes" : "no"], facts.input_usd && facts.output_usd && ["Price", facts.input_usd.value + facts.output_usd.value === 0 ? "free" : `$${facts.input_usd.value} in, $${facts.output_usd.value} out per million tokens`]] as const).filter((one) => !!one) : [];
+  const known = facts ? ([["Context", `${compactNumber(facts.window.value)} tokens${facts.window.origin === "assumed" ? " (assumed)" : ""}`], facts.output_limit && ["Max output", `${compactNumber(facts.output_limit.value)} tokens`], facts.images && ["Images", facts.images.value ? "yes" : "no"], facts.thinking && ["Thinking", facts.thinking.value ? "yes" : "no"], facts.input_usd && facts.output_usd && ["Price", facts.input_usd.value + facts.output_usd.value === 0 ? "free" : `$${facts.input_usd.value} in, $${facts.output_usd.value} out for a million tokens`]] as const).filter((one) => !!one) : [];
   return (
     <section aria-label="The model is ready" role="status" className={cx("rounded-md border border-line bg-surface p-4 text-left", !onStart && "mx-auto max-w-[560px]")}>
       <h2 className="text-md font-semibold break-words">{setup.model} is ready</h2>

@@ -12,7 +12,7 @@ import { rememberWords } from "@/lib/foundWords";
 import { capitalize, shortTime } from "@/lib/format";
 import { resumeAllWork } from "@/operations/workStop";
 import { emergencyRows } from "@/shell/emergencyRows";
-import { FOUND_GROUPS, foundHref, foundIds, shownFound } from "@/shell/found";
+import { FOUND_GROUPS, foundHref, foundIds, previewText, shownFound } from "@/shell/found";
 import { PALETTE_FIELD } from "@/shell/openPalette";
 import { highlighted, matchingGroups, type PaletteEntry, type PaletteGroup, splitAtWords, wordsOf } from "@/shell/paletteRows";
 import { statusQuery } from "@/shell/serverQueries";
@@ -257,10 +257,14 @@ const FoundText = ({ found, words }: { found: Found; words: string[] }) => (
   <>
     <span className="min-w-0 flex-1" dir="auto">
       {found.title && <span className="block truncate"><Marked text={found.kind === "agent" ? capitalize(found.title) : found.title} words={words} /></span>}
-      {found.preview !== found.title && <span className="line-clamp-2 text-xs text-ink-2"><Marked text={found.preview} words={words} /></span>}
+      {found.preview !== found.title && <span className="line-clamp-2 text-xs text-ink-2"><Marked text={previewText(found)} words={words} /></span>}
     </span>
     <span className="max-w-[35%] shrink-0 truncate text-xs text-ink-3">
-      {found.kind !== "team" && `${found.team_name} · `}
+      {found.kind !== "team" && (
+        <>
+          <bdi>{found.team_name}</bdi> ·{" "}
+        </>
+      )}
       {shortTime(found.at)}
     </span>
   </>

@@ -176,12 +176,13 @@ export default function NewTeam() {
             <FoldersField value={folders} onChange={setFolders} />
           </div>
         )}
-        {problem && (
-          <p role="alert" className="text-sm text-fail">
-            {problem}
-          </p>
-        )}
         <DialogActions>
+          {/* Beside the button, which is always in sight: on a phone the end of the form is not. */}
+          {problem && (
+            <p role="alert" className="w-full text-sm text-fail">
+              {problem}
+            </p>
+          )}
           <Button onClick={close}>Not now</Button>
           <Button variant="primary" type="submit" disabled={isSending}>
             {isSending ? "Creating the team…" : "Get to work"}

@@ -14,14 +14,18 @@ export default function SandboxWarning() {
   return (
     <>
       {status?.stopped_at && (
-        <Warning icon={<OctagonX />}>
+        <Warning
+          icon={<OctagonX />}
+          action={
+            <Button size="sm" className="ml-auto" disabled={resume.isPending} onClick={() => resume.mutate()}>
+              {resume.isPending ? "Resuming…" : "Resume all work"}
+            </Button>
+          }
+        >
           All work has been stopped since {fullTime(status.stopped_at)}. Nothing starts until you resume it.{" "}
           <Link to="/operations" className="underline underline-offset-2">
             Show what was stopped
           </Link>
-          <Button size="sm" className="float-right" disabled={resume.isPending} onClick={() => resume.mutate()}>
-            {resume.isPending ? "Resuming…" : "Resume all work"}
-          </Button>
         </Warning>
       )}
       {status?.sandbox.level === "none" && <Warning icon={<ShieldAlert />}>{status.sandbox.description}</Warning>}
@@ -29,9 +33,10 @@ export default function SandboxWarning() {
   );
 }
 
-const Warning = ({ icon, children }: { icon: ReactNode; children: ReactNode }) => (
-  <div role="alert" className="flex shrink-0 items-start gap-2 border-b border-wait-line bg-wait-bg px-4 py-2 text-sm [&>svg]:mt-0.5 [&>svg]:size-4 [&>svg]:shrink-0 [&>svg]:text-wait">
+const Warning = ({ icon, action, children }: { icon: ReactNode; action?: ReactNode; children: ReactNode }) => (
+  <div role="alert" className="flex shrink-0 flex-wrap items-center gap-2 border-b border-wait-line bg-wait-bg px-4 py-2 text-sm [&>svg]:size-4 [&>svg]:shrink-0 [&>svg]:text-wait">
     {icon}
-    <div className="min-w-0 flex-1">{children}</div>
+    <div className="min-w-0 flex-1 basis-60">{children}</div>
+    {action}
   </div>
 );

@@ -32,7 +32,14 @@ export function ScreenPage({ screen, teamId, rest }: { screen: Screen; teamId: s
       <Suspense>
         <WaitingBar team={team.data.id} />
       </Suspense>
-      <Suspense fallback={<Loading label={`Opening ${screen.label.toLowerCase()}`} />}>
+      <Suspense
+        fallback={
+          <>
+            <h1 className="sr-only">{screen.label}</h1>
+            <Loading label={`Opening ${screen.label.toLowerCase()}`} />
+          </>
+        }
+      >
         <View team={team.data} rest={rest} />
       </Suspense>
     </>

@@ -1,6 +1,7 @@
 /** Found: the groups of what a search has found, and the page that each of them opens. */
 import { Bot, Brain, FileText, type LucideIcon, MessageSquare, ScrollText, Users, Workflow } from "lucide-react";
 import type { Found } from "@/api/client";
+import { plainText } from "@/lib/plainText";
 import { screenHref } from "@/views";
 
 export const FOUND_GROUPS: { name: string; kinds: Found["kind"][]; icon: LucideIcon }[] = [
@@ -62,3 +63,6 @@ export function foundIds(found: readonly Found[]): string[] {
     return count === 1 ? name : `${name} ${count}`;
   });
 }
+
+/** Return the preview without the marks of Markdown, of which it may hold only the first or the last. Files and calls keep every character. */
+export const previewText = ({ kind, preview }: Found): string => (kind === "file" || kind === "step" ? preview : plainText(preview).replace(/\*\*|`/g, ""));

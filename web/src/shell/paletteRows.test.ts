@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { emergencyRows } from "@/shell/emergencyRows";
-import { foundHref, foundIds, shownFound } from "@/shell/found";
+import { foundHref, foundIds, previewText, shownFound } from "@/shell/found";
 import { highlighted, matchingGroups, type PaletteEntry, splitAtWords } from "@/shell/paletteRows";
 import type { Found } from "@/api/client";
 
@@ -59,6 +59,10 @@ describe("what the server has found", () => {
     expect(shownFound([found({}), found({}), tea], ["kettle"], true)).toEqual([found({})]);
     expect(shownFound([found({}), found({}), tea], ["kettle"], false)).toEqual([found({}), tea]);
   });
+  it("is previewed without the marks of Markdown; a call keeps every character", () => {
+    expect(["message", "step"].map((kind) => previewText(found({ kind: kind as Found["kind"], preview: "…of prices** The **kettle** is in `a_b.md`, # not" })))).toEqual(["…of prices The kettle is in a_b.md, # not", "…of prices** The **kettle** is in `a_b.md`, # not"]);
+  });
+
   it("has the same id when its preview moves with the words, and one of its own", () => {
     const moved = found({ preview: "boils over" });
     expect(foundIds([moved])).toEqual(foundIds([found({})]));

@@ -181,7 +181,7 @@ export function ErrorPanel({ title, detail, onRetry }: { title: string; detail: 
 }
 
 /** The buttons at the end of a dialog. They stay in sight while a long form scrolls under them. */
-export const DialogActions = ({ children }: { children: ReactNode }) => <div className="sticky -bottom-6 -mx-6 -mb-6 flex justify-end gap-2 border-t border-line bg-surface px-6 py-4">{children}</div>;
+export const DialogActions = ({ children }: { children: ReactNode }) => <div className="sticky -bottom-6 -mx-6 -mb-6 flex flex-wrap justify-end gap-2 border-t border-line bg-surface px-6 py-4">{children}</div>;
 
 const inputStyle = "w-full rounded-sm border border-control bg-surface px-3 text-sm";
 export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input dir="auto" className={cx(inputStyle, "h-9 pointer-coarse:h-10", className)} {...rest} />;
@@ -212,8 +212,8 @@ export function Header({ lead, title, subtitle, children }: { lead?: ReactNode; 
     <header className="flex h-[52px] shrink-0 items-center gap-3 border-b border-line px-4 max-md:px-2">
       {lead}
       <div className="min-w-0 flex-1">
-        <h1 dir="auto" className="truncate text-md leading-5 font-semibold">{title}</h1>
-        {subtitle && <p dir="auto" className="truncate text-xs text-ink-3">{subtitle}</p>}
+        <h1 dir="auto" className="truncate text-left text-md leading-5 font-semibold">{title}</h1>
+        {subtitle && <p dir="auto" className="truncate text-left text-xs text-ink-3">{subtitle}</p>}
       </div>
       <div className="flex shrink-0 items-center gap-1.5">{children}</div>
     </header>

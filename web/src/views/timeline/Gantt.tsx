@@ -212,7 +212,8 @@ export function Gantt({ team, timeline, agents, now }: Props) {
           ) : (
             <>
               <p className="text-xs text-ink-3">
-                {plural(timeline.spans.length + timeline.open.length, "span")} of {plural(chart.lanes.length, "agent")}. Point at a bar, or move with the arrow keys, to see what it is.
+                {plural(timeline.spans.length + timeline.open.length, "span")} of {plural(chart.lanes.length, "agent")}. <span className="pointer-coarse:hidden">Point at a bar, or move with the arrow keys, to see what it is.</span>
+                <span className="pointer-fine:hidden">Tap a bar to see what it is.</span>
               </p>
               <p className="text-xs text-ink-3 max-md:hidden">
                 The chart shows all time, waits included. The time at work on the Board is without waits: it is the time that limits count.

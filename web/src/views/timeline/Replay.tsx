@@ -144,7 +144,7 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
           onChange={(change) => onGo(Number(change.target.value))}
           onPointerUp={({ currentTarget }) => onDone(Number(currentTarget.value))}
           onKeyUp={({ currentTarget }) => onDone(Number(currentTarget.value))}
-          className="h-9 min-w-0 flex-1 accent-ink pointer-coarse:h-11"
+          className="h-9 min-w-0 flex-1 outline-offset-[-6px] pointer-coarse:h-11"
         />
         <Button size="sm" onClick={() => jump(head)} disabled={seq >= head}>
           Now
@@ -223,7 +223,7 @@ function TalkRow({ row, nameOf, titleOf }: { row: Row; nameOf: (id: string) => s
         <article className="my-3 rounded-md border border-line bg-surface px-3 py-2">
           <p className="flex items-baseline justify-between gap-2 text-xs text-ink-3">
             <span className="font-medium text-ink-2">
-              {nameOf(row.sender)} to {nameOf(row.recipient)}
+              {nameOf(row.sender)} to {row.recipient === HUMAN ? "you" : nameOf(row.recipient)}
             </span>
             <time className="tabular">{clockTimeWithSeconds(row.at)}</time>
           </p>

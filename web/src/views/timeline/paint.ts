@@ -139,7 +139,7 @@ export function paint(context: CanvasRenderingContext2D, chart: Chart, view: Vie
   batches.paint(context);
   for (const { lane, top } of visible) {
     context.fillStyle = palette("--ink");
-    context.fillText(fit(context, names.agent(lane.agentId), view.gutter - 20), 12, top + TITLE + BAR / 2);
+    context.fillText(fitMiddle(context, names.agent(lane.agentId), view.gutter - 20), 12, top + TITLE + BAR / 2);
     const ends: number[] = [];
     for (const bar of lane.bars) ends[bar.row] = paintTitle(context, bar, top + bar.row * ROW, view, names, palette, ends[bar.row] ?? view.gutter);
   }
@@ -306,6 +306,13 @@ function widthOf(context: CanvasRenderingContext2D, text: string): number {
     widths.set(key, (width = context.measureText(text).width));
   }
   return width;
+}
+
+/** Return a name, shortened in its middle: names such as Translator-12 differ at their ends. */
+function fitMiddle(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (widthOf(context, text) <= width) return text;
+  const end = text.slice(-3);
+  return `${fit(context, text.slice(0, -3), width - widthOf(context, end))}${end}`;
 }
 
 /** Return the text, shortened to a width. */

@@ -127,7 +127,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
         )}
         {type === "heartbeat" && (
           <label className="flex min-h-6 items-center gap-2 text-sm">
-            <input type="checkbox" checked={always} onChange={(change) => setAlways(change.target.checked)} className="size-4 accent-[var(--ink)]" />
+            <input type="checkbox" checked={always} onChange={(change) => setAlways(change.target.checked)} className="size-4" />
             Also when there is nothing new
           </label>
         )}
