@@ -1,8 +1,8 @@
 """A real, very weak model: no crash, no endless loop, budgets hold, nothing is done that is not.
 
 The ordinary run has one goal, and the lowest layers of the model: all of them take a quarter of a
-minute to read the prompt. `make faults` has the whole model and fifty goals and chats: in windows of
-three sizes, and behind a proxy that speaks for three vendors.
+minute to read the prompt. `make faults` has the whole model, and fifty goals and chats: in windows
+of three sizes, and behind a proxy that speaks for three vendors.
 """
 
 import logging
