@@ -102,6 +102,7 @@ async def test_side_calls_wait_for_their_turn_and_their_prompts_are_cut(served: 
     served.world.script("mouth", says("Hello.", call("no_work_needed")), says("A title"))
     team = await idle_team(served)
     await served.world.chat(team.coordinator.id, "Hello")
+    await served.world.settle()  # the reply takes the first line of the script
     long = "x" * (side_calls.MAX_CHARACTERS + 1)
     body = {"messages": [{"role": role, "content": long} for role in ("system", "user")]}
     sent = side_calls._request(team.coordinator, body).transcript.turns
