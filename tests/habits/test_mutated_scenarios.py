@@ -30,7 +30,21 @@ EACH = (
     | {"seed 7": 10, "grown stage": 12}
 )
 """Runs of each story in `make both`."""
-LEAN = dict.fromkeys(stories.ALL, 2) | dict.fromkeys(SHORT, 20) | {"seed 5": 5, "grown stage": 5}
+LEAN = dict.fromkeys(stories.ALL, 1) | {
+    "seed 1": 2,
+    "research": 2,
+    "seed 6": 2,
+    "seed 5": 5,
+    "grown stage": 5,
+    "alarm": 6,
+    "side work": 8,
+    "seed 9": 12,
+    "message beside a question": 20,
+    "two questions": 25,
+    "answer after a restart": 25,
+    "answer and messages": 38,
+    "late answer": 38,
+}
 """Runs of each story in `make test`: most are of the stories that cost the least."""
 ALL_RUNS = 1_000_000
 MOST_PLANTED = 50
@@ -49,7 +63,7 @@ def test_a_story_with_a_lapse_stays_right(
     found = _performed(chosen(story, most=most, seed=SEED))
     sweep_log.append(f"{len(found)} mutated runs of {story!r}, seed {SEED}")
     assert _report(found) == ""
-    assert len(found) >= 2 * most // 3
+    assert len(found) >= max(1, 2 * most // 3)
 
 
 RUDE = (
@@ -112,7 +126,7 @@ def test_the_runs_of_make_test_play_every_lapse_that_a_story_admits() -> None:
         for story in stories.ALL
         for mutation in chosen(story, most=LEAN[story], seed=SEED)
     }
-    assert admitted - played - set(RUDE) == set()
+    assert admitted - played - {*RUDE, *RUDE_IN_RESEARCH} == set()
 
 
 @pytest.mark.slow
