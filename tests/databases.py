@@ -35,8 +35,6 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     "research/test_ledger.py": frozenset(
         {
             "test_a_call_that_is_made_again_after_a_crash_notes_nothing_twice",
-            "test_a_later_job_has_the_ledger_of_the_one_that_it_continues",
-            "test_a_page_that_changed_keeps_both_versions",
         }
     ),
     "habits/test_memory.py": frozenset(
@@ -72,11 +70,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_persons_message_never_stands_between_a_call_and_its_answer",
         }
     ),
-    "runtime/test_command_line.py": frozenset(
-        {
-            "test_a_silent_program_is_reported_as_stalled_until_it_prints_again",
-        }
-    ),
+    "runtime/test_command_line.py": frozenset(),
     "runtime/test_command_line_ends.py": frozenset(),
     "runtime/test_compaction.py": frozenset(),
     "runtime/test_edges.py": frozenset(),
@@ -98,7 +92,6 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     "runtime/test_means.py": frozenset(),
     "runtime/test_persons_words.py": frozenset(
         {
-            "test_a_clean_reply_sees_the_runtimes_words_for_a_strangers_title",
             "test_words_that_the_person_did_not_say_are_unverified[]",
         }
     ),
@@ -123,11 +116,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     "runtime/test_spill.py": frozenset(),
     "runtime/test_text_only_replies.py": frozenset(),
     "runtime/test_time_limit.py": frozenset(),
-    "runtime/test_unused_calls.py": frozenset(
-        {
-            "test_a_refused_call_costs_nothing[429]",
-        }
-    ),
+    "runtime/test_unused_calls.py": frozenset(),
     "runtime/test_watchdog.py": frozenset(),
     "scenarios/test_beside_the_goal.py": frozenset(),
     "scenarios/test_conversation.py": frozenset(),
@@ -167,7 +156,6 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     "services/test_client_turns.py": frozenset(
         {
             "test_reports_are_shown_once_and_in_the_chat_that_asked_for_the_work",
-            "test_side_calls_are_paid_by_the_last_reply",
         }
     ),
     "services/test_daily_limit.py": frozenset(
@@ -184,13 +172,8 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     ),
     "services/test_endings.py": frozenset(
         {
-            "test_a_research_report_for_a_node_is_delivered_once",
-            "test_any_text_lets_a_node_end[by_a_checkpoint]",
             "test_any_text_lets_a_node_end[by_an_exception]",
-            "test_any_text_lets_a_node_end[by_finish]",
-            "test_any_text_lets_a_node_end[in_a_text_reply]",
             "test_any_text_lets_a_node_end[of_a_briefing]",
-            "test_any_text_lets_a_node_end[of_a_program]",
             "test_any_text_lets_a_node_end[of_a_reply]",
             "test_unread_mail_for_a_retired_agent_of_a_full_team_does_not_block_the_end",
         }
@@ -214,7 +197,6 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     "services/test_knowledge.py": frozenset(
         {
             "test_a_contradiction_remains_when_one_side_is_reworded",
-            "test_every_change_can_be_undone",
             "test_maintenance_prunes_expired_insights_and_merges_duplicates",
             "test_memories_are_kept_merged_and_forgotten",
             "test_nullifies_source_thread_when_the_thread_is_gone",
@@ -229,7 +211,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     ),
     "services/test_open_questions.py": frozenset(
         {
-            "test_a_message_during_an_open_approval_is_delivered_and_approves_nothing",
+            "test_a_message_during_an_open_approval_is_delivered_and_approves_nothing[-deny]",
         }
     ),
     "services/test_pairing.py": frozenset(
@@ -240,14 +222,10 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
         }
     ),
     "services/test_pairs.py": frozenset(),
-    "services/test_partial.py": frozenset(
-        {
-            "test_a_checkpoint_is_something_to_show",
-        }
-    ),
+    "services/test_partial.py": frozenset(),
     "services/test_recall.py": frozenset(
         {
-            "test_insights_are_found_in_each_language",
+            "test_insights_are_found_in_each_language[de]",
             "test_the_index_follows_what_is_learned_removed_and_restored",
         }
     ),
@@ -268,16 +246,10 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_retry_is_refused_when_the_parents_budget_is_used_up",
         }
     ),
-    "services/test_reviews.py": frozenset(
-        {
-            "test_a_reviewer_reads_the_authors_files_and_changes_none",
-            "test_an_accepted_result_counts_without_another_turn_of_its_author",
-        }
-    ),
+    "services/test_reviews.py": frozenset(),
     "services/test_settings.py": frozenset(
         {
             "test_a_completed_team_that_becomes_infinite_works_in_cycles",
-            "test_an_infinite_team_that_becomes_finite_completes_and_rests",
             "test_every_setting_is_changed_alone",
         }
     ),
@@ -297,8 +269,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
         {
             "test_a_trigger_can_be_paused_and_resumed_by_itself",
             "test_picks_up_team_lead_when_next_run_at_reached",
-            "test_slots_missed_during_a_downtime_follow_the_misfire_policy",
-            "test_triggers_expire_with_their_team_and_are_reactivated_with_it",
+            "test_slots_missed_during_a_downtime_follow_the_misfire_policy[skip]",
         }
     ),
     "services/test_wake_gate.py": frozenset(
@@ -347,11 +318,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_wrong_or_unfinished_session_is_not_resumed",
         }
     ),
-    "tools/test_scheduling.py": frozenset(
-        {
-            "test_a_promise_wakes_its_agent_and_is_recorded_as_kept",
-        }
-    ),
+    "tools/test_scheduling.py": frozenset(),
     "tools/test_semantic_search.py": frozenset(),
     "tools/test_given_folders.py": frozenset(
         {"test_tools_read_and_change_a_given_folder_under_each_of_its_names"}

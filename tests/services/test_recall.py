@@ -81,6 +81,7 @@ async def test_task_and_news_count_more_than_the_goal(world: World) -> None:
         ("数据库每周日备份", "数据库什么时候备份"),
         ("La base de datos se respalda los domingos", "¿Cuándo se respaldan las bases de datos?"),
     ],
+    ids=["de", "zh", "es"],
 )
 async def test_insights_are_found_in_each_language(world: World, known: str, task: str) -> None:
     agent = await found_agent(world)
