@@ -211,6 +211,7 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     await text.fill("# Plan\n\nMy first plan\n")
     await text.press("Control+s")
     await expect(text).to_have_count(0)
+    await expect(preview.get_by_role("button", name="Edit")).to_be_focused()
     toast = page.get_by_role("status").filter(has_text="PLAN.md is saved.")
     assert await toast.evaluate(IS_OUT_OF_THE_WAY)
     await preview.get_by_text("My first plan").wait_for()
@@ -246,6 +247,7 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
     await preview.get_by_role("button", name="Restore this version").click()
     await expect(changes).to_have_count(0)
+    await expect(preview.get_by_role("button", name="History")).to_be_focused()
     await preview.get_by_text("The agent's plan").wait_for()
     assert plan.read_text() == "# Plan\n\nThe agent's plan\n"
 

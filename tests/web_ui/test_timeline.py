@@ -89,6 +89,18 @@ async def test_the_event_log_is_filtered_and_leads_to_the_place_and_the_moment(
     rows = page.locator("[data-event]")
     await expect(rows.first).to_contain_text("The book is translated")
     assert await rows.count() < 60
+    # One Tab stop, however long the log is. The row of the focus stays when it is scrolled away.
+    await expect(page.locator("[data-event][tabindex='0']")).to_have_count(1)
+    await rows.first.focus()
+    await page.keyboard.press("End")
+    last = page.locator("[data-event]:focus")
+    await expect(last).not_to_contain_text("The book is translated")
+    assert await last.evaluate("(one) => one.checkVisibility()")
+    await page.locator("#events").evaluate("(one) => one.scrollTo(0, 0)")
+    await expect(rows.first).to_contain_text("The book is translated")
+    await expect(last).to_have_count(1)
+    await page.keyboard.press("Home")
+    await expect(last).to_contain_text("The book is translated")
     await page.get_by_label("Kind").select_option("talk")
     await page.get_by_label("Agent", exact=True).select_option(label="Translator-1")
     await expect(rows.first).to_contain_text("Page 32 is translated")
@@ -141,6 +153,14 @@ async def test_the_slider_shows_board_and_conversation_of_any_moment(place: Plac
     await expect(stack).to_have_accessible_name(now)
     await expect(talk).to_contain_text("Page 32 is translated.")
     assert await axe_violations(page, contrast_in=["dark"]) == []
+    # At its end a button does nothing more, and keeps the focus.
+    forward = page.get_by_role("button", name="One event forward")
+    await forward.press("Enter")
+    await expect(forward).to_have_attribute("aria-disabled", "true")
+    await expect(forward).to_be_focused()
+    # Tab goes through the cards as they are read: the goal on the left, then its parts.
+    cards = page.locator("[data-card]")
+    await expect(cards.first).to_contain_text("Translate all")
 
 
 async def test_a_phone_shows_all_three_without_a_page_that_is_too_wide(

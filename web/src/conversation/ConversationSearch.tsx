@@ -40,7 +40,7 @@ export default function ConversationSearch({ agentId, teamId, onFound, onClose }
         }}
         aria-label="Search in this conversation"
         placeholder="Search in this conversation…"
-        className="h-8 min-w-0 flex-1 bg-transparent text-sm outline-none"
+        className="h-8 min-w-0 flex-1 bg-transparent text-sm outline-offset-[-2px]"
       />
       <span role="status" className="tabular text-xs text-ink-3">
         {query.trim().length < 2 ? "" : hits.length === 0 ? "Nothing found in the loaded part" : `${position + 1} of ${hits.length}`}

@@ -1,6 +1,6 @@
 /** MessageActions: copy, quote, link and edit a message. Under the mouse they appear over the message; for touch and keyboard a button opens them below it. */
 import { Check, Copy, Ellipsis, Link2, Pencil, TextQuote } from "lucide-react";
-import { useState } from "react";
+import { type KeyboardEvent, useRef, useState } from "react";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { HUMAN } from "@/lib/participants";
@@ -63,20 +63,27 @@ export function HoverActions(props: Props) {
 /** The button of a message where nothing hovers: on a touch screen, and for the keyboard, whose focus makes it visible. */
 export function ActionsButton(props: Props) {
   const [isOpen, setIsOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || !isOpen) return;
+    event.stopPropagation(); // outside, Escape goes to the end of the conversation
+    setIsOpen(false);
+    button.current?.focus();
+  };
   return (
     <>
-      <button type="button" aria-label="Message actions" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)} className="pointer-events-none absolute top-0 right-0 flex size-8 items-center justify-center rounded-sm text-ink-3 opacity-0 focus-visible:opacity-100 aria-expanded:opacity-100 pointer-coarse:pointer-events-auto pointer-coarse:size-11 pointer-coarse:opacity-100">
+      <button ref={button} type="button" onKeyDown={onKeyDown} aria-label="Message actions" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)} className="pointer-events-none absolute top-0 right-0 flex size-8 items-center justify-center rounded-sm text-ink-3 opacity-0 focus-visible:opacity-100 aria-expanded:opacity-100 pointer-coarse:pointer-events-auto pointer-coarse:size-11 pointer-coarse:opacity-100">
         <Ellipsis className="size-4" />
       </button>
-      {isOpen && <Toolbar {...props} />}
+      {isOpen && <Toolbar {...props} onKeyDown={onKeyDown} />}
     </>
   );
 }
 
-function Toolbar(props: Props) {
+function Toolbar({ onKeyDown, ...props }: Props & { onKeyDown: (event: KeyboardEvent) => void }) {
   const actions = useActions(props);
   return (
-    <div role="group" aria-label="Message actions" className="mt-1 flex w-fit flex-wrap rounded-sm border border-line bg-surface">
+    <div role="group" aria-label="Message actions" onKeyDown={onKeyDown} className="mt-1 flex w-fit flex-wrap rounded-sm border border-line bg-surface">
       {actions.map((action) => (
         <ActionButton key={action.label} action={action} withText />
       ))}

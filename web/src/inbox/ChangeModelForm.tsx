@@ -30,6 +30,7 @@ export default function ChangeModelForm({ agent, team, then, onChanged, onClose 
       )}
       <ModelField
         label="Model"
+        takesFocus
         value={model}
         onChange={(name) => {
           change.reset();

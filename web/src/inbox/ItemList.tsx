@@ -56,7 +56,7 @@ function ItemRow({ item, isOpen, team, isSelected, isInbox, onSelect }: { item: 
           className="size-4"
         />
       </label>
-      <Link to="/inbox/$item" params={{ item: message.id }} aria-current={isOpen ? "true" : undefined} className="flex min-w-0 flex-1 gap-3 py-2.5 pr-4">
+      <Link to="/inbox/$item" params={{ item: message.id }} aria-current={isOpen ? "true" : undefined} className="flex min-w-0 flex-1 gap-3 py-2.5 pr-4 outline-offset-[-2px]">
         {item.state === "unread" && <span role="img" aria-label="Unread" className="absolute top-[18px] left-1 size-1.5 rounded-full bg-ink" />}
         <Icon className={cx("mt-0.5 size-4 shrink-0", ICON_TONES[label.tone])} aria-label={label.text} />
         <span className="min-w-0 flex-1">

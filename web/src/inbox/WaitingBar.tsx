@@ -19,7 +19,7 @@ export default function WaitingBar({ team }: { team: string }) {
       params={{ team, agent: message.sender }}
       search={{ at: message.id }}
       data-waiting={message.id}
-      className="flex min-h-9 shrink-0 items-center gap-2 border-b border-wait-line bg-wait-bg px-4 text-sm hover:brightness-95 max-md:px-3 pointer-coarse:min-h-11"
+      className="flex min-h-9 shrink-0 items-center gap-2 border-b border-wait-line bg-wait-bg px-4 text-sm outline-offset-[-2px] hover:brightness-95 max-md:px-3 pointer-coarse:min-h-11"
     >
       <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
       <span className="shrink-0 font-semibold text-wait">Waiting for you</span>

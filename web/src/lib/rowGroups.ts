@@ -15,3 +15,8 @@ export function rowsInGroups({ startIndex, endIndex, overscan, count }: Range): 
   const end = Math.min(count, Math.ceil((endIndex + 1 + overscan) / GROUP) * GROUP);
   return Array.from({ length: Math.max(0, end - first) }, (_, index) => first + index);
 }
+
+/** Add an index to the indexes of rows, in order. */
+export function withRow(rows: readonly number[], index: number): number[] {
+  return rows.includes(index) ? [...rows] : [...rows, index].sort((a, b) => a - b);
+}

@@ -7,14 +7,14 @@ import { Advice, NoticeText } from "@/models/NoticeText";
 import { SetUpLink } from "@/setup/SetUpLink";
 import { Input } from "@/ui";
 
-export function ModelField({ label, value, onChange, isOptional = false, problem = "" }: { label: string; value: string; onChange: (name: string) => void; isOptional?: boolean; /** Why the server refused the name; shown in place of the notice. */ problem?: string }) {
+export function ModelField({ label, value, onChange, isOptional = false, problem = "", takesFocus = false }: { label: string; value: string; onChange: (name: string) => void; isOptional?: boolean; /** Why the server refused the name; shown in place of the notice. */ problem?: string; takesFocus?: boolean }) {
   const models = useQuery(modelsQuery);
   const id = useId();
   const notice = value.trim() || isOptional ? noticeOf(models.data, value) : null;
   return (
     <div className="flex flex-col gap-1">
       <label htmlFor={id}>{label}</label>
-      <Input id={id} list={`${id}names`} value={value} onChange={(event) => onChange(event.target.value)} placeholder={models.data ? `${models.data.default} (default)` : "The server's default"} aria-describedby={problem || notice ? `${id}note` : undefined} autoComplete="off" spellCheck={false} className="font-normal" />
+      <Input id={id} autoFocus={takesFocus} list={`${id}names`} value={value} onChange={(event) => onChange(event.target.value)} placeholder={models.data ? `${models.data.default} (default)` : "The server's default"} aria-describedby={problem || notice ? `${id}note` : undefined} autoComplete="off" spellCheck={false} className="font-normal" />
       <datalist id={`${id}names`}>
         {usableNames(models.data).map((name) => (
           <option key={name} value={name} />

@@ -74,7 +74,7 @@ function Listed({ models }: { models: Models }) {
         <section aria-label="Set up a model">
           <h2 className="mb-2 text-md font-semibold">Set up a model</h2>
           <Suspense fallback={<Loading label="Opening the form" className="p-0 py-2" />}>
-            <SetUpModel key={chosen} provider={chosen} takesFocus={isAsked || chosen !== ""} team={team} />
+            <SetUpModel key={chosen} provider={chosen} takesFocus={isAsked || chosen !== "" || models.default !== "demo"} team={team} />
           </Suspense>
         </section>
       )}

@@ -113,7 +113,7 @@ function ModelList({ models, isLoading, taken, onUse, onAdd, onClose }: ListProp
   // A vendor may have models that agiraph does not know.
   const isUnknown = wanted.includes("/") && !usable.some((model) => model.name.toLowerCase() === wanted);
   return (
-    <div role="group" aria-label="Choose a model" className="rounded-md border border-line-2 p-3">
+    <div role="group" aria-label="Choose a model" onKeyDown={(event) => event.key === "Escape" && onClose()} className="rounded-md border border-line-2 p-3">
       <div className="flex gap-2">
         <label className="sr-only" htmlFor={id}>
           Search for a model

@@ -57,7 +57,7 @@ export function Rules({ team, saved }: { team: string; saved: readonly Rule[] })
             {rules.map((rule, at) => (
               <li key={at} className="rounded-md border border-line p-3">
                 <div className="flex flex-wrap items-center gap-2">
-                  <select aria-label={`What rule ${at + 1} does`} className={selectStyle} value={rule.action} onChange={(event) => change(at, { action: event.target.value as Rule["action"] })}>
+                  <select aria-label={`What rule ${at + 1} does`} autoFocus={rule === NEW_RULE} className={selectStyle} value={rule.action} onChange={(event) => change(at, { action: event.target.value as Rule["action"] })}>
                     {ACTIONS.map(([action, label]) => (
                       <option key={action} value={action}>
                         {label}

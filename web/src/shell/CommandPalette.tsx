@@ -83,7 +83,7 @@ export default function CommandPalette() {
               setChosen(null);
             }}
             placeholder="Jump to a member, a board, an answer, or search…"
-            className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none"
+            className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none focus:border-ink"
           />
           <List id={listId} groups={groups} active={active} optionId={optionId} onChoose={setChosen} words={wordsOf(typed)} />
           {(entries.length === 0 || search.error) && (

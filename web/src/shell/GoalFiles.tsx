@@ -16,8 +16,13 @@ export function GoalFiles({ children, onProblem }: { children: ReactNode; onProb
   const setFiles = useComposer((state) => state.setFiles);
   const [isDragOver, setIsDragOver] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
+  const attachButton = useRef<HTMLButtonElement>(null);
   useEffect(() => void restoreFiles(KEY), []);
   const attach = async (chosen: File[]) => onProblem((await attachFiles(KEY, chosen)).join(" "));
+  const removeFile = (index: number) => {
+    void setFiles(KEY, files.filter((_, other) => other !== index));
+    attachButton.current?.focus();
+  };
   const onDragOver = (event: DragEvent) => {
     if (!event.dataTransfer.types.includes("Files")) return; // words that are dropped go into the field
     event.preventDefault();
@@ -40,7 +45,7 @@ export function GoalFiles({ children, onProblem }: { children: ReactNode; onProb
       {children}
       {files.length > 0 && (
         <div className="-mx-3">
-          <AttachmentList files={files} onRemove={(index) => void setFiles(KEY, files.filter((_, other) => other !== index))} />
+          <AttachmentList files={files} onRemove={removeFile} />
         </div>
       )}
       <div className="flex items-center gap-2 text-xs text-ink-3">
@@ -55,7 +60,7 @@ export function GoalFiles({ children, onProblem }: { children: ReactNode; onProb
             event.target.value = ""; // the same file can be chosen again
           }}
         />
-        <Button variant="ghost" size="sm" onClick={() => picker.current?.click()}>
+        <Button ref={attachButton} variant="ghost" size="sm" onClick={() => picker.current?.click()}>
           <Paperclip className="size-3.5" aria-hidden /> Attach files
         </Button>
         <span className="pointer-coarse:hidden">or drop them on the goal</span>

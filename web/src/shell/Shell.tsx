@@ -39,7 +39,7 @@ export function Shell() {
   return (
     <div className="flex h-full">
       {/* The first focusable element: people who use the keyboard can skip the sidebar. */}
-      <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-ink focus:px-3 focus:py-2 focus:text-paper">
+      <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:m-1 focus:bg-ink focus:px-3 focus:py-2 focus:text-paper">
         Skip to the content
       </a>
       {!sidebarHidden && (
@@ -50,7 +50,7 @@ export function Shell() {
       <Sheet open={sidebarDrawer} onOpenChange={(now) => setOpen("sidebarDrawer", now)} side="left" title="Teams">
         <Sidebar />
       </Sheet>
-      <main id="main" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-none">
+      <main id="main" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-offset-[-2px]">
         <ConnectionBanner />
         {isSettled && (
           <Suspense fallback={null}>

@@ -43,3 +43,38 @@ it("a button that decides does not get the focus back", () => {
   openAndClose();
   expect(focused()).toBe("field");
 });
+
+it("what a loading screen hides does not keep the focus", () => {
+  find("main").id = "main";
+  find("main").tabIndex = -1;
+  const link = find("#link");
+  link.focus();
+  press("Enter");
+  Element.prototype.checkVisibility = function () {
+    return this !== link;
+  };
+  link.blur(); // as browsers do when it is hidden
+  vi.advanceTimersByTime(3_000);
+  expect(focused()).toBe("field");
+});
+
+it("a button gets the focus back that was disabled for a moment", () => {
+  find("#approve").parentElement!.removeAttribute("data-question");
+  const button = find("#approve") as HTMLButtonElement;
+  button.focus();
+  press("Enter");
+  button.disabled = true;
+  button.blur(); // as browsers do
+  button.disabled = false;
+  vi.advanceTimersByTime(3_000);
+  expect(focused()).toBe("approve");
+});
+
+it("a notice outside the content that a key closes gives the focus to the content, not to the sidebar", () => {
+  document.body.innerHTML = "<div><nav><a href='/'>Home</a></nav><main id='main' tabindex='-1'></main><ol><li><button id='undo'>Undo</button></li></ol></div>";
+  find("#undo").focus();
+  press("Enter");
+  find("li").remove();
+  vi.advanceTimersByTime(3_000);
+  expect(focused()).toBe("main");
+});

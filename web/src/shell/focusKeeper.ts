@@ -31,14 +31,16 @@ export function placesOf(element: Element): Place[] {
 export function nearest(places: readonly Place[]): HTMLElement | null {
   for (const [at, { element }] of places.entries()) {
     if (!element.isConnected) continue;
-    if (at === 0 && !element.matches(":disabled") && !element.closest(EXCLUDED)) return element as HTMLElement;
+    if (at === 0 && element.checkVisibility() && !element.matches(":disabled") && !element.closest(EXCLUDED)) return element as HTMLElement;
     if (at === 0) continue;
+    // Not further out than the content: the first link of the sidebar has nothing to do with what the key did.
+    const main = element.querySelector<HTMLElement>("#main");
+    if (main) return main;
     const { index } = places[at - 1]!;
     const children = [...element.children];
     const inOrder = [...children.slice(index), ...children.slice(0, index).reverse()];
     const found = inOrder.map((child) => (child.matches(FOCUSABLE) ? child : child.querySelector(FOCUSABLE))).find((child) => child?.checkVisibility() && !child.closest(EXCLUDED));
     if (found) return found as HTMLElement;
-    // Not further out: the first link of the sidebar has nothing to do with what the key did.
     if (element.id === "main") return element as HTMLElement;
   }
   return null;
@@ -68,11 +70,13 @@ export function keepFocus(): () => void {
       if (isOver) clearInterval(timer);
       if (document.activeElement !== document.body || !places[0]) return;
       const { element } = places[0];
-      isLost ||= !element.isConnected || element.matches(":disabled");
-      // An element that gave the focus away by itself, such as a text field at Escape, does not get it back.
+      // A screen that still loads hides the one before it: the element exists, but nobody sees it.
+      const isGone = !element.isConnected || !element.checkVisibility();
+      // A button may be disabled for less than a step. Only a text field gives the focus away by itself, at Escape, and does not get it back.
+      isLost ||= isGone || !isField(element);
       if (!isLost) return clearInterval(timer);
       // A button is disabled while its request runs.
-      if (isOver || !element.isConnected || !element.matches(":disabled")) (pathname === location.pathname ? nearest(places) : document.getElementById("main"))?.focus();
+      if (isOver || isGone || !element.matches(":disabled")) (pathname === location.pathname ? nearest(places) : document.getElementById("main"))?.focus();
     }, STEP_MS);
   };
   const stop = () => clearInterval(timer);

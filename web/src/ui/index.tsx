@@ -1,6 +1,6 @@
 /** ui: the basic components that all screens share. Only a state has a colour; everything else is black, white or grey. */
 import { cva, type VariantProps } from "class-variance-authority";
-import type { ButtonHTMLAttributes, ComponentProps, ReactNode } from "react";
+import type { ComponentProps, ReactNode } from "react";
 import { cx } from "@/lib/cx";
 import { Tip } from "@/ui/tip";
 
@@ -8,7 +8,7 @@ export { Dialog, Menu, MenuItem, MenuSeparator, Sheet } from "@/ui/lazyOverlays"
 export { Tip };
 
 const buttonStyle = cva(
-  "inline-flex shrink-0 items-center justify-center gap-1.5 rounded-sm font-medium whitespace-nowrap select-none transition-colors disabled:opacity-50 pointer-coarse:min-h-10",
+  "inline-flex shrink-0 items-center justify-center gap-1.5 rounded-sm font-medium whitespace-nowrap select-none transition-colors disabled:opacity-50 aria-disabled:opacity-50 pointer-coarse:min-h-10",
   {
     variants: {
       variant: {
@@ -23,7 +23,7 @@ const buttonStyle = cva(
   },
 );
 
-type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & VariantProps<typeof buttonStyle>;
+type ButtonProps = ComponentProps<"button"> & VariantProps<typeof buttonStyle>;
 export function Button({ variant, size, className, type = "button", ...rest }: ButtonProps) {
   return <button type={type} data-variant={variant} className={cx(buttonStyle({ variant, size }), className)} {...rest} />;
 }

@@ -94,7 +94,7 @@ export function Menu({ trigger, children }: { trigger: ReactNode; children: Reac
 export function MenuItem({ className, ...rest }: ComponentProps<typeof DropdownMenu.Item>) {
   return (
     <DropdownMenu.Item
-      className={cx("flex h-8 cursor-pointer items-center gap-2.5 rounded-sm px-2.5 text-sm outline-none data-[disabled]:opacity-50 data-[highlighted]:bg-hover pointer-coarse:h-11 [&_svg]:size-4 [&_svg]:text-ink-3", className)}
+      className={cx("flex h-8 cursor-pointer items-center gap-2.5 rounded-sm px-2.5 text-sm outline-offset-[-2px] data-[disabled]:opacity-50 data-[highlighted]:bg-hover pointer-coarse:h-11 [&_svg]:size-4 [&_svg]:text-ink-3", className)}
       {...rest}
     />
   );

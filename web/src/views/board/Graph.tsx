@@ -208,7 +208,8 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
     requestAnimationFrame(() => requestAnimationFrame(() => (layer.style.willChange = "")));
   }
 
-  const nodes = useMemo(() => [...lanes, ...stackNodes, ...cardNodes], [lanes, stackNodes, cardNodes]);
+  // In the order in which they are read, because Tab goes through them in this order.
+  const nodes = useMemo(() => [...lanes, ...[...stackNodes, ...cardNodes].sort((a, b) => a.position.x - b.position.x || a.position.y - b.position.y)], [lanes, stackNodes, cardNodes]);
   const hasManyCards = cardNodes.length > MANY_CARDS;
   const isAnyClosed = [...stacks.values()].some((stack) => !stack.isOpen);
   return (

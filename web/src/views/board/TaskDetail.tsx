@@ -57,7 +57,7 @@ export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) 
   return (
     <>
       <div className="flex shrink-0 items-start gap-2 border-b border-line py-3 pr-2 pl-5">
-        <h2 dir="auto" ref={heading} tabIndex={-1} className="min-w-0 flex-1 py-1 text-md leading-5 font-semibold outline-none">
+        <h2 dir="auto" ref={heading} tabIndex={-1} className="min-w-0 flex-1 py-1 text-md leading-5 font-semibold">
           {title}
         </h2>
         <IconButton label="Copy a link to this task" onClick={() => void copyText(location.href).then(() => showToast("The link is copied."))}>

@@ -35,11 +35,11 @@ export function DocumentActions({ file, mode, onMode }: { file: FileContent | un
   return (
     <>
       {canChange(file) && (
-        <IconButton label="Edit" aria-pressed={mode === "edit"} onClick={() => onMode(mode === "edit" ? "read" : "edit")}>
+        <IconButton label="Edit" data-mode="edit" aria-pressed={mode === "edit"} onClick={() => onMode(mode === "edit" ? "read" : "edit")}>
           <Pencil className="size-4" />
         </IconButton>
       )}
-      <IconButton label="History" aria-pressed={mode === "history"} onClick={() => onMode(mode === "history" ? "read" : "history")}>
+      <IconButton label="History" data-mode="history" aria-pressed={mode === "history"} onClick={() => onMode(mode === "history" ? "read" : "history")}>
         <History className="size-4" />
       </IconButton>
     </>
@@ -48,7 +48,11 @@ export function DocumentActions({ file, mode, onMode }: { file: FileContent | un
 
 export function Document({ team, file, href, mode, onMode }: { team: string; file: File; href: string; mode: DocumentMode; onMode: (mode: DocumentMode) => void }) {
   if (file.kind !== "text" || mode === "read" || !(mode === "edit" ? canChange : hasHistory)(file)) return <Preview file={file} href={href} />;
-  const onDone = () => onMode("read");
+  const onDone = () => {
+    onMode("read");
+    // Back to the button that opened it.
+    document.querySelector<HTMLElement>(`[data-mode="${mode}"]`)?.focus();
+  };
   return (
     <Suspense fallback={<Loading label={mode === "edit" ? "Opening the editor" : "Loading the history"} />}>
       {mode === "edit" ? <Editor key={file.path} team={team} file={file} onDone={onDone} /> : <Versions key={file.path} team={team} file={file} onDone={onDone} />}

@@ -89,7 +89,7 @@ function Compared({ team, file, version, onDone }: { team: string; file: TextFil
         )}
       </div>
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
-        {isCurrent ? <pre dir="auto" className="p-4 font-mono text-xs leading-[19px] break-words whitespace-pre-wrap">{text}</pre> : text === undefined ? <p className="p-4 text-sm text-ink-2">This version is not text, so its lines cannot be compared.</p> : <DiffView before={text} after={file.text} label="Changes since this version" />}
+        {isCurrent ? <pre dir="auto" tabIndex={0} role="region" aria-label="The text as it is now" className="p-4 outline-offset-[-2px] font-mono text-xs leading-[19px] break-words whitespace-pre-wrap">{text}</pre> : text === undefined ? <p className="p-4 text-sm text-ink-2">This version is not text, so its lines cannot be compared.</p> : <DiffView before={text} after={file.text} label="Changes since this version" />}
       </div>
     </div>
   );

@@ -38,12 +38,12 @@ export default function ExtendForm({ node, onDone }: { node: NodeDetail; onDone:
   };
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
-      {shown.map(({ name, label, step, factor }) => (
+      {shown.map(({ name, label, step, factor }, index) => (
         <label key={name} className="grid grid-cols-[1fr_140px] items-center gap-3 text-sm">
           <span>
             More {label.toLowerCase()} <span className="tabular text-xs text-ink-3">{node.budget[name] == null ? "for the goal that pays for it" : `now ${(Number(node.budget[name]) / factor).toLocaleString()}`}</span>
           </span>
-          <Input type="number" min="0" step={step} inputMode="decimal" value={amounts[name] ?? ""} onChange={(event) => setAmounts({ ...amounts, [name]: event.target.value })} />
+          <Input autoFocus={index === 0} type="number" min="0" step={step} inputMode="decimal" value={amounts[name] ?? ""} onChange={(event) => setAmounts({ ...amounts, [name]: event.target.value })} />
         </label>
       ))}
       <div className="flex justify-end gap-2">

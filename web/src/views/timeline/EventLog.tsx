@@ -1,15 +1,15 @@
 /** EventLog: every stored event of a team, newest first, with filters. Rows are drawn only where they are visible. */
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useVirtualizer } from "@tanstack/react-virtual";
+import { type Range, useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronRight, Copy, X } from "lucide-react";
-import { type KeyboardEvent, memo, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { type FocusEvent, type KeyboardEvent, memo, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, boardQuery } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { capitalize, clockTimeWithSeconds, dayKey, dayLabel, fullTime, plural } from "@/lib/format";
-import { rowsInGroups } from "@/lib/rowGroups";
+import { rowsInGroups, withRow } from "@/lib/rowGroups";
 import { useLive } from "@/live";
 import type { Event } from "@/live/log";
 import { Button, EmptyState, ErrorPanel, IconButton, Input, Loading } from "@/ui";
@@ -19,6 +19,8 @@ import { useSearchParams } from "@/views/shared/useSearchParams";
 import { agentOf, describeEvent, KINDS, type Names, nodeOf, placeOf } from "@/views/timeline/describeEvent";
 
 const EVENTS_PER_PAGE = 200;
+/** How far the Page keys move. */
+const PAGE_ROWS = 15;
 const SELECT = "h-8 rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11";
 /** A `datetime-local` value is in the reader's zone and has none written down. */
 const withZone = (local: string | undefined): string | undefined => (local && !Number.isNaN(Date.parse(local)) ? new Date(local).toISOString() : undefined);
@@ -143,7 +145,12 @@ function EventRows({ team, events, names, assignees, hasMore, isLoading, loadMor
   const scroller = useRef<HTMLDivElement>(null);
   // The virtualizer computes the positions of all rows again when this function changes, so it must be stable.
   const eventKey = useCallback((index: number) => events[index]!.seq, [events]);
-  const virtualizer = useVirtualizer({ count: events.length, getScrollElement: () => scroller.current, estimateSize: () => 37, getItemKey: eventKey, overscan: 6, rangeExtractor: rowsInGroups, directDomUpdates: true, directDomUpdatesMode: "position", useFlushSync: false });
+  // The log is one Tab stop, and the arrow keys move from row to row: nobody has to pass hundreds of rows to leave it. The row of
+  // the stop is always rendered, also when it is scrolled out of sight, because a removed row would lose the focus.
+  const [stopSeq, setStopSeq] = useState<number | null>(null);
+  const stop = Math.max(0, events.findIndex((one) => one.seq === stopSeq));
+  const rowsToRender = useCallback((range: Range) => withRow(rowsInGroups(range), stop), [stop]);
+  const virtualizer = useVirtualizer({ count: events.length, getScrollElement: () => scroller.current, estimateSize: () => 37, getItemKey: eventKey, overscan: 6, rangeExtractor: rowsToRender, directDomUpdates: true, directDomUpdatesMode: "position", useFlushSync: false });
   const items = virtualizer.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
   useEffect(() => {
@@ -151,42 +158,47 @@ function EventRows({ team, events, names, assignees, hasMore, isLoading, loadMor
   }, [hasMore, isLoading, last, events.length, loadMore]);
 
   function onKeyDown(event: KeyboardEvent) {
-    const seq = (event.target as HTMLElement).dataset.event;
-    const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
-    if (!seq || !by || event.ctrlKey || event.metaKey || event.altKey) return;
+    const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: PAGE_ROWS, PageUp: -PAGE_ROWS, Home: -events.length, End: events.length }[event.key];
+    if (!(event.target as HTMLElement).dataset.event || !by || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    const index = events.findIndex((one) => String(one.seq) === seq) + by;
-    const next = events[index];
-    if (!next) return;
+    const index = Math.min(events.length - 1, Math.max(0, stop + by));
+    const next = events[index]!;
+    setStopSeq(next.seq);
     virtualizer.scrollToIndex(index);
-    // The row exists only after the virtualizer has rendered it.
-    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-event="${next.seq}"]`)?.focus());
+    // The row exists only after React has rendered it.
+    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-event="${next.seq}"]`)?.focus({ preventScroll: true }));
+  }
+  /** The row that has the focus, or whose details have it, is the Tab stop. */
+  function onFocus({ target }: FocusEvent) {
+    const row = target.closest("li")?.querySelector<HTMLElement>("[data-event]");
+    if (row) setStopSeq(Number(row.dataset.event));
   }
   const toggle = useCallback((seq: number) => setOpen((before) => (before.has(seq) ? new Set([...before].filter((one) => one !== seq)) : new Set([...before, seq]))), []);
 
-  const first = items[0]?.index ?? 0;
-  const count = items.length;
+  const rendered = items.map((item) => item.index).join();
   const { measureElement } = virtualizer;
   const shown = useMemo(
     () =>
-      events.slice(first, first + count).map((event, at) => {
-        const index = first + at;
+      rendered.split(",").flatMap((at) => {
+        const index = Number(at);
+        const event = events[index];
+        if (!at || !event) return [];
         const above = events[index - 1];
         return (
           <li key={event.seq} ref={measureElement} data-index={index} aria-setsize={hasMore ? -1 : events.length} aria-posinset={index + 1} className="absolute inset-x-0 border-b border-line">
             {(!above || dayKey(above.at) !== dayKey(event.at)) && <p className="bg-sunken px-4 py-1 text-xs font-medium text-ink-2">{dayLabel(event.at)}</p>}
-            <EventRow event={event} names={names} agent={names.agent(agentOf(event) || assignees.get(nodeOf(event)) || "") ?? ""} isOpen={open.has(event.seq)} onToggle={toggle} />
+            <EventRow event={event} names={names} agent={names.agent(agentOf(event) || assignees.get(nodeOf(event)) || "") ?? ""} isOpen={open.has(event.seq)} isTabStop={index === stop} onToggle={toggle} />
             {open.has(event.seq) && <EventDetail team={team} event={event} />}
           </li>
         );
       }),
-    [events, first, count, hasMore, measureElement, names, assignees, open, toggle, team],
+    [events, rendered, stop, hasMore, measureElement, names, assignees, open, toggle, team],
   );
 
   return (
     // A scroller whose background is opaque is moved by the compositor; another is painted again in each frame.
-    <div ref={scroller} id="events" className="scroll h-full bg-canvas" onKeyDown={onKeyDown} tabIndex={-1}>
-      <ul ref={virtualizer.containerRef} aria-label="Events, newest first" className="relative">
+    <div ref={scroller} id="events" className="scroll h-full bg-canvas" onKeyDown={onKeyDown} onFocus={onFocus} tabIndex={-1}>
+      <ul ref={virtualizer.containerRef} aria-label="Events, newest first. The arrow keys move from event to event." className="relative">
         {shown}
       </ul>
       {isLoading && <Loading label="Loading older events" />}
@@ -195,11 +207,12 @@ function EventRows({ team, events, names, assignees, hasMore, isLoading, loadMor
 }
 
 /** One event. While the log is scrolled, only rows that come into view are rendered. */
-const EventRow = memo(function EventRow({ event, names, agent, isOpen, onToggle }: { event: Event; names: Names; agent: string; isOpen: boolean; onToggle: (seq: number) => void }) {
+const EventRow = memo(function EventRow({ event, names, agent, isOpen, isTabStop, onToggle }: { event: Event; names: Names; agent: string; isOpen: boolean; isTabStop: boolean; onToggle: (seq: number) => void }) {
   return (
     <button
       type="button"
       data-event={event.seq}
+      tabIndex={isTabStop ? 0 : -1}
       aria-expanded={isOpen}
       onClick={() => onToggle(event.seq)}
       className="flex min-h-9 w-full items-center gap-3 px-4 py-1 text-left text-sm outline-offset-[-2px] hover:bg-hover pointer-coarse:min-h-11"

@@ -229,7 +229,7 @@ export function Gantt({ team, timeline, agents, now }: Props) {
           <IconButton label="Zoom in" keys="+" onClick={() => zoom(0.6)}>
             <Plus className="size-4" />
           </IconButton>
-          <Button size="sm" onClick={() => setRange(null)} disabled={range === null}>
+          <Button size="sm" onClick={() => setRange(null)} aria-disabled={range === null}>
             <Maximize aria-hidden className="size-3.5" /> Fit
           </Button>
         </div>

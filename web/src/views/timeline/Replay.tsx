@@ -113,7 +113,11 @@ interface ControlProps {
 }
 
 function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, onPlay }: ControlProps) {
-  const jump = (to: number) => (onGo(to), onDone(to));
+  const jump = (to: number) => {
+    if (to < 1 || to > head) return;
+    onGo(to);
+    onDone(to);
+  };
   const names = useMemo(() => {
     const byAgent = new Map(agents.map((agent) => [agent.id, agent.name]));
     const byNode = new Map(moment.nodes.map((node) => [node.id, node.title]));
@@ -125,13 +129,14 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
   return (
     <div className="shrink-0 border-b border-line px-4 py-2">
       <div className="flex items-center gap-2">
-        <IconButton label="One event back" disabled={seq <= 1} onClick={() => jump(seq - 1)}>
+        {/* Not `disabled` at the ends: a disabled button loses the focus of the person who has just pressed it. */}
+        <IconButton label="One event back" aria-disabled={seq <= 1} onClick={() => jump(seq - 1)}>
           <SkipBack className="size-4" />
         </IconButton>
         <IconButton label={isPlaying ? "Pause" : "Play"} onClick={onPlay}>
           {isPlaying ? <Pause className="size-4" /> : <Play className="size-4" />}
         </IconButton>
-        <IconButton label="One event forward" disabled={seq >= head} onClick={() => jump(seq + 1)}>
+        <IconButton label="One event forward" aria-disabled={seq >= head} onClick={() => jump(seq + 1)}>
           <SkipForward className="size-4" />
         </IconButton>
         <input
@@ -146,7 +151,7 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
           onKeyUp={({ currentTarget }) => onDone(Number(currentTarget.value))}
           className="h-9 min-w-0 flex-1 outline-offset-[-6px] pointer-coarse:h-11"
         />
-        <Button size="sm" onClick={() => jump(head)} disabled={seq >= head}>
+        <Button size="sm" onClick={() => jump(head)} aria-disabled={seq >= head}>
           Now
         </Button>
       </div>
