@@ -1,6 +1,7 @@
 """Rows: maps frozen dataclasses to table rows and back."""
 
 import json
+import re
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
@@ -43,6 +44,10 @@ def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
+_PAIR, _LONE = re.compile(r"[\ud800-\udbff][\udc00-\udfff]"), re.compile(r"[\ud800-\udfff]")
+"""Surrogates: two that encode a character, and any that remain."""
+
+
 def to_text(text: str) -> str:
     """Return text that both databases store: NUL and lone surrogates replaced, secrets redacted."""
     return redact(_storable(text))
@@ -54,8 +59,14 @@ def _storable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        # Not by `decode` with "replace", which raises and catches an error for each of them.
+        text = _LONE.sub("\N{REPLACEMENT CHARACTER}", _PAIR.sub(_joined, text))
     return text
+
+
+def _joined(pair: re.Match[str]) -> str:
+    """Return the character that two surrogates encode."""
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def to_json(value: Any) -> str:
