@@ -1,1 +1,0 @@
-export{t as default}from"./BudgetForm-CbvZPhz9.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-DIX-7XId.js";

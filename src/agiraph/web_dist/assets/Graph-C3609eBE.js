@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-D_-lJK1s.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./Graph-5g8pN9JT.js";

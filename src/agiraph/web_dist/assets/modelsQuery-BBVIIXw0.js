@@ -1,1 +1,0 @@
-import{Hn as e,Rn as t}from"./frame-Dwht5dOA.js";import{A as n}from"./libraries-C2x_IDGG.js";var r=n({queryKey:[`models`],queryFn:()=>e(t.GET(`/api/models`))});export{r as t};

@@ -1,1 +1,0 @@
-function e({startIndex:e,endIndex:t,overscan:n,count:r}){let i=Math.max(0,Math.floor((e-n)/4)*4),a=Math.min(r,Math.ceil((t+1+n)/4)*4);return Array.from({length:Math.max(0,a-i)},(e,t)=>i+t)}export{e as t};

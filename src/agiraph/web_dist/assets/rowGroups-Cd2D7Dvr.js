@@ -1,0 +1,1 @@
+function e({startIndex:e,endIndex:t,overscan:n,count:r}){let i=Math.max(0,Math.floor((e-n)/4)*4),a=Math.min(r,Math.ceil((t+1+n)/4)*4);return Array.from({length:Math.max(0,a-i)},(e,t)=>i+t)}function t(e,t){return e.includes(t)?[...e]:[...e,t].sort((e,t)=>e-t)}export{t as n,e as t};
