@@ -15,6 +15,7 @@ from agiraph.testing import World
 from agiraph.testing.world import preload, prepare_database
 from tests import databases, parts
 from tests import time_box as boxes
+from tests.api.document import document
 from tests.cli import forked
 from tests.policies.attacks import summary as attack_summary
 from tests.postgres_server import Server, free_port, prepared_files, roomy_memory, running
@@ -68,6 +69,7 @@ def _prepare_workers(config: pytest.Config) -> None:
         config.add_cleanup(files.close)
     forked.forker_socket()
     preload(forked.place_of_homes())
+    document()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

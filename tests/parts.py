@@ -42,6 +42,7 @@ NOT_QUICK = frozenset({"faults", "web_ui", "scenarios", "real_models"})
 """Parts that `make quick` leaves out: crash sweeps, browsers, whole scenarios."""
 NOT_QUICK_FILES = frozenset(
     {
+        "api/test_across_processes.py",
         "api/test_live.py",
         "api/test_openai.py",
         "api/test_responses_match_schema.py",
@@ -57,6 +58,8 @@ NOT_QUICK_FILES = frozenset(
         "home/test_confinement.py",
         "home/test_escapes.py",
         "home/test_sandbox_probes.py",
+        "mcp/test_server.py",
+        "mcp/test_sign_in.py",
         "policies/test_attack_mutants.py",
         "policies/test_attacks.py",
         "policies/test_breaker.py",

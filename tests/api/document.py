@@ -1,12 +1,10 @@
 """Document: the schema of the API, made once for all tests of a process."""
 
-from functools import cache
 from typing import Any
 
 from agiraph.api.app import routes
 
 
-@cache
 def document() -> dict[str, Any]:
     """Return the schema. Nobody may change it."""
     return routes().openapi()
