@@ -16,13 +16,11 @@ from agiraph.providers.servers import Server
 FOLDER = Path(os.environ.get("AGIRAPH_TEST_MODELS") or Path.home() / ".cache/agiraph-test-models")
 PYTHON = FOLDER / "venv/bin/python"
 WEIGHTS = FOLDER / "smollm2-wide.gguf"
-FEW_LAYERS = FOLDER / "smollm2-8-layers.gguf"
-"""The lowest 8 of the 30 layers of the model."""
 MODEL = "smollm2"
 PROXY_KEY = "sk-local-test"
 STARTED_WITHIN_S = 300.0
 needs_models = pytest.mark.skipif(
-    not ((FOLDER / ".installed").exists() and WEIGHTS.exists() and FEW_LAYERS.exists()),
+    not ((FOLDER / ".installed").exists() and WEIGHTS.exists()),
     reason="the real model is not installed: `sh tests/install-models` does it",
 )
 needs_proxy = pytest.mark.skipif(
@@ -32,11 +30,11 @@ needs_proxy = pytest.mark.skipif(
 
 
 @asynccontextmanager
-async def llama(window: int, weights: Path = WEIGHTS) -> AsyncGenerator[Server]:
+async def llama(window: int) -> AsyncGenerator[Server]:
     """Start llama.cpp's server with SmolLM2 and a context of this size."""
     port = _free_port()
     program = Path(__file__).with_name("llama_server.py")
-    async with _started(str(PYTHON), str(program), str(weights), str(port), str(window)):
+    async with _started(str(PYTHON), str(program), str(WEIGHTS), str(port), str(window)):
         server = Server(base_url=f"http://127.0.0.1:{port}/v1")
         await _until_it_answers(f"{server.base_url}/models")
         yield server

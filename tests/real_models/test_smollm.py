@@ -1,8 +1,7 @@
 """A real, very weak model: no crash, no endless loop, budgets hold, nothing is done that is not.
 
-The ordinary run has one goal, and the lowest layers of the model: all of them take a quarter of a
-minute to read the prompt. `make faults` has the whole model, and fifty goals and chats: in windows
-of three sizes, and behind a proxy that speaks for three vendors.
+The ordinary run has one goal. `make faults` has fifty goals and chats: in windows of three sizes,
+and behind a proxy that speaks for three vendors.
 """
 
 import logging
@@ -33,14 +32,7 @@ from tests.real_models.runs import (
     run_goal,
     words_of,
 )
-from tests.real_models.servers import (
-    FEW_LAYERS,
-    MODEL,
-    litellm,
-    llama,
-    needs_models,
-    needs_proxy,
-)
+from tests.real_models.servers import MODEL, litellm, llama, needs_models, needs_proxy
 
 pytestmark = [needs_models, pytest.mark.timeout(900)]
 LIMITS = Budget(turns=TURNS, tokens=TOKENS)
@@ -62,7 +54,7 @@ def no_internal_error(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.mark.slow
 async def test_a_goal_with_a_real_model_ends_as_what_it_is(tmp_path: Path) -> None:
-    async with llama(8_192, FEW_LAYERS) as server:
+    async with llama(8_192) as server:
         clock = SystemClock()
         models = Catalogue(Registry(Keys(servers={SERVER: server}), clock), Prices(), clock)
         await models.learn(f"{SERVER}/{MODEL}")

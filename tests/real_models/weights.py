@@ -2,7 +2,7 @@
 
 Runs in the environment that `tests/install-models` makes, not in the tests' own:
 
-    python weights.py FROM TO [LAYERS]
+    python weights.py FROM TO
 
 Where llama.cpp is built without instructions for small integers, a prompt is read faster this way.
 The numbers stay the same, so the model says the same. The format is GGUF, version 3.
@@ -10,8 +10,6 @@ The numbers stay the same, so the model says the same. The format is GGUF, versi
 The file also claims a longer training than the model had: llama.cpp's server offers no wider window
 than a model was trained on, and an agent must be tried in wider ones. What the model says there
 means nothing, but that is so in narrow windows, too.
-
-With a number of layers, those above are left out: a prompt is then read in a fraction of the time.
 """
 
 import struct
@@ -25,7 +23,7 @@ F32, Q4_1, Q8_0 = 0, 3, 8
 BLOCK = 32
 """Numbers of a block, which share a scale and a minimum."""
 ALIGNMENT = 32
-CONTEXT_LENGTH, BLOCK_COUNT = b"llama.context_length", b"llama.block_count"
+CONTEXT_LENGTH = b"llama.context_length"
 LONGEST_WINDOW = 32_768
 TEXT, LIST = 8, 9
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
@@ -42,12 +40,6 @@ class Tensor:
     @property
     def count(self) -> int:
         return int(np.prod(self.shape))
-
-    @property
-    def layer(self) -> int:
-        """The number of its layer; -1 if it belongs to none."""
-        first, _, rest = self.name.partition(b".")
-        return int(rest.partition(b".")[0]) if first == b"blk" else -1
 
 
 class File:
@@ -84,7 +76,7 @@ class File:
         return Tensor(name, shape, self.number("I"), self.number("Q"))
 
 
-def main(source: Path, target: Path, layers: int | None) -> None:
+def main(source: Path, target: Path) -> None:
     file = File(source.read_bytes())
     assert file.content[:4] == b"GGUF"
     file.at = 8
@@ -92,14 +84,11 @@ def main(source: Path, target: Path, layers: int | None) -> None:
     head = bytearray()
     for _ in range(values):
         key, kind = file.text(), file.number("I")
-        given = {CONTEXT_LENGTH: LONGEST_WINDOW, BLOCK_COUNT: layers}.get(key)
-        if given is not None:
-            head += file.content[len(head) : file.at] + struct.pack("<I", given)
+        if key == CONTEXT_LENGTH:
+            head += file.content[len(head) : file.at] + struct.pack("<I", LONGEST_WINDOW)
         file.skip(kind)
     head += file.content[len(head) : file.at]
-    every = [file.tensor() for _ in range(tensors)]
-    found = [tensor for tensor in every if layers is None or tensor.layer < layers]
-    struct.pack_into("<Q", head, 8, len(found))
+    found = [file.tensor() for _ in range(tensors)]
     data = _aligned(file.at)
     infos, start = b"", 0
     for tensor in found:
@@ -137,4 +126,4 @@ def _floats(content: bytes, start: int, tensor: Tensor) -> "np.ndarray":
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else None)
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
