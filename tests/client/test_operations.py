@@ -182,6 +182,7 @@ async def _call_every_method(client: Client) -> None:
         client.stop_all_work(),
         client.resume_all_work(),
         client.set_api_key("sk-proj-unknown", provider="ollama"),
+        client.remove_api_key("ollama"),
         client.set_default_model("nobody/good"),
         client.extension_content("tools/x.py"),
         client.skill_content("skills/x"),

@@ -2,7 +2,7 @@
 
 from agiraph.api.model_views import ModelsView, ModelTestView
 from agiraph.api.operations_views import SetupView
-from agiraph.client.connection import Connection
+from agiraph.client.connection import Connection, path_of
 
 
 class ModelCalls(Connection):
@@ -18,6 +18,10 @@ class ModelCalls(Connection):
         """Give the server an API key. It is tested, and if the model answers, stored and used."""
         body = {"key": key, "provider": provider, "model": model}
         return await self.post(SetupView, "/operations/keys", body)
+
+    async def remove_api_key(self, provider: str) -> None:
+        """Remove the stored API key of a provider, whose models cannot be used any more."""
+        await self.ask("DELETE", path_of("operations", "keys", provider))
 
     async def set_default_model(self, model: str) -> SetupView:
         """Test a model, and if it answers make it the default of new teams."""
