@@ -73,8 +73,8 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     const unsent = await sendWritten(agent.id, agents, isNudge ? "nudge" : "send");
     if (unsent !== null) return refuse(unsent);
     setTyped(null);
-    // This button exists only while the conversation is scrolled up. Clicking it shows the message that was just sent.
-    document.getElementById("to-end")?.click();
+    // This button exists only while the conversation is scrolled up. Clicking it shows the message that was just sent, unless the person has opened another conversation meanwhile.
+    if (document.querySelector(`[data-composer="${agent.id}"]`)) document.getElementById("to-end")?.click();
   };
   const onKey = (event: KeyboardEvent) => {
     if (isComposing(event.nativeEvent)) return;
@@ -155,7 +155,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   return (
     <div className="shrink-0 px-4 pt-1 pb-2 max-md:px-2">
       <div
-        data-composer
+        data-composer={agent.id}
         data-draft={text.trim() !== "" || files.length > 0 ? "" : undefined}
         onKeyDown={onTyped}
         onDragOver={(event) => {

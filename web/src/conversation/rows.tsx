@@ -8,7 +8,7 @@ import { createContext, memo, type MouseEvent, Suspense, useContext, useState } 
 import { lazyChunk } from "@/live/chunks";
 import type { Message } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
-import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
+import { type Draft, resendMessage, useLive } from "@/live";
 import { callMs, type GivenAnswer, type ToolCall, type NodeSummary, type MessageRow, type TextRow, type SystemRow, type ToolsRow } from "@/live/log";
 import { describeConsulted } from "@/lib/consulted";
 import { cx } from "@/lib/cx";
@@ -17,15 +17,15 @@ import { fencedWords, withoutMarks, withoutOpenMarks } from "@/lib/fence";
 import { duration, fullTime, plural, clockTime } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 import { Avatar, Button } from "@/ui";
-import { useComposer } from "@/conversation/composerState";
 import type { Item } from "@/conversation/items";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
 import { ActionsButton, HoverActions } from "@/conversation/MessageActions";
 import { MessageAttachments } from "@/conversation/MessageAttachments";
-import { takenBack, wordsFor } from "@/conversation/attachments";
+import { wordsFor } from "@/conversation/attachments";
 import { noticeLink } from "@/conversation/noticeLinks";
 import { QuestionCard } from "@/conversation/QuestionCard";
+import { editUnsent } from "@/conversation/sending";
 import { screenHref } from "@/views";
 import { Sources } from "@/views/shared/Sources";
 
@@ -227,7 +227,6 @@ function Consulted({ calls }: { calls: readonly string[] }) {
 
 function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
   const { unsent } = item;
-  const putBefore = useComposer((state) => state.putBefore);
   const isLive = useLive((state) => state.connection === "live");
   const retry = (
     <Button size="sm" onClick={() => resendMessage(unsent)}>
@@ -254,11 +253,7 @@ function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
           <div dir="auto" role="alert" className="mt-1 flex flex-wrap items-center gap-2 text-xs text-fail">
             <CircleAlert className="size-3.5" aria-hidden /> Not delivered. {unsent.reason}
             {retry}
-            <Button
-              size="sm"
-              variant="ghost"
-              onClick={() => void putBefore(unsent.agentId, unsent.text, unsent.attachments.map(takenBack)).then(() => discardUnsent(unsent))}
-            >
+            <Button size="sm" variant="ghost" onClick={() => void editUnsent(unsent)}>
               Edit
             </Button>
           </div>

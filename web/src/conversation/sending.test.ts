@@ -1,15 +1,17 @@
-import { beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Attachment } from "@/conversation/attachments";
 import "@/conversation/sending"; // compiled before the first test begins
 import { FakeDatabase } from "@/live/fakeDatabase";
 
 const note: Attachment = { name: "note.txt", media_type: "text/plain", data: btoa("note"), bytes: 4 };
 const OUTBOX = "agiraph";
+const FILES = "agiraph-attachments";
 let browser: FakeDatabase;
 /** The messages that the server got, and its status for the next ones. */
 let received: { message: string; client_id: string }[];
 let status: number;
 
+afterEach(() => void vi.useRealTimers());
 beforeEach(() => {
   const stored = new Map<string, string>();
   vi.stubGlobal("localStorage", { getItem: (key: string) => stored.get(key) ?? null, setItem: (key: string, value: string) => stored.set(key, value), removeItem: (key: string) => stored.delete(key) });
@@ -27,7 +29,8 @@ beforeEach(() => {
 async function openPage() {
   vi.resetModules();
   const { currentFiles, currentText, restoreFiles, useComposer } = await import("@/conversation/composerState");
-  const { sendWritten } = await import("@/conversation/sending");
+  const { editUnsent, sendWritten } = await import("@/conversation/sending");
+  const { live } = await import("@/live");
   await restoreFiles("ada");
   return {
     field: () => ({ text: currentText("ada"), files: currentFiles("ada").map(({ name }) => name) }),
@@ -37,6 +40,8 @@ async function openPage() {
     },
     type: (more: string) => useComposer.getState().setText("ada", currentText("ada") + more),
     send: () => sendWritten("ada", [], "send"),
+    unsent: () => live.store.getState().unsent.map(({ text, state }) => `${text} ${state}`),
+    edit: () => editUnsent(live.store.getState().unsent[0]!),
   };
 }
 const outbox = () => [...(browser.rows.get(OUTBOX)?.values() ?? [])].map(({ text }) => text);
@@ -74,10 +79,56 @@ it("a message that the browser does not store stays in the field until the serve
   browser.fails.set(OUTBOX, "refuses");
   await page.write("Read this.", [note]);
   status = 503;
-  expect(await page.send()).toBe("The server is full. Your message is still in the text field: this browser has no room to store it until it can be sent.");
+  expect(await page.send()).toBe("The server is full. Your message is still in the text field: this browser did not store it to send it later.");
   expect(page.field()).toEqual({ text: "Read this.", files: ["note.txt"] });
   status = 202;
   expect([await page.send(), page.field()]).toEqual([null, EMPTY]);
   // The server takes a client id once, if the first request arrived after all.
   expect(received.map(({ client_id }) => client_id)).toEqual([received[0]!.client_id, received[0]!.client_id]);
+});
+
+it("a message is sent also if the browser never says whether it has stored it", async () => {
+  const page = await openPage();
+  await page.write("Read this.");
+  browser.fails.set(OUTBOX, "hangs");
+  vi.useFakeTimers();
+  const sent = page.send();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([await sent, received.map(({ message }) => message), page.field()]).toEqual([null, ["Read this."], EMPTY]);
+});
+
+it("a message that the browser does not store waits for the message before it", async () => {
+  const page = await openPage();
+  let answer = () => {};
+  const take = fetch;
+  vi.stubGlobal("fetch", async (request: Request) => {
+    const taken = await take(request);
+    if (received.length === 1) await new Promise<void>((resolve) => (answer = resolve));
+    return taken;
+  });
+  await page.write("One");
+  await page.send();
+  await vi.waitFor(() => expect(received.length).toBe(1));
+  browser.fails.set(OUTBOX, "refuses");
+  browser.onChange = vi.fn();
+  await page.write("Two");
+  const second = page.send();
+  await vi.waitFor(() => expect(browser.onChange).toHaveBeenCalled());
+  expect(received.map(({ message }) => message)).toEqual(["One"]);
+  answer();
+  expect([await second, received.map(({ message }) => message)]).toEqual([null, ["One", "Two"]]);
+});
+
+it("a message that is edited leaves its conversation at once, and the outbox once its files are stored elsewhere", async () => {
+  const page = await openPage();
+  status = 400;
+  await page.write("Read this.", [note]);
+  await page.send();
+  await vi.waitFor(() => expect(page.unsent()).toEqual(["Read this. refused"]));
+  let seen: unknown;
+  browser.onChange = (database) => database === FILES && (seen = [page.field(), page.unsent(), outbox()]);
+  await page.edit();
+  const edited = { text: "Read this.", files: ["note.txt"] };
+  expect(seen).toEqual([edited, [], ["Read this."]]);
+  expect([page.field(), page.unsent(), outbox()]).toEqual([edited, [], []]);
 });

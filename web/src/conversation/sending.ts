@@ -1,22 +1,20 @@
 /** Sending: what is written to an agent goes to the outbox, and leaves the composer once it is there. */
 import type { Agent } from "@/api/client";
 import { errorMessage } from "@/api/client";
+import { inOrder } from "@/lib/lanes";
 import { randomId } from "@/lib/randomId";
-import { type NewMessage, sendMessage } from "@/live";
-import { wordsFor } from "@/conversation/attachments";
+import { type NewMessage, sendMessage, takeBackUnsent, type UnsentMessage } from "@/live";
+import { takenBack, wordsFor } from "@/conversation/attachments";
 import { currentFiles, currentReferences, currentText, restoreFiles, useComposer } from "@/conversation/composerState";
 import { mentionedIn, withLinks } from "@/conversation/references";
 
-const lanes = new Map<string, Promise<unknown>>();
 /** The last message to each agent that was not sent. The same message sent again has the same client id, so that it arrives once. */
 const failed = new Map<string, NewMessage>();
 
 /** Send what is written to an agent. Resolve to a sentence if it was not sent and stays in the composer, and to null otherwise. */
 export function sendWritten(agentId: string, agents: Agent[], mode: NewMessage["mode"]): Promise<string | null> {
   // Enter may be pressed again at once: what the first one sends has left the composer then.
-  const sent = (lanes.get(agentId) ?? Promise.resolve()).then(() => send(agentId, agents, mode));
-  lanes.set(agentId, sent);
-  return sent;
+  return inOrder(`send ${agentId}`, () => send(agentId, agents, mode));
 }
 
 async function send(agentId: string, agents: Agent[], mode: NewMessage["mode"]): Promise<string | null> {
@@ -38,11 +36,15 @@ async function send(agentId: string, agents: Agent[], mode: NewMessage["mode"]):
     await sendMessage(message);
   } catch (error) {
     failed.set(agentId, message);
-    return `${errorMessage(error)} Your message is still in the text field: this browser has no room to store it until it can be sent.`;
+    return `${errorMessage(error)} Your message is still in the text field: this browser did not store it to send it later.`;
   }
   failed.delete(agentId);
   useComposer.getState().clear(agentId, { text, files });
   return null;
 }
+
+/** Put a message that was not delivered back into the composer. Its row disappears at once: nobody sends what is being edited. */
+export const editUnsent = (unsent: UnsentMessage): Promise<void> =>
+  takeBackUnsent(unsent, () => useComposer.getState().putBefore(unsent.agentId, unsent.text, unsent.attachments.map(takenBack)));
 
 const isSame = (one: NewMessage, other: NewMessage): boolean => JSON.stringify({ ...one, clientId: "" }) === JSON.stringify({ ...other, clientId: "" });

@@ -7,6 +7,8 @@ export class FakeDatabase {
   readonly rows = new Map<string, Map<string, Row>>();
   /** What happens to changes of each database: they are refused, or never stored, as by a tab that crashes first. */
   readonly fails = new Map<string, "refuses" | "hangs">();
+  /** When databases open. */
+  opens: Promise<unknown> = Promise.resolve();
   /** Called when a change begins. */
   onChange: (database: string) => void = () => {};
 
@@ -14,7 +16,7 @@ export class FakeDatabase {
     const rows = this.rows.get(database) ?? new Map<string, Row>();
     this.rows.set(database, rows);
     const request = { result: { transaction: (_: string, mode: IDBTransactionMode) => this.#begin(database, rows, mode) }, onsuccess: () => {} };
-    queueMicrotask(() => request.onsuccess());
+    void this.opens.then(() => request.onsuccess());
     return request as unknown as IDBOpenDBRequest;
   }
 

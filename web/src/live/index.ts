@@ -1,5 +1,6 @@
 /** Live: the page's WebSocket connection, its store, and the messages that the person sends. */
 import { useStore } from "zustand";
+import { inOrder } from "@/lib/lanes";
 import { ApiError, api, onSignedOut, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { type Draft, LiveStore, type LiveState, type UnsentMessage } from "@/live/store";
@@ -83,30 +84,32 @@ export type NewMessage = Pick<UnsentMessage, "clientId" | "agentId" | "text" | "
  */
 export async function sendMessage(message: NewMessage): Promise<void> {
   const unsent: UnsentMessage = { ...message, at: new Date().toISOString(), state: "sending", reason: "" };
-  if (!(await keepUnsent(unsent))) {
-    await post(unsent);
-    // A browser that was only slow may have stored it meanwhile.
-    return forgetUnsent(unsent.clientId);
+  if (await keepUnsent(unsent)) {
+    live.putUnsent(unsent);
+    return void postInOrder(unsent, postUnsent);
   }
-  live.putUnsent(unsent);
-  inOrder(unsent.agentId, () => postUnsent(unsent));
+  try {
+    await postInOrder(unsent, post);
+  } finally {
+    // A slow browser stores it later, and then forgets it: otherwise the next page would send what is still in the text field.
+    void forgetUnsent(unsent.clientId);
+  }
 }
 
 export function resendMessage(unsent: UnsentMessage): void {
   live.updateUnsent(unsent.clientId, { state: "sending", reason: "" });
-  inOrder(unsent.agentId, () => postUnsent(unsent));
+  void postInOrder(unsent, postUnsent);
 }
 
-export function discardUnsent(unsent: UnsentMessage): void {
+/** Take a message out of its conversation. The outbox forgets it once the page has stored it elsewhere. */
+export async function takeBackUnsent(unsent: UnsentMessage, store: () => Promise<void>): Promise<void> {
   live.removeUnsent(unsent.clientId);
-  void forgetUnsent(unsent.clientId);
+  await store();
+  await forgetUnsent(unsent.clientId);
 }
 
-const lanes = new Map<string, Promise<void>>();
-/** Run the tasks of one agent one after the other: messages arrive in the order in which they were written. */
-function inOrder(agentId: string, task: () => Promise<void>): void {
-  lanes.set(agentId, (lanes.get(agentId) ?? Promise.resolve()).then(task));
-}
+/** The messages of one agent arrive in the order in which they were written. */
+const postInOrder = (unsent: UnsentMessage, task: (unsent: UnsentMessage) => Promise<void>): Promise<void> => inOrder(`post ${unsent.agentId}`, () => task(unsent));
 
 /** Give a message to the server, and show it in its conversation. */
 async function post({ agentId, text, mode, clientId, attachments, mentions = [] }: UnsentMessage): Promise<void> {
@@ -125,7 +128,8 @@ async function postUnsent(unsent: UnsentMessage): Promise<void> {
   try {
     // Before the unsent message is removed: otherwise it would disappear until the next fetch.
     await post(unsent);
-    discardUnsent(unsent);
+    live.removeUnsent(unsent.clientId);
+    void forgetUnsent(unsent.clientId);
     retries = 0;
   } catch (error) {
     // Signed out is no refusal of the message: it is sent after the next sign-in.

@@ -1,12 +1,13 @@
 /** Kept: a store of IndexedDB. What is put there survives a reload and a crash of the tab. Some private windows have no IndexedDB: there nothing is kept. */
 
 export interface KeptStore {
-  /** Run one request and wait until its change is on disk. Return undefined if the browser refuses it. */
+  /**
+   * Run one request and wait until its change is on disk. Return undefined if the browser refuses it.
+   *
+   * Some browsers take long, and some never answer. The requests run in the order of the calls, however late.
+   */
   run: <T>(mode: IDBTransactionMode, act: (store: IDBObjectStore) => IDBRequest<T>) => Promise<{ result: T } | undefined>;
 }
-
-/** How long a database may take to open. Some browsers never answer. */
-const OPEN_MS = 2_000;
 
 /** Return a store of its own database: to add a store to a database, every other tab would have to close it first. */
 export function keptStore(database: string, name: string, keyPath: string): KeptStore {
@@ -18,7 +19,6 @@ export function keptStore(database: string, name: string, keyPath: string): Kept
         request.onupgradeneeded = () => request.result.createObjectStore(name, { keyPath });
         request.onsuccess = () => resolve(request.result);
         request.onerror = () => resolve(null);
-        setTimeout(() => resolve(null), OPEN_MS);
       } catch {
         resolve(null);
       }

@@ -9,8 +9,16 @@ import type { UnsentMessage } from "@/live/store";
 
 const { run } = keptStore("agiraph", "outbox", "clientId");
 
-/** Keep a message, or replace the kept one with the same client id. Return false if the browser refuses: it has no room, or no IndexedDB (some private windows). */
-export const keepUnsent = async (unsent: UnsentMessage): Promise<boolean> => (await run("readwrite", (store) => store.put(unsent))) !== undefined;
+/** How long a message waits for the browser to store it. Some browsers never answer. */
+const STORE_MS = 2_000;
+
+/** Keep a message, or replace the kept one with the same client id. Return false if the browser refuses (it has no room, or is a private window), or takes so long that it may store the message later. */
+export function keepUnsent(unsent: UnsentMessage): Promise<boolean> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(false), STORE_MS);
+    void run("readwrite", (store) => store.put(unsent)).then((done) => resolve(done !== undefined));
+  });
+}
 
 /** Forget a message: the server has it, or the person discarded it. */
 export const forgetUnsent = async (clientId: string): Promise<void> => void (await run("readwrite", (store) => store.delete(clientId)));
