@@ -280,6 +280,11 @@ async def test_dialogs_submit_with_ctrl_enter_and_refuse_blanks(desk: Talk) -> N
     await page.keyboard.press("Escape")
 
 
+async def lose_response(route: Route) -> None:
+    await route.fetch()
+    await route.abort()
+
+
 async def test_a_goal_and_its_files_make_one_team_also_if_the_page_reloads_before_the_response(
     desk: Talk,
 ) -> None:
@@ -288,16 +293,22 @@ async def test_a_goal_and_its_files_make_one_team_also_if_the_page_reloads_befor
     dialog = page.get_by_role("dialog")
     attached = dialog.get_by_role("list", name="Attached files")
 
-    async def lose_response(route: Route) -> None:
-        await route.fetch()
-        await route.abort()
-
     await page.locator("#main").focus()
     await page.keyboard.press("c")
     await dialog.get_by_label("Goal").fill("Count the beans")
     beans: Any = {"name": "beans.csv", "mimeType": "text/csv", "buffer": b"x,62"}
     await dialog.get_by_label("Files to attach").set_input_files(beans)
     await expect(attached).to_contain_text("beans.csv")
+    await dialog.get_by_role("button", name="More").click()
+    model = dialog.get_by_label("Model")
+    await model.fill("openai/counter")
+    chosen = {
+        "Thinking effort": "high",
+        "A reviewer checks results": "never",
+        "Trust": "strict",
+    }
+    for label, value in chosen.items():
+        await dialog.get_by_label(label).select_option(value)
     opened.watch.is_server_away = True
     await page.route("**/api/teams", lose_response)
     await dialog.get_by_role("button", name="Get to work").click()
@@ -311,6 +322,9 @@ async def test_a_goal_and_its_files_make_one_team_also_if_the_page_reloads_befor
     await page.keyboard.press("c")
     await expect(dialog.get_by_label("Goal")).to_have_value("Count the beans")
     await expect(attached).to_contain_text("beans.csv")
+    await expect(model).to_have_value("openai/counter")
+    for label, value in chosen.items():
+        await expect(dialog.get_by_label(label)).to_have_value(value)
     await dialog.get_by_role("button", name="Get to work").click()
     first = thread(page).get_by_role("article").first
     await expect(first).to_contain_text("Count the beans")
@@ -326,8 +340,43 @@ async def test_a_goal_and_its_files_make_one_team_also_if_the_page_reloads_befor
     await page.locator("#main").focus()
     await page.keyboard.press("c")
     await expect(dialog.get_by_label("Goal")).to_have_value("")
+    await expect(model).to_have_value("")
+    await expect(dialog.get_by_label("Thinking effort")).to_have_value("")
     await expect(attached).to_have_count(0)
     await page.keyboard.press("Escape")
+
+
+async def test_a_form_that_is_changed_after_a_lost_response_makes_no_second_team_unasked(
+    desk: Talk,
+) -> None:
+    opened, _ = desk
+    page = await start(desk)
+    dialog = page.get_by_role("dialog")
+    at_work = dialog.get_by_role("button", name="Get to work")
+
+    async def goals() -> list[str]:
+        teams = await opened.up.ask("GET", "/teams")
+        return sorted(team["goal"] for team in teams if "peas" in team["goal"])
+
+    await page.locator("#main").focus()
+    await page.keyboard.press("c")
+    await dialog.get_by_label("Goal").fill("Count the peas")
+    opened.watch.is_server_away = True
+    await page.route("**/api/teams", lose_response)
+    await at_work.click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("The team may exist already")
+    await page.unroute("**/api/teams")
+    opened.watch.is_server_away = False
+    assert await goals() == ["Count the peas"]
+
+    await dialog.get_by_label("Goal").fill("Count the peas twice")
+    await at_work.click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("You have changed the form")
+    assert await goals() == ["Count the peas"]
+    await at_work.click()
+    first = thread(page).get_by_role("article").first
+    await expect(first).to_contain_text("Count the peas twice")
+    assert await goals() == ["Count the peas", "Count the peas twice"]
 
 
 async def test_on_a_phone_a_message_is_copied_by_tapping(desk: Talk) -> None:

@@ -6,6 +6,7 @@ import { api, errorMessage, nextKey, unwrap } from "@/api/client";
 import type { components } from "@/api/types";
 import { overviewQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
+import { hash } from "@/lib/hash";
 import { refuseUnfilled, unfilled } from "@/lib/placeholders";
 import { randomId } from "@/lib/randomId";
 import { useStoredDraft } from "@/lib/storedDraft";
@@ -26,6 +27,11 @@ const TEMPLATES = [
   { icon: Newspaper, name: "Watch", mode: "infinite", goal: "Watch [subject] and brief me when something happens that matters to [why you care]. Stay silent otherwise." },
 ] as const;
 
+/** Seconds between the cycles of a team that runs until it is stopped, if the person does not choose. */
+const INTERVAL = 3600;
+/** Said after a request without a response. */
+const MAY_EXIST = "The team may exist already: look for it in the list of teams.";
+
 /** A text of the form that is kept until the team is created, also while the person sets up a model. With a `start` of its own, nothing is kept. */
 function useTeamDraft(key: string, start: string | null): [string, (text: string) => void] {
   const stored = useStoredDraft(key);
@@ -33,30 +39,37 @@ function useTeamDraft(key: string, start: string | null): [string, (text: string
   return start === null ? stored : own;
 }
 
+/** A choice of the form, kept as its texts are. The ordinary choice is an empty text. */
+function useTeamChoice<T extends string | number>(key: string, start: string | null, ordinary: T): [T, (choice: T) => void] {
+  const [text, setText] = useTeamDraft(key, start);
+  const choice = (typeof ordinary === "number" ? Number(text) : text) as T;
+  return [text === "" ? ordinary : choice, (one) => setText(one === ordinary ? "" : String(one))];
+}
+
 export default function NewTeam() {
   const { startsDemo, update } = useShell();
   const navigate = useNavigate();
   // The demo does not replace what the person has begun to write.
+  const start = startsDemo ? "" : null;
   const [goal, setGoal] = useTeamDraft("goal", startsDemo ? DEMO_GOAL : null);
   const [name, setName] = useTeamDraft("team.name", startsDemo ? demoName((queryClient.getQueryData(overviewQuery.queryKey) ?? []).map((team) => team.name)) : null);
-  const [modeDraft, setModeDraft] = useTeamDraft("team.mode", startsDemo ? "" : null);
-  const [mode, setMode] = [(modeDraft || "finite") as Mode, (one: Mode) => setModeDraft(one === "finite" ? "" : one)];
-  const [interval, setRestInterval] = useState(3600);
-  const [review, setReview] = useState<Review>("auto");
-  const [trust, setTrust] = useState<Trust>("standard");
+  const [mode, setMode] = useTeamChoice<Mode>("team.mode", start, "finite");
+  const [interval, setRestInterval] = useTeamChoice<number>("team.interval", start, INTERVAL);
+  const [review, setReview] = useTeamChoice<Review>("team.review", start, "auto");
+  const [trust, setTrust] = useTeamChoice<Trust>("team.trust", start, "standard");
   const [typedName, setTypedName] = useState("");
-  const [model, setModel] = useState(startsDemo ? "demo" : "");
-  const [effort, setEffort] = useState<Effort | null>(null);
-  const [usd, setUsd] = useTeamDraft("team.usd", startsDemo ? "" : null);
-  const [workers, setWorkers] = useTeamDraft("team.workers", startsDemo ? "" : null);
-  const [acceptance, setAcceptance] = useTeamDraft("team.acceptance", startsDemo ? "" : null);
-  const [folders, setFolders] = useTeamDraft("team.folders", startsDemo ? "" : null);
+  const [model, setModel] = useTeamDraft("team.model", startsDemo ? "demo" : null);
+  const [effort, setEffort] = useTeamChoice<Effort | "">("team.effort", start, "");
+  const [usd, setUsd] = useTeamDraft("team.usd", start);
+  const [workers, setWorkers] = useTeamDraft("team.workers", start);
+  const [acceptance, setAcceptance] = useTeamDraft("team.acceptance", start);
+  const [folders, setFolders] = useTeamDraft("team.folders", start);
   // What is kept and applies is shown.
-  const [isExpanded, setIsExpanded] = useState(workers !== "" || folders !== "");
+  const [isExpanded, setIsExpanded] = useState(workers !== "" || folders !== "" || review !== "auto" || trust !== "standard" || (mode === "infinite" && interval !== INTERVAL));
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
-  // The key of the last request and what it asked for. A request that is sent twice with the same key creates one team, also if the response to the first was lost, or the page reloaded before it came.
-  const [sent, setSent] = useTeamDraft("team.sent", startsDemo ? "" : null);
+  // The key of the last request and what it asked for, until its response comes. A request that is sent twice with the same key creates one team, also if the response to the first was lost, or the page reloaded before it came.
+  const [sent, setSent] = useTeamDraft("team.sent", start);
   const id = useId();
   const goalInput = useRef<HTMLTextAreaElement>(null);
 
@@ -92,7 +105,7 @@ export default function NewTeam() {
       name: name.trim(),
       mode,
       model: model.trim(),
-      effort,
+      effort: effort || null,
       ...(usd ? { budget: { usd: Number(usd), turns: 1000 } } : {}),
       ...(workers ? { workers: Number(workers) } : {}),
       acceptance: mode === "finite" ? linesOf(acceptance) : [],
@@ -105,20 +118,33 @@ export default function NewTeam() {
       folders: linesOf(folders),
       attachments: files.map(({ name, media_type, data }) => ({ name, media_type, data })),
     };
-    const asked = JSON.stringify({ ...request, attachments: files.map((file) => [file.name, file.bytes]) });
-    const key = sent.endsWith(` ${asked}`) ? sent.slice(0, sent.indexOf(" ")) : randomId();
+    const asked = JSON.stringify({ ...request, attachments: files.map((file) => [file.name, file.media_type, hash(file.data)]) });
+    if (sent !== "" && !sent.endsWith(` ${asked}`)) {
+      // Its response was lost, and this one would create another team.
+      setSent("");
+      setIsSending(false);
+      void queryClient.invalidateQueries({ queryKey: queryKeys.overview });
+      return setProblem(`${MAY_EXIST} You have changed the form: to create one more team, choose “Get to work” again.`);
+    }
+    const key = sent ? sent.slice(0, sent.indexOf(" ")) : randomId();
     setSent(`${key} ${asked}`);
     try {
       const team = await unwrap(api.POST("/api/teams", { params: { header: { "idempotency-key": key } }, body: request }));
       forgetGoalFiles(files);
-      for (const forget of [setSent, setGoal, setName, setModeDraft, setUsd, setWorkers, setAcceptance, setFolders]) forget("");
+      for (const forget of [setSent, setGoal, setName, setModel, setEffort, setUsd, setWorkers, setAcceptance, setFolders]) forget("");
+      setMode("finite");
+      setRestInterval(INTERVAL);
+      setReview("auto");
+      setTrust("standard");
       // The sidebar shows the new team as soon as its page opens.
       await queryClient.invalidateQueries({ queryKey: queryKeys.overview });
       close();
       if (team.coordinator_id) void navigate({ to: "/t/$team/a/$agent", params: { team: team.id, agent: team.coordinator_id } });
     } catch (error) {
-      if (nextKey(key, error) !== key) setSent("");
-      setProblem(errorMessage(error));
+      const isLost = nextKey(key, error) === key;
+      if (isLost) void queryClient.invalidateQueries({ queryKey: queryKeys.overview });
+      else setSent("");
+      setProblem(isLost ? `${errorMessage(error)} ${MAY_EXIST} If you do not change the form, “Get to work” creates it at most once.` : errorMessage(error));
     } finally {
       setIsSending(false);
     }
@@ -156,7 +182,7 @@ export default function NewTeam() {
             </p>
           </div>
           <ModelField label="Model" value={model} onChange={setModel} isOptional />
-          <EffortField value={effort} onChange={setEffort} />
+          <EffortField value={effort || null} onChange={(one) => setEffort(one ?? "")} />
         </div>
         <div className="flex flex-wrap items-center justify-between gap-2">
           <ModePills value={mode} onChange={setMode} />

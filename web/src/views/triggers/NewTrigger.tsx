@@ -5,8 +5,9 @@ import { type FormEvent, type ReactNode, useId, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { queryKeys, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
-import { randomId } from "@/lib/randomId";
 import { capitalize } from "@/lib/format";
+import { hash } from "@/lib/hash";
+import { randomId } from "@/lib/randomId";
 import { Button, Dialog, Input, Textarea } from "@/ui";
 import { showToast } from "@/views/shared/toast";
 import { describeTiming } from "@/views/triggers/describe";
@@ -170,13 +171,6 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
       </form>
     </Dialog>
   );
-}
-
-/** A short hash for the idempotency key: a changed form is a new request, the same form sent again is not. */
-function hash(text: string): string {
-  let sum = 5381;
-  for (let at = 0; at < text.length; at++) sum = ((sum * 33) ^ text.charCodeAt(at)) >>> 0;
-  return sum.toString(36);
 }
 
 function WebhookSecret({ trigger, onClose }: { trigger: Schemas["CreatedTriggerView"]; onClose: () => void }) {
