@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agiraph import redaction
 from agiraph.testing import World
 from agiraph.testing.world import preload, prepare_database
 from tests import databases, parts
@@ -152,6 +153,14 @@ def sweep_log(request: pytest.FixtureRequest) -> SweepLog:
 def time_box(request: pytest.FixtureRequest) -> TimeBox:
     """The time that this long test may use."""
     return TimeBox(boxes.seconds_of(request.node))
+
+
+@pytest.fixture
+def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test redact only what it keeps itself, and forget that at its end."""
+    monkeypatch.setattr(redaction, "_values", {})
+    monkeypatch.setattr(redaction, "_needles", [])
+    monkeypatch.setattr(redaction, "_lasting", set[str]())
 
 
 @pytest.fixture

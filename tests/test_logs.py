@@ -85,10 +85,8 @@ def test_a_record_with_a_lone_surrogate_or_a_very_long_error_is_written(
     assert len(record["error"]) < logs.RECORD_CHARACTERS + 100
 
 
-def test_no_secret_is_logged(lines: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_needles", [])
-    monkeypatch.setattr(redaction, "_lasting", set[str]())
-    monkeypatch.setattr(redaction, "_values", {})
+@pytest.mark.usefixtures("no_secrets")
+def test_no_secret_is_logged(lines: io.StringIO) -> None:
     redaction.keep({"OPENAI_API_KEY": "sk-very-secret-indeed"})
     log.warning("asked with %s", "sk-very-secret-indeed")
     assert "very-secret" not in lines.getvalue()

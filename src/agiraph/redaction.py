@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -60,6 +61,8 @@ _lasting: set[str] = set()
 """The forms of all secrets that `keep` got. A replaced token stays: it may still be written."""
 _needles: list[str] = []
 """These forms and those of the values in `kept`, the longest first."""
+_changing = threading.Lock()
+"""Held while the secrets change: own tools keep theirs from threads of a pool."""
 _numbers = count()
 _ENTERED = "entered key "
 
@@ -121,9 +124,10 @@ def _named_in_settings(environ: Mapping[str, str]) -> frozenset[str]:
 
 def keep(secrets: Mapping[str, str]) -> None:
     """Remember these secrets by name, so that `redact` removes them."""
-    _values.update(secrets)
-    _lasting.update(_forms_of_all(secrets.values()))
-    _update_needles()
+    with _changing:
+        _values.update(secrets)
+        _lasting.update(_forms_of_all(secrets.values()))
+        _update_needles()
 
 
 @contextmanager
@@ -131,16 +135,19 @@ def kept(value: str) -> Generator[None, None, None]:
     """Remember what may be a secret while the block runs. It is forgotten then, unless `keep` got
     it meanwhile: a word that is no secret would be taken out of ordinary texts."""
     name = f"{_ENTERED}{next(_numbers)}"
-    _values[name] = value
-    _update_needles()
+    with _changing:
+        _values[name] = value
+        _update_needles()
     try:
         yield
     finally:
-        del _values[name]
-        _update_needles()
+        with _changing:
+            del _values[name]
+            _update_needles()
 
 
 def _update_needles() -> None:
+    """Rebuild the list of what `redact` removes. The caller holds `_changing`."""
     global _needles
     entered = [value for name, value in _values.items() if name.startswith(_ENTERED)]
     # The longest first: a part of a secret that is replaced first would leave the rest of it.
@@ -173,7 +180,8 @@ def _long_lines(value: str) -> set[str]:
 
 def environment() -> dict[str, str]:
     """Return the environment with the secrets that were removed from it."""
-    return {**os.environ, **_values}
+    with _changing:
+        return {**os.environ, **_values}
 
 
 def redact(text: str) -> str:
@@ -224,7 +232,8 @@ def mask_secrets(text: str) -> str:
 
 def known() -> list[str]:
     """Return the names of the secrets that can be found in a text."""
-    return sorted(name for name, value in _values.items() if len(value) >= SHORTEST_SECRET)
+    with _changing:
+        return sorted(name for name, value in _values.items() if len(value) >= SHORTEST_SECRET)
 
 
 class Redactor:
@@ -235,7 +244,8 @@ class Redactor:
     """
 
     def __init__(self) -> None:
-        values = [value for value in _values.values() if len(value) >= SHORTEST_SECRET]
+        with _changing:
+            values = [value for value in _values.values() if len(value) >= SHORTEST_SECRET]
         self._forms = sorted({form for value in values for form in _forms(value)}, key=len)
         self._numbers = {value.encode() for value in values if value.encode().isdigit()}
         # Twice the longest form, because it may contain line breaks. The overlap is searched again.

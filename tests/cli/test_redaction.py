@@ -3,7 +3,9 @@
 import base64
 import gzip
 import json
+import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
@@ -136,10 +138,8 @@ async def test_a_key_printed_by_a_command_is_in_no_backup_and_no_export(
     assert gzip.decompress(packed) == raw
 
 
-def test_a_secret_is_found_escaped_and_by_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_values", {})
-    monkeypatch.setattr(redaction, "_needles", [])
-    monkeypatch.setattr(redaction, "_lasting", set[str]())
+@pytest.mark.usefixtures("no_secrets")
+def test_a_secret_is_found_escaped_and_by_its_lines() -> None:
     secret = 'first-line-0123456789\nshort\nlast "lïne" 0123456789'
     keep({"a secret with lines": secret})
     written = [
@@ -166,10 +166,8 @@ ROWS = [
 letter is that of the escape before it."""
 
 
-def test_a_secret_of_digits_alone_breaks_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_values", {})
-    monkeypatch.setattr(redaction, "_needles", [])
-    monkeypatch.setattr(redaction, "_lasting", set[str]())
+@pytest.mark.usefixtures("no_secrets")
+def test_a_secret_of_digits_alone_breaks_no_json() -> None:
     keep({"a pin": "12345678", "a word": "nine-secret-0123", "a name": "password"})
     hidden = [json.loads(redaction.redact_json(json.dumps(row))) for row in ROWS]
     assert hidden == [
@@ -187,13 +185,11 @@ def test_a_secret_of_digits_alone_breaks_no_json(monkeypatch: pytest.MonkeyPatch
         ]
 
 
+@pytest.mark.usefixtures("no_secrets")
 @pytest.mark.parametrize("size", [3, 11, 1 << 20])
 def test_digits_are_hidden_at_the_end_of_a_sentence_and_in_hexadecimal(
-    monkeypatch: pytest.MonkeyPatch, size: int
+    size: int,
 ) -> None:
-    monkeypatch.setattr(redaction, "_values", {})
-    monkeypatch.setattr(redaction, "_needles", [])
-    monkeypatch.setattr(redaction, "_lasting", set[str]())
     keep({"a pin": "48291736"})
     written = f"It is 48291736. a.48291736.b 1.48291736 48291736.5 0{b'48291736'.hex()}0 48291736."
     redactor = redaction.Redactor()
@@ -204,12 +200,8 @@ def test_digits_are_hidden_at_the_end_of_a_sentence_and_in_hexadecimal(
     )
 
 
-def test_what_may_be_a_secret_is_hidden_until_it_proves_to_be_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(redaction, "_values", {})
-    monkeypatch.setattr(redaction, "_needles", [])
-    monkeypatch.setattr(redaction, "_lasting", set[str]())
+@pytest.mark.usefixtures("no_secrets")
+def test_what_may_be_a_secret_is_hidden_until_it_proves_to_be_none() -> None:
     keep({"old": "replaced-key-1"})
     keep({"old": "replaced-key-2"})
     for value in ("a-model-name", "a-good-key", "replaced-key-1"):
@@ -221,12 +213,8 @@ def test_what_may_be_a_secret_is_hidden_until_it_proves_to_be_none(
     assert redaction.known() == ["new", "old"]
 
 
-def test_a_word_that_two_people_enter_at_once_is_hidden_until_both_are_done(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(redaction, "_values", {})
-    monkeypatch.setattr(redaction, "_needles", [])
-    monkeypatch.setattr(redaction, "_lasting", set[str]())
+@pytest.mark.usefixtures("no_secrets")
+def test_a_word_that_two_people_enter_at_once_is_hidden_until_both_are_done() -> None:
     one, other = redaction.kept("a-model-name"), redaction.kept("a-model-name")
     one.__enter__()
     other.__enter__()
@@ -234,3 +222,22 @@ def test_a_word_that_two_people_enter_at_once_is_hidden_until_both_are_done(
     assert redact("a-model-name") == "[hidden]"
     other.__exit__(None, None, None)
     assert redact("a-model-name") == "a-model-name"
+
+
+@pytest.mark.usefixtures("no_secrets")
+def test_no_secret_is_lost_if_threads_keep_some_at_the_same_time() -> None:
+    def keep_some(thread: int) -> None:
+        for number in range(100):
+            with redaction.kept(f"entered-{thread}-{number}"):
+                keep({f"{thread}-{number}": f"secret-{thread}-{number}-end"})
+
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(keep_some, range(4)))
+    finally:
+        sys.setswitchinterval(often)
+    secrets = [f"secret-{thread}-{number}-end" for thread in range(4) for number in range(100)]
+    assert {redact(secret) for secret in secrets} == {"[hidden]"}
+    assert redact("entered-0-99") == "entered-0-99"

@@ -229,12 +229,10 @@ async def test_a_program_sees_no_api_keys_except_those_named_in_its_settings(
     assert CANARY not in str(seen)
 
 
+@pytest.mark.usefixtures("no_secrets")
 async def test_a_key_given_to_a_program_is_redacted_in_everything_stored(
-    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, database_url: str
 ) -> None:
-    monkeypatch.setattr(redaction, "_values", {})
-    monkeypatch.setattr(redaction, "_needles", [])
-    monkeypatch.setattr(redaction, "_lasting", set[str]())
     redaction.keep({"AGENT_TOKEN": CANARY})
     says_it = 'echo $T; echo "@human: $T" >> _outbox.md; echo "It is $T." > _result.md'
     agent = Command(command=says_it, environment={"T": CANARY})
