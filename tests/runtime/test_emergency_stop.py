@@ -2,9 +2,11 @@
 
 import asyncio
 
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import emergency
+from agiraph.services.lifecycle import deletion, emergency, teams
 from agiraph.store import events
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import ScriptedModel
@@ -56,6 +58,23 @@ async def test_stopped_work_stays_stopped_over_a_restart_until_it_is_resumed(
         ("work.stopped", {"by": "admin"}),
         ("work.resumed", {}),
     ]
+
+
+async def test_a_team_that_is_archived_during_a_stop_is_told_of_its_end(
+    world: World,
+) -> None:
+    world.script("ada", insists=True)
+    archived, deleted = [
+        (await world.found(f"Count {what}", start=False)).team.id for what in ("a", "b")
+    ]
+    name = (await world.store.read(TEAMS.get, deleted)).name
+    gone = {"name": name, "stop": True, "who": "admin", "person_id": OWNER}
+    await world.store.write(emergency.stop_all, by="admin")
+    await world.store.write(teams.archive, archived)
+    await world.store.write(deletion.begin, deleted, **gone)
+    await world.store.write(emergency.resume_all)
+    told = await world.store.read(events.after, archived, 0, like="work.%")
+    assert [event.type for event in told] == ["work.stopped", "work.resumed"]
 
 
 async def test_work_that_a_crash_left_running_is_not_taken_up_while_work_is_stopped(

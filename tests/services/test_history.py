@@ -100,6 +100,14 @@ def test_a_stop_of_all_work_lasts_until_it_is_resumed() -> None:
     assert ((first.end - first.start).total_seconds(), last.end) == (31, None)
 
 
+def test_the_end_of_a_stop_that_a_team_was_not_told_of_changes_no_earlier_stop() -> None:
+    told = Told()(0, "work.resumed")(5, "work.stopped", by="admin")(30, "work.resumed")
+    [only] = told(600, "work.resumed").folded().stops
+
+    assert only.end is not None
+    assert (only.end - only.start).total_seconds() == 30
+
+
 def test_waits_for_a_person_a_child_a_timer_and_a_dead_provider_are_told_apart() -> None:
     assert wait_phase(["approval:msg_1"], "") == "person"
     assert wait_phase(["answer:msg_1", "time:timer_1"], "") == "person"

@@ -121,6 +121,11 @@ def at_work(tx: Tx) -> list[TeamId]:
     return [row[0] for row in rows]
 
 
+def kept(tx: Tx) -> set[TeamId]:
+    """Return the ids of all teams that were not deleted."""
+    return {row[0] for row in tx.all(f"select id from teams where {KEPT}")}
+
+
 def newest(tx: Tx, limit: int) -> list[TeamId]:
     """Return the ids of the newest teams, newest first."""
     sql = f"select id from teams where {KEPT} order by id desc limit :limit"

@@ -143,7 +143,8 @@ class SpanFold:
             self._say(event)
         elif type == "work.stopped":
             self.stops.append(Stop(start=event.at, end=None))
-        elif type == "work.resumed" and self.stops:
+        elif type == "work.resumed" and self.stops and self.stops[-1].end is None:
+            # A team whose work began during a stop is told of the end alone.
             self.stops[-1] = replace(self.stops[-1], end=event.at)
 
     def _start(self, event: Event) -> None:

@@ -13,7 +13,7 @@ from agiraph.domain.work import Lane, Queue, WorkNode
 from agiraph.services.board import texts
 from agiraph.services.lifecycle import endings, teams
 from agiraph.store import nodes, work_stop
-from agiraph.store.teams import AGENTS, TEAMS, at_work
+from agiraph.store.teams import AGENTS, TEAMS, at_work, kept
 from agiraph.store.tx import Tx
 
 LANES: tuple[Lane, ...] = ("work", "reply", "reflection")
@@ -46,6 +46,8 @@ class WorkStop:
     queued: int
     """Tasks that were ready to run."""
     interrupted: tuple[InterruptedTask, ...] = ()
+    told: tuple[str, ...] = ()
+    """The teams whose history has the stop, which must get its end too."""
 
 
 _STORED = TypeAdapter(WorkStop)
@@ -83,6 +85,7 @@ def stop_all(tx: Tx, *, by: str) -> WorkStop:
         running=len(running),
         queued=nodes.count_assigned(tx),
         interrupted=tuple(_named(tx, node) for node in running[:MOST_LISTED]),
+        told=tuple(at_work(tx)),
     )
     if not work_stop.begin(tx, orjson.dumps(asdict(stop)).decode()):
         # Another process stopped the work in the same moment.
@@ -92,8 +95,8 @@ def stop_all(tx: Tx, *, by: str) -> WorkStop:
     for node in running:
         assert node.assignee_id is not None
         tx.cancel(node.assignee_id, node.lane)
-    for team_id in at_work(tx):
-        tx.emit(team_id, WorkStopped(by=by))
+    for team_id in stop.told:
+        tx.emit(TeamId(team_id), WorkStopped(by=by))
     return stop
 
 
@@ -105,12 +108,14 @@ def found_stop(tx: Tx) -> WorkStop | None:
 
 def resume_all(tx: Tx) -> int:
     """End the emergency stop and wake every queue with work; return how many queues these are."""
-    if not work_stop.end(tx):
+    stop = found_stop(tx)
+    if stop is None or not work_stop.end(tx):
         return 0
     queues: list[Queue] = nodes.queues(tx)
     for queue in queues:
         tx.wake(*queue)
-    for team_id in at_work(tx):
+    # Also teams that were stopped or archived meanwhile: their history has the beginning.
+    for team_id in sorted(kept(tx).intersection(stop.told).union(at_work(tx))):
         tx.emit(team_id, WorkResumed())
     return len(queues)
 
