@@ -417,6 +417,17 @@ async def test_a_job_queue_with_older_tables_is_not_started(postgres: Server) ->
                 await QueueManager(JobQueries(driver)).verify_structure()
 
 
+async def test_a_schema_whose_name_needs_quotes_has_its_queue(postgres: Server) -> None:
+    url = empty_database(postgres, "quoted_schema")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute('create schema "Agiraph-prod"')
+        connection.execute('alter database quoted_schema set search_path = "Agiraph-prod"')
+    await install(url)
+    async with asyncpg.create_pool(url, min_size=0) as pool:
+        await QueueManager(JobQueries(AsyncpgPoolDriver(pool))).verify_structure()
+        assert await pool.fetchval("select current_schema()") == "Agiraph-prod"
+
+
 async def test_a_postgres_without_an_upgrade_is_refused_with_the_command_to_run(
     postgres: Server,
 ) -> None:

@@ -74,7 +74,8 @@ and not exists (
 # The columns of PgQueuer's tables and indexes.
 _STRUCTURE = """
 select c.relname, a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid
-where c.relnamespace = current_schema()::regnamespace and c.relname like 'pgqueuer%'
+where c.relnamespace = (select oid from pg_namespace where nspname = current_schema())
+and c.relname like 'pgqueuer%'
 and a.attnum > 0 and not a.attisdropped
 """
 
