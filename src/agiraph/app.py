@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,8 +28,9 @@ from agiraph.mcp_client.toolbox import McpTools
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, ModelFactory, Registry
+from agiraph.providers.searching import VendorEngine
 from agiraph.run_context import RunContext
-from agiraph.runtime import prompt_preview
+from agiraph.runtime import prompt_preview, stored_accounts
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.own import resolved
 from agiraph.runtime.daily_spend import DailySpend
@@ -55,8 +57,9 @@ from agiraph.web.access import Web
 
 log: logging.Logger = logging.getLogger("agiraph.app")
 
-LOCK_CHECK_S = 5.0
-"""How often a runtime checks that the lock on its home still keeps others out."""
+HOME_CHECK_S = 5.0
+"""How often a runtime checks that the lock on its home still keeps others out; on PostgreSQL, how
+often it reads the stored keys."""
 
 
 def make_engine(url: str, store: Store, dispatcher: Dispatcher, periodic: PeriodicTasks) -> Engine:
@@ -116,12 +119,13 @@ class Runtime:
         self.specialists: Mapping[str, Specialist] = executor.specialists
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
-        self._lock_watch: asyncio.Task[None] | None = None
         # On PostgreSQL there is no lock to watch: processes share the
         # home, and rows decide who works.
         if lock is not None:
             watching = periodic.repeat("checking the home's lock", partial(self._check_lock, lock))
-            self._lock_watch = asyncio.create_task(watching, name="lock")
+        else:
+            watching = periodic.repeat("reading the stored keys", self._read_keys)
+        self._home_watch: asyncio.Task[None] = asyncio.create_task(watching, name="home")
 
     @classmethod
     async def open(
@@ -159,7 +163,7 @@ class Runtime:
         models = _models(keys, prices, clock, {**providers(own), **(own_models or {})})
         rules = await _rules(home, limits, database_files(database_url), readable, level)
         daily = DailySpend(store, clock, usd_per_day)
-        known, web = LiveSpecialists(home), web_with_engine(web or Web(), own)
+        known, web = LiveSpecialists(home), _searching(web, own, models.registry)
         mcps = McpServers(mcp or {}, home, rules, web, extensions.secrets)
         executor = Executor(
             store=store,
@@ -221,7 +225,7 @@ class Runtime:
 
     async def close(self) -> None:
         """Stop working, close the database and release the home."""
-        await _cancelled(self._lock_watch)
+        await _cancelled(self._home_watch)
         await self.stop()
         await self.models.close()
         # After `stop`, whose runs still write.
@@ -238,7 +242,12 @@ class Runtime:
             log.error("%s", problem)
         self._lock_problem = problem
         # By the event loop's clock: a test that advances `Clock` by days need not check more often.
-        return partial(asyncio.sleep, LOCK_CHECK_S)
+        return partial(asyncio.sleep, HOME_CHECK_S)
+
+    async def _read_keys(self) -> Wait:
+        """Use the keys that a person entered or removed in the web UI of another process."""
+        stored_accounts.use(self.home, self.models)
+        return partial(asyncio.sleep, HOME_CHECK_S)
 
 
 def _models(
@@ -247,6 +256,15 @@ def _models(
     models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
     models.add_all(own)
     return models
+
+
+def _searching(web: Web | None, own: Extensions, registry: Registry) -> Web:
+    """Return the web access with the search engine in force. That of a vendor uses the vendor's key
+    only as long as the models do."""
+    web = web_with_engine(web or Web(), own)
+    if not isinstance(web.engine, VendorEngine):
+        return web
+    return replace(web, engine=replace(web.engine, account=registry.account))
 
 
 async def _rules(

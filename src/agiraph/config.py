@@ -44,7 +44,7 @@ from agiraph.providers.registry import Account, Keys
 from agiraph.providers.searching import vendor_engine
 from agiraph.providers.servers import Server
 from agiraph.providers.servers import servers as servers_of
-from agiraph.providers.vendors import KEY_VARIABLES, VENDORS
+from agiraph.providers.vendors import KEY_VARIABLES, VENDORS, Vendor
 from agiraph.redaction import keep
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.configured import channels as channels_of
@@ -214,7 +214,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
 def _stored(home: Path) -> dict[str, str]:
     """Return the keys and the model that a person entered in the web UI."""
     found = stored_keys.read(home)
-    keep(found.keys)
+    keep(found.secrets)
     return {**found.keys, **({"AGIRAPH_MODEL": found.model} if found.model else {})}
 
 
@@ -301,18 +301,18 @@ def _keys(
     options: dict[str, ModelOptions],
     patience: dict[str, PatienceSettings],
 ) -> Keys:
-    accounts = {
-        vendor.name: Account(
-            key=pick(vendor.key_variable, ""), base_url=pick(vendor.url_variable, "")
-        )
-        for vendor in VENDORS
-        if not vendor.is_local
-    }
+    accounts = {vendor.name: _account(pick, vendor) for vendor in VENDORS if not vendor.is_local}
     proxies = Proxies.read(pick.environ)
     keys = Keys(accounts, servers=servers, proxies=proxies, options=options, patience=patience)
     for name, value in keys.proxies.shown().items():
         pick.shown[name] = Setting(value=value, origin="environment")
     return replace(keys, rates=rates_of(path, pick.written.get(RATES, {})))
+
+
+def _account(pick: _Picker, vendor: Vendor) -> Account:
+    key, url = pick(vendor.key_variable, ""), pick(vendor.url_variable, "")
+    is_stored = pick.shown[vendor.key_variable].origin == stored_keys.FILE
+    return Account(key=key, base_url=url, is_stored=is_stored)
 
 
 def _origin(environ: Mapping[str, str], name: str) -> str:

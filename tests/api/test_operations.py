@@ -7,19 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from agiraph import config
+from agiraph import config, redaction
 from agiraph.api.operations_presenters import work_stop
 from agiraph.doctor.examination import Examination
 from agiraph.domain.persons import OWNER
 from agiraph.home import stored_keys
+from agiraph.home.layout import Home
+from agiraph.home.stored_keys import StoredKeys
+from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Account, Keys
-from agiraph.providers.vendors import VENDOR_BY_NAME
+from agiraph.providers.searching import vendor_engine
+from agiraph.providers.vendors import VENDOR_BY_NAME, VENDORS
 from agiraph.redaction import redact
+from agiraph.runtime import stored_accounts
 from agiraph.services import access
 from agiraph.services.lifecycle.emergency import WorkStop
-from agiraph.testing import ModelServer, call, says
+from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Status
+from agiraph.web.access import Web
 from tests.api.serving import Served, serving
+from tests.providers.vendor_searches import ANSWERS, vendor
+from tests.providers.vendor_searches import KEY as VENDOR_KEY
 
 READS = ("/operations", "/operations/providers")
 CHANGES = (
@@ -256,6 +264,77 @@ async def test_a_stored_key_is_removed_and_used_no_more(tmp_path: Path) -> None:
         for provider in ("openai", "ollama", "nobody"):
             status, problem = await served.ask("DELETE", f"/operations/keys/{provider}")
             assert (status, f"no stored key for '{provider}'" in problem["detail"]) == (404, True)
+
+
+async def test_the_search_of_a_vendor_uses_a_removed_key_no_more(tmp_path: Path) -> None:
+    async with vendor("openai", lambda number: ANSWERS["openai"]) as searched:
+        url = searched.engine.base_url
+        keys = Keys({"openai": Account(key=VENDOR_KEY, base_url=url, is_stored=True)})
+        engine = vendor_engine(keys, Prices(), "openai", "")
+        async with serving(tmp_path, keys=keys, web=Web(engine=engine)) as served:
+            home = served.api.home
+            stored_keys.write(home, StoredKeys(keys={"OPENAI_API_KEY": VENDOR_KEY}))
+            search = says(call("web_search", query="sound bridge"))
+            ada = served.world.script("ada", search, says(call("finish", summary="Done.")))
+            await served.world.found("Look")
+            await served.world.settle()
+            assert len(searched.keys) == 1
+            assert (await served.ask("DELETE", "/operations/keys/openai"))[0] == 204
+            ada.lines = [search, says(call("finish", summary="Done."))]
+            await served.world.found("Look again")
+            await served.world.settle()
+            [*_, answer] = [turn.text for turn in ada.requests[-1].turns if turn.role == "tool"]
+    assert answer.startswith("The search engine (openai) has no key any more")
+    assert len(searched.requests) == 1
+
+
+async def test_a_key_of_the_environment_stays_in_use_if_the_same_stored_one_is_removed(
+    tmp_path: Path,
+) -> None:
+    keys = Keys({"openai": Account(key=KEY)})
+    async with serving(tmp_path, keys=keys, model="demo") as served:
+        stored_keys.write(served.api.home, StoredKeys(keys={"OPENAI_API_KEY": KEY}))
+        status, problem = await served.ask("POST", "/operations/keys", {"key": KEY})
+        assert (status, "takes precedence" in problem["detail"]) == (409, True)
+        assert (await served.ask("DELETE", "/operations/keys/openai"))[0] == 204
+        account = served.api.models.registry.account(VENDOR_BY_NAME["openai"])
+    assert account == Account(key=KEY)
+
+
+@pytest.mark.usefixtures("no_secrets")
+def test_a_key_is_the_environments_or_a_stored_one_however_often_the_settings_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in VENDORS:
+        monkeypatch.delenv(one.key_variable or "NONE", raising=False)
+    monkeypatch.setenv("XAI_API_KEY", KEY)
+    home = Home.open(tmp_path)
+    with home.folder:
+        stored_keys.write(home, StoredKeys(keys={"OPENAI_API_KEY": KEY, "XAI_API_KEY": KEY}))
+    for _ in range(2):
+        found = config.load({**redaction.environment(), "AGIRAPH_HOME": str(tmp_path)}).keys
+        assert {n: a for n, a in found.accounts.items() if a.key} == {
+            "openai": Account(key=KEY, is_stored=True),
+            "xai": Account(key=KEY),
+        }
+
+
+async def test_a_process_uses_the_keys_that_another_one_stores_and_removes(tmp_path: Path) -> None:
+    keys = Keys({"openai": Account(key="sk-from-the-environment"), "xai": Account(base_url="x")})
+    async with World(tmp_path, keys=keys) as world:
+        home, models = world.runtime.home, world.runtime.models
+
+        def known() -> dict[str, Account]:
+            stored_accounts.use(home, models)
+            return {name: models.registry.account(VENDOR_BY_NAME[name]) for name in keys.accounts}
+
+        before = known()
+        assert before == keys.accounts
+        stored_keys.write(home, StoredKeys(keys={"OPENAI_API_KEY": KEY, "XAI_API_KEY": KEY}))
+        stored = Account(key=KEY, base_url="x", is_stored=True)
+        assert known() == {**before, "xai": stored}
+        stored_keys.write(home, StoredKeys())
+        assert known() == before
 
 
 async def test_who_stopped_the_work_is_named_without_an_id(served: Served) -> None:

@@ -57,7 +57,7 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
     _check_form(key)
     vendor = vendor_of(key, provider)
     account = api.models.registry.account(vendor)
-    if account.key and vendor.key_variable not in stored_keys.read(api.home.path).keys:
+    if account.key and not account.is_stored:
         raise Conflict(
             f"{vendor.key_variable} is set in the environment, which takes precedence over a "
             "stored key. Change it there, and start agiraph again."
@@ -72,17 +72,19 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
         if not made.is_stored:
             return made
         # Read again: another key may have been stored during the test.
-        stored = stored_keys.read(api.home.path)
-        stored_keys.write(api.home, stored.with_key(vendor.key_variable, key))
-        redaction.keep({vendor.key_variable: key})
-    api.models.set_account(vendor.name, Account(key=key, base_url=account.base_url))
+        stored = stored_keys.read(api.home.path).with_key(vendor.key_variable, key)
+        stored_keys.write(api.home, stored)
+        redaction.keep(stored.secrets)
+    used = Account(key=key, base_url=account.base_url, is_stored=True)
+    api.models.set_account(vendor.name, used)
     if api.model == DEMO:
         return _used(api, made)
     return made.model_copy(update={"is_default": made.model == api.model})
 
 
 def remove_key(api: Api, provider: str) -> None:
-    """Take a stored key out of the file of keys, and use it no more. A running call ends with it.
+    """Take a stored key out of the file of keys, and use it no more. A call under way finishes with
+    the old key.
 
     The key stays redacted: it may still stand in what is written later.
     """
@@ -93,9 +95,9 @@ def remove_key(api: Api, provider: str) -> None:
         raise NotFound("stored key for", provider, known=known)
     stored_keys.write(api.home, stored.without_key(vendor.key_variable))
     account = api.models.registry.account(vendor)
-    # The environment counts more: its key stays in use.
-    if account.key == stored.keys[vendor.key_variable]:
-        api.models.set_account(vendor.name, replace(account, key=""))
+    # The environment takes precedence: its key stays in use, also if it is the same.
+    if account.is_stored:
+        api.models.set_account(vendor.name, replace(account, key="", is_stored=False))
 
 
 def _check_form(key: str) -> None:

@@ -1,7 +1,7 @@
 """Stored keys: API keys and the default model that a person entered in the web UI.
 
 They are a file of the home that only its owner can read. Commands do not see the home, and backups
-leave the file out. The environment and agiraph.toml count more than this file.
+leave the file out. The environment and agiraph.toml take precedence over this file.
 """
 
 import os
@@ -26,6 +26,12 @@ class StoredKeys(BaseModel):
     """API keys, by the environment variable that would hold them."""
     model: str = ""
     """The default model; empty: none was chosen."""
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """The keys for `redaction`, under names that no environment variable has: else they would
+        count as the environment's own."""
+        return {f"{name} in {FILE}": key for name, key in self.keys.items()}
 
     def with_key(self, variable: str, key: str) -> "StoredKeys":
         """Return these keys with one more."""

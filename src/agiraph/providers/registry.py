@@ -43,6 +43,8 @@ class Account:
     key: str = field(default="", repr=False)
     base_url: str = ""
     """Replaces the vendor's address, for a gateway or a server of one's own."""
+    is_stored: bool = False
+    """Whether a person entered the key in the web UI; else it is the environment's."""
 
 
 @dataclass(frozen=True, slots=True)

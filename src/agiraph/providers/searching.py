@@ -17,8 +17,8 @@ from agiraph.domain.work import Usage
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.http.lookup import LookupFailed, look_up
 from agiraph.providers.http.proxy import Proxies
-from agiraph.providers.registry import Keys
-from agiraph.providers.vendors import VENDOR_BY_NAME
+from agiraph.providers.registry import Account, Keys
+from agiraph.providers.vendors import VENDOR_BY_NAME, Vendor
 from agiraph.providers.wires.anthropic_reader import anthropic_usage
 from agiraph.providers.wires.gemini_reader import gemini_usage
 from agiraph.providers.wires.usage import UsageReader, openai_usage
@@ -69,6 +69,9 @@ class VendorEngine:
     model: str = ""
     price: Price = field(default=lambda name, usage: None, repr=False, compare=False)
     proxies: Proxies = field(default=Proxies(), repr=False, compare=False)
+    account: Callable[[Vendor], Account] | None = field(default=None, repr=False, compare=False)
+    """Returns the key and the address of each search, in place of those above: a person may enter
+    or remove a key at any time."""
 
     @property
     def usd_per_1000(self) -> float | None:
@@ -79,8 +82,9 @@ class VendorEngine:
         return self.model or MODELS[self.name]
 
     async def search(self, query: str, *, limit: int) -> Results:
+        engine = self._with_present_key()
         try:
-            found = await _SEARCHES[self.name](self, query, limit)
+            found = await _SEARCHES[self.name](engine, query, limit)
         except LookupFailed as error:
             raise Refused(self._explain(error)) from error
         except SearchFailed as error:
@@ -88,6 +92,17 @@ class VendorEngine:
         return replace(
             found, hits=distinct(list(found.hits), limit), usage=self._priced(found.usage)
         )
+
+    def _with_present_key(self) -> "VendorEngine":
+        if self.account is None:
+            return self
+        account = self.account(VENDOR_BY_NAME[self.name])
+        if not account.key:
+            raise Refused(
+                f"The search engine ({self.name}) has no key any more: it was removed. Only the "
+                "human can enter another. Go on without searching, and say so."
+            )
+        return replace(self, key=account.key, base_url=account.base_url)
 
     async def ask(self, path: str, body: Part, headers: Mapping[str, str]) -> Part:
         """Return the vendor's answer to one request."""

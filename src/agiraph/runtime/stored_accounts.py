@@ -1,0 +1,24 @@
+"""Stored accounts: lets each process use the API keys that the file of keys holds now."""
+
+from dataclasses import replace
+
+from agiraph import redaction
+from agiraph.home import stored_keys
+from agiraph.home.layout import Home
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.vendors import VENDORS
+
+
+def use(home: Home, models: Catalogue) -> None:
+    """Use the stored keys with these models, and those no more that were removed.
+
+    The environment takes precedence: a vendor with a key from there keeps it.
+    """
+    stored = stored_keys.read(home.path)
+    redaction.keep(stored.secrets)
+    for vendor in VENDORS:
+        account = models.registry.account(vendor)
+        key = stored.keys.get(vendor.key_variable, "")
+        if account.key != key and (account.is_stored or not account.key):
+            used = replace(account, key=key, is_stored=bool(key))
+            models.set_account(vendor.name, used)
