@@ -99,7 +99,7 @@ async def test_an_answer_to_a_cancelled_node_becomes_new_work(world: World) -> N
 
     ada = world.script(
         "ada",
-        says(call("ask_human", question="Which?")),
+        says(call("ask_human", question="Which?\n\nOne or two.")),
         says(call("finish", summary="noted")),
     )
     founded = await world.found("Ask")
@@ -112,4 +112,4 @@ async def test_an_answer_to_a_cancelled_node_becomes_new_work(world: World) -> N
 
     cancelled, late = await world.board(founded.team.id)
     assert (cancelled.status, late.status) == (NodeStatus.CANCELLED, NodeStatus.COMPLETED)
-    assert "(answering 'Which?') this one" in ada.requests[-1].turns[0].text
+    assert "(answering 'Which? One or two.') this one" in ada.requests[-1].turns[0].text

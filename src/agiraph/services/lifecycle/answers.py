@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agiraph.domain import quotations
+from agiraph.domain import fence, quotations
 from agiraph.domain.chat import IN_WORDS
 from agiraph.domain.errors import Refused
 from agiraph.domain.grants import Grant, GrantKind
@@ -53,7 +53,8 @@ def answer_question(
             label=labels.of_person(tx, question.team_id, text),
         )
         if not settled:
-            _send(tx, question, f"(answering {question.text!r}) {text}", person_id)
+            asked = fence.one_line(question.text)
+            _send(tx, question, f"(answering {asked!r}) {text}", person_id)
     elif question.way_out is None:
         _decide_by_rule(tx, question, text, person_id=person_id, decision=decision)
     else:
