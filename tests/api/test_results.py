@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from agiraph.api.routes import archives
+from agiraph.domain.chat import Attachment
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.persons import OWNER
@@ -17,6 +19,7 @@ from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.home import zip_stream
 from agiraph.home.safe_folder import Folder
 from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.mail import bus
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import ScriptedModel, call, says
@@ -189,6 +192,28 @@ async def test_an_archive_of_the_uploads_holds_the_files_of_messages(served: Ser
     assert {name for name in whole if name.startswith("user_uploads/")} == {
         f"user_uploads/{name}" for name in found
     }
+
+
+async def test_an_archive_of_the_uploads_holds_all_files_of_messages_or_is_refused(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.world.script("ada")
+    team = (await served.ask("POST", "/teams", {"goal": "Count", "start": False}))[1]
+    count = 501
+
+    def send(tx: Tx) -> None:
+        about: dict[str, Any] = {"team_id": team["id"], "sender": OWNER, "recipient": OWNER}
+        for number in range(count):
+            data = base64.b64encode(f"{number}".encode()).decode()
+            file = Attachment(name=f"{number}.txt", media_type="text/plain", data=data)
+            bus.send(tx, **about, text=f"See {number}.", attachments=(file,))
+
+    await served.world.store.write(send)
+    found = await archive(served, team, "path=user_uploads")
+    assert found == {f"attached/{number}.txt": f"{number}".encode() for number in range(count)}
+    monkeypatch.setattr(archives, "MOST_FILES", count - 1)
+    status, problem = await served.ask("GET", f"/teams/{team['id']}/archive?path=user_uploads")
+    assert (status, "has more than 500 files" in problem["detail"]) == (422, True)
 
 
 async def test_an_archive_holds_no_links_and_no_names_that_deceive(

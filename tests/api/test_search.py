@@ -1,6 +1,7 @@
 """Search over HTTP: one query finds things of every kind in all teams, or in one."""
 
 import base64
+import os
 from typing import Any
 
 import pytest
@@ -192,8 +193,37 @@ async def test_a_file_that_went_to_two_agents_is_found_once_and_files_keep_to_th
         ("other", True),
         ("taste", True),
     ]
-    _, few = await served.ask("GET", "/search?query=marmalade&limit=2")
-    assert len(few) == 2
+    few = await _found(served, "marmalade", limit=2)
+    assert [one["title"] for one in few] == [one["title"] for one in found[:2]]
+
+
+async def test_files_with_the_words_in_their_name_come_first_then_the_newest(
+    served: Served,
+) -> None:
+    served.world.script("ada")
+    team = await served.world.found("Grow beans", start=False)
+    place = served.world.runtime.home.path / "teams" / team.team.id / "user_uploads"
+    place.mkdir(parents=True, exist_ok=True)
+    names = ("marmalade old.md", "marmalade new.md", "jars old.md", "jars new.md")
+    for day, name in enumerate(names, 1):
+        (place / name).write_text("Three jars of marmalade.")
+        os.utime(place / name, (day * 86_400, day * 86_400))
+    data = base64.b64encode(b"The marmalade is bitter.").decode()
+
+    def attach(tx: Tx) -> None:
+        about: dict[str, Any] = {"team_id": team.team.id, "sender": OWNER, "recipient": OWNER}
+        for number, name in enumerate(("marmalade sent", "taste", "smell")):
+            file = Attachment(name=name, media_type="text/plain", data=data)
+            bus.send(tx, **about, text=f"See file {number}.", attachments=(file,))
+
+    await served.world.store.write(attach)
+    first = ["marmalade sent", "marmalade new.md", "marmalade old.md"]
+    found = [one["title"] for one in await _found(served, "marmalade")]
+    assert (found[:3], {*found[3:5]}) == (first, {"taste", "smell"})
+    assert found[5:] == ["jars new.md", "jars old.md"]
+    for limit in (1, 2, 3):
+        few = await _found(served, "marmalade", limit=limit)
+        assert [one["title"] for one in few] == first[:limit]
 
 
 async def test_a_label_of_a_file_is_shown_with_the_hit(served: Served) -> None:

@@ -42,17 +42,19 @@ def words_of(query: str) -> list[str]:
 
 
 def with_files(
-    tx: Tx, found: Sequence[Found], files: Sequence[FoundFile], *, limit: int
+    tx: Tx, found: Sequence[Found], files: Sequence[FoundFile], *, words: Sequence[str], limit: int
 ) -> list[Found]:
-    """Return what was found, with these files, of all files the newest `limit`. A file that was
-    also found by its name in the database is there once, with its text."""
+    """Return what was found, with these files: at most `limit` of all files, first those with all
+    words in their name, each part with the newest first. A file that was also found by its name in
+    the database is there once, with its text."""
     known = {(file.team_id, file.path) for file in files}
     others = [one for one in found if one.kind != "file"]
     stored = [o for o in found if o.kind == "file" and (o.team_id, o.ref) not in known]
     newest = sorted(
         [*stored, *(_of_file(tx, file) for file in files)], key=attrgetter("at"), reverse=True
     )
-    return others + newest[:limit]
+    best = sorted(newest, key=lambda one: not rows.is_in(one.title, words))
+    return others + best[:limit]
 
 
 def _of_file(tx: Tx, file: FoundFile) -> Found:

@@ -1,5 +1,6 @@
 """Attached files: lists the files that came with a team's messages, without their bytes."""
 
+import base64
 from datetime import datetime
 
 from agiraph.domain.attached_files import path_of
@@ -8,8 +9,6 @@ from agiraph.domain.value import value
 from agiraph.store.rows import from_micros
 from agiraph.store.tx import Tx
 
-NEWEST_MESSAGES = 500
-"""How many of the newest messages with files are looked through."""
 _EACH = {
     "sqlite": (
         "select m.id, m.created_at, f.key as place,"
@@ -23,11 +22,16 @@ _EACH = {
         " with ordinality f (value, place)"
     ),
 }
+_ONE = {
+    "sqlite": "json_extract(attachments, '$[' || :place || '].data')",
+    "postgres": "cast(attachments as json) -> cast(:place as integer) ->> 'data'",
+}
+# As many messages as files: each of these has one at least.
 # A message that went to several agents, or that an agent passed on, is stored several times.
 _MESSAGES = (
     "(select min(id) as id, min(created_at) as created_at, attachments from messages"
     " where team_id = :team and attachments <> '[]' group by attachments"
-    f" order by min(id) desc limit {NEWEST_MESSAGES})"
+    " order by min(id) desc limit :limit)"
 )
 
 
@@ -55,3 +59,15 @@ def newest(tx: Tx, team: TeamId, *, limit: int) -> list[AttachedFile]:
         )
         for message_id, at, place, name, characters in rows
     ]
+
+
+def data_of(tx: Tx, team: TeamId, message_id: str, place: int) -> bytes | None:
+    """Return the bytes of one file of a message, without the others; None if there is no such
+    file."""
+    row = tx.one(
+        f"select {_ONE[tx.dialect]} from messages where id = :message and team_id = :team",
+        place=place,
+        message=message_id,
+        team=team,
+    )
+    return None if row is None or row[0] is None else base64.b64decode(row[0])

@@ -151,8 +151,8 @@ def attachments(
     tx: Tx, words: Sequence[str], *, person: PersonId, team: TeamId | None, limit: int
 ) -> list[Found]:
     """Return files that a person attached to a message or got with one, of the newest messages with
-    short files, by name and text. Its `ref` is the id of the message. A file that went to several
-    agents is there once, with the newest message."""
+    short files, by name and text, those with all words in their name first. Its `ref` is the id of
+    the message. A file that went to several agents is there once, with the newest message."""
     where = (
         f"{_IN_TEAM.format(column='team_id')} and (sender = :person or recipient = :person)"
         f" and length(attachments) between 3 and {_LONGEST_ATTACHED}"
@@ -162,7 +162,7 @@ def attachments(
     for m in MESSAGES.select(tx, where, team=team or "", person=person):
         for file in m.attachments:
             once.setdefault((m.team_id, file), m)
-    return [
+    found = [
         Found(
             kind="file",
             team_id=m.team_id,
@@ -176,8 +176,15 @@ def attachments(
         )
         for (_, file), m in once.items()
         for text in [_attached_text(file)]
-        if all(word in f"{file.name}\n{text}".lower() for word in words)
-    ][:limit]
+        if is_in(f"{file.name}\n{text}", words)
+    ]
+    return sorted(found, key=lambda one: not is_in(one.title, words))[:limit]
+
+
+def is_in(text: str, words: Sequence[str]) -> bool:
+    """Whether a text contains all of these words, which are in lower case."""
+    lowered = text.lower()
+    return all(word in lowered for word in words)
 
 
 def _attached_text(file: Attachment) -> str:

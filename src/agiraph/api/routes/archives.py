@@ -59,9 +59,10 @@ async def download_archive(
         found = teams.find(tx, team)
         if results_only:
             return found, results.published(tx, found.id, limit=MOST_RESULTS), []
-        is_with_uploads = folder in ("", UPLOADS)
-        limit = MOST_FILES if is_with_uploads else 0
-        return found, [], attached_files.newest(tx, found.id, limit=limit)
+        if folder not in ("", UPLOADS):
+            return found, [], []
+        # One too many shows that not all of them go into one archive.
+        return found, [], attached_files.newest(tx, found.id, limit=MOST_FILES + 1)
 
     found, nodes, attached = await api.store.read(look)
     if results_only:

@@ -1,7 +1,6 @@
 """File routes: the files of a team's folder, of its messages and of folders that it was given."""
 
 import asyncio
-import base64
 import hashlib
 import json
 import mimetypes
@@ -28,7 +27,6 @@ from agiraph.home.safe_open import split
 from agiraph.services.board import labels
 from agiraph.store import attached_files, teams
 from agiraph.store.attached_files import AttachedFile
-from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
 router: APIRouter = api_router("files")
@@ -138,10 +136,10 @@ async def _attached_files(api: Api, team: Team, folder: str) -> list[AttachedFil
 def attached_bytes(tx: Tx, team: Team, path: str) -> bytes:
     """Return the bytes of a file that came with a message."""
     message_id, place = source_of(path) or ("", 0)
-    message = MESSAGES.find(tx, message_id)
-    if message is None or message.team_id != team.id or place >= len(message.attachments):
+    data = attached_files.data_of(tx, team.id, message_id, place)
+    if data is None:
         raise NotFound("file", path)
-    return base64.b64decode(message.attachments[place].data)
+    return data
 
 
 def plain_path(path: str) -> str:

@@ -52,7 +52,7 @@ async def find(
     def join(tx: Tx) -> list[FoundView]:
         # Labels are read after the files. A file's label is committed before the file is
         # written, so no text is shown without its label.
-        complete = search.with_files(tx, found, files, limit=limit)
+        complete = search.with_files(tx, found, files, words=words, limit=limit)
         names = {each: TEAMS.find(tx, each) for each in {one.team_id for one in complete}}
         return [
             _as_view(one, known.name, query) for one in complete if (known := names[one.team_id])
