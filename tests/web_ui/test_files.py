@@ -1,5 +1,6 @@
 """Files and results: what a team delivered can be found, read, changed and taken along."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import TeamId, new_id
@@ -20,7 +21,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served
 from tests.web_ui.browsing import Watch, go, watched
-from tests.web_ui.test_accessibility import OTHER_LINKS, axe_violations
+from tests.web_ui.test_accessibility import OTHER_LINKS, THEMES, axe_violations
 from tests.web_ui.windows import serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
@@ -136,7 +137,7 @@ async def test_a_file_with_a_line_of_millions_of_characters_opens(shelf: Shelf) 
     assert await page.evaluate("document.querySelectorAll('*').length") < 2_000
 
     await shelf.show("files", "many-lines.log")
-    await page.get_by_text("Only the first 8.0 MB are shown").wait_for()
+    await page.get_by_text("Only the first 8.0 MiB are shown").wait_for()
     await page.get_by_text("Only the first 200,000 lines are shown").wait_for()
     assert await page.evaluate("document.querySelectorAll('*').length") < 2_000
 
@@ -226,7 +227,7 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     both = preview.get_by_role("region", name="Their text and yours")
     await expect(both).to_contain_text("The agent's plan")
     await expect(both).to_contain_text("My second plan")
-    assert await axe_violations(page, without=OTHER_LINKS) == []
+    assert await axe_violations(page, contrast_in=THEMES, without=OTHER_LINKS) == []
     assert plan.read_text() == "# Plan\n\nThe agent's plan\n"
     await preview.get_by_role("button", name="Go on editing mine").click()
     await shelf.show("files", "SOUL.md")  # unsaved words are kept
@@ -234,8 +235,21 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     await preview.get_by_role("button", name="Edit").click()
     await preview.get_by_text("they were not saved yet").wait_for()
     await expect(text).to_have_value("# Plan\n\nMy second plan\n")
-    await preview.get_by_role("button", name="Save").click()
+    # Whoever goes elsewhere while it is saved stays there.
+    go_on = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/files/PLAN.md", hold)
+    elsewhere = page.get_by_role("navigation", name="Teams").get_by_role("link", name="Inbox")
+    await text.press("Control+s")
+    await elsewhere.focus()
+    go_on.set()
     await expect(text).to_have_count(0)
+    await expect(elsewhere).to_be_focused()
+    await page.unroute("**/files/PLAN.md")
     await preview.get_by_text("My second plan").wait_for()
 
     await preview.get_by_role("button", name="History").click()
@@ -291,7 +305,7 @@ async def test_files_are_uploaded_by_button_and_by_dropping_them(shelf: Shelf) -
     await page.evaluate(DROP, ["prices.csv", "a,1\n", 10_000_001])
     panel = page.get_by_role("region", name="Uploads")
     await expect(panel).to_contain_text("1 of 2 files uploaded")
-    await expect(panel).to_contain_text("a file may have 10 MB at most")
+    await expect(panel).to_contain_text("a file may have 9.5 MiB at most")
 
     one = {"name": "prices.csv", "mimeType": "text/csv", "buffer": b"a,2\n"}
     with shelf.refusing():

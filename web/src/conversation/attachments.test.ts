@@ -3,15 +3,15 @@ import { type Attachment, attachedPath, fitting, MAX_CHARACTERS, pastedFiles, th
 
 const file = (name: string, size: number) => ({ name, size }) as File;
 const attached = (bytes: number): Attachment => ({ name: "a", media_type: "text/plain", data: "", bytes });
-const MB = 2 ** 20;
+const MIB = 2 ** 20;
 
 describe("the files of a message", () => {
   it("are taken up to the limits, and each that is not is named with the reason", () => {
-    const { files, problems } = fitting([attached(9 * MB)], [file("big.zip", 11 * MB), file("b.txt", MB), file("c.txt", 2 * MB), file("d.txt", MB)]);
+    const { files, problems } = fitting([attached(9 * MIB)], [file("big.zip", 11 * MIB), file("b.txt", MIB), file("c.txt", 2 * MIB), file("d.txt", MIB)]);
     expect(files.map((one) => one.name)).toEqual(["b.txt", "d.txt"]);
     expect(problems).toEqual([
-      "“big.zip” was not attached: it has 11.0 MB, and a file may have 10.0 MB.",
-      "“c.txt” was not attached: the files of a message may have 11.0 MB together. Send it with the next one.",
+      "“big.zip” was not attached: it has 11.0 MiB, and a file may have 10.0 MiB.",
+      "“c.txt” was not attached: the files of a message may have 11.0 MiB together. Send it with the next one.",
     ]);
     expect(fitting(Array.from({ length: 10 }, () => attached(1)), [file("e.txt", 1)]).problems).toEqual(["“e.txt” was not attached: a message holds 10 files. Send it with the next one."]);
   });

@@ -1,6 +1,6 @@
 /** Document: a file with its preview; one that a person may change also has an editor and a history. */
 import { History, Pencil } from "lucide-react";
-import { Suspense, useState } from "react";
+import { Suspense, useRef, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import { IconButton, Loading } from "@/ui";
 import { isEditable } from "@/views/files/documents";
@@ -47,15 +47,19 @@ export function DocumentActions({ file, mode, onMode }: { file: FileContent | un
 }
 
 export function Document({ team, file, href, mode, onMode }: { team: string; file: File; href: string; mode: DocumentMode; onMode: (mode: DocumentMode) => void }) {
+  const frame = useRef<HTMLDivElement>(null);
   if (file.kind !== "text" || mode === "read" || !(mode === "edit" ? canChange : hasHistory)(file)) return <Preview file={file} href={href} />;
   const onDone = () => {
     onMode("read");
-    // Back to the button that opened it.
-    document.querySelector<HTMLElement>(`[data-mode="${mode}"]`)?.focus();
+    // Back to the button that opened it, unless the person went elsewhere while the text was saved.
+    const { activeElement } = document;
+    if (activeElement === document.body || frame.current?.contains(activeElement)) document.querySelector<HTMLElement>(`[data-mode="${mode}"]`)?.focus();
   };
   return (
-    <Suspense fallback={<Loading label={mode === "edit" ? "Opening the editor" : "Loading the history"} />}>
-      {mode === "edit" ? <Editor key={file.path} team={team} file={file} onDone={onDone} /> : <Versions key={file.path} team={team} file={file} onDone={onDone} />}
-    </Suspense>
+    <div ref={frame} className="contents">
+      <Suspense fallback={<Loading label={mode === "edit" ? "Opening the editor" : "Loading the history"} />}>
+        {mode === "edit" ? <Editor key={file.path} team={team} file={file} onDone={onDone} /> : <Versions key={file.path} team={team} file={file} onDone={onDone} />}
+      </Suspense>
+    </div>
   );
 }
