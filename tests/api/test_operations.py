@@ -209,6 +209,7 @@ async def test_a_key_that_does_not_work_is_not_stored_and_not_quoted(tmp_path: P
         _, made = await served.ask("POST", "/operations/keys", {"key": key})
         [check] = made["test"]["checks"]
         assert (made["is_stored"], check["verdict"], key in str(made)) == (False, "failed", False)
+        assert check["advice"] == "Copy the key again, or enter another one."
         # What was not stored may be no key at all: it is not taken out of texts later.
         assert redact(f"is {key}") == f"is {key}"
         status, problem = await served.ask(

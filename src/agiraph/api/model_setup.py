@@ -21,6 +21,7 @@ CALLS: tuple[CheckName, ...] = ("tool_call",)
 SHORTEST_KEY = 16
 FEWEST_CHARACTERS = 6
 """Different characters that a key has at least."""
+TYPE_AGAIN = "Copy the key again, or enter another one."
 _FORMS: tuple[tuple[str, str], ...] = (
     (r"sk-ant-[\w-]+", "anthropic"),
     (r"sk-or-[\w-]+", "openrouter"),
@@ -70,7 +71,7 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
         finally:
             await trial.close()
         if not made.is_stored:
-            return made
+            return _with_advice(made, instead_of=trial.diagnosis(name).wrong_key())
         # Read again: another key may have been stored during the test.
         stored = stored_keys.read(api.home.path).with_key(vendor.key_variable, key)
         stored_keys.write(api.home, stored)
@@ -80,6 +81,16 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
     if api.model == DEMO:
         return _used(api, made)
     return made.model_copy(update={"is_default": made.model == api.model})
+
+
+def _with_advice(made: SetupView, *, instead_of: str) -> SetupView:
+    """Return the test with advice for a person who typed the key: the provider's advice is about a
+    key of the environment."""
+    checks = [
+        check.model_copy(update={"advice": TYPE_AGAIN}) if check.advice == instead_of else check
+        for check in made.test.checks
+    ]
+    return made.model_copy(update={"test": made.test.model_copy(update={"checks": checks})})
 
 
 def remove_key(api: Api, provider: str) -> None:

@@ -244,7 +244,7 @@ def start_stage(
     )
     if stage.status != "running":
         return _stage_result(tx, stage, ctx.lease.thread_id)
-    return Pending(WaitingOn("stage", stage.id), f"stage {name!r}")
+    return Pending(WaitingOn("stage", stage.id), texts.stage_wait(name))
 
 
 class TaskVerdict(BaseModel):
@@ -286,7 +286,7 @@ def reconvene(
         decision=decision,
     )
     if stage.status == "running":
-        return Pending(WaitingOn("stage", stage.id), f"stage {stage.name!r}, done again")
+        return Pending(WaitingOn("stage", stage.id), texts.stage_wait(stage.name, is_redone=True))
     # The model has not seen the results yet if the stage ended during this call, or if the worker
     # of a task to be redone has left.
     if stage.decision == "redo" or (before is not None and before.status == "running"):

@@ -7,6 +7,9 @@ describe("the reason of a wait", () => {
     ["asked the human (away until 2026-01-02 10:00 UTC): Which?", "asked you (away until 2026-01-02 10:00 UTC): Which?"],
     ["robin: Write the list (node_1m7nn85b89d5)", "robin: Write the list"],
     ["stage 'research'", "for the stage “research”"],
+    ["stage 'research', done again", "for the stage “research”, done again"],
+    ['stage "Ana\'s research"', "for the stage “Ana's research”"],
+    ["stage 'Ana\\'s \"big\" research'", "for the stage “Ana's \"big\" research”"],
     ["the provider is down", "the provider is down"],
   ])("%s is shown as %s", (reason, shown) => {
     expect(waitingReason(reason)).toBe(shown);

@@ -2,5 +2,5 @@
 export const waitingReason = (reason: string): string =>
   reason
     .replace(/^asked the human\b/, "asked you")
-    .replace(/^stage '(.+)'$/, "for the stage “$1”")
+    .replace(/^stage (['"])(.+)\1(?=$|, done again$)/, (_, _quote, name: string) => `for the stage “${name.replaceAll("\\'", "'")}”`)
     .replace(/ \(node_[0-9a-z]+\)/g, "");

@@ -99,15 +99,12 @@ function KeyForm({ providers, initial, takesFocus, failed, onTry, onDone }: { pr
       )}
       {failed && failed.test.checks[0] && (
         <p role="alert" dir="auto" className="mt-2 text-sm break-words text-fail">
-          {failed.model} did not answer, so nothing was stored. <Advice text={`${failed.test.checks[0].what} ${keyAdvice(failed.test.checks[0].advice)}`} />
+          {failed.model} did not answer, so nothing was stored. <Advice text={`${failed.test.checks[0].what} ${failed.test.checks[0].advice}`} />
         </p>
       )}
     </Card>
   );
 }
-
-/** Return what to do about a key that was refused. The server's advice is for a key of its environment; here one was typed. */
-const keyAdvice = (advice: string): string => (/^Check [A-Z]+_API_KEY:/.test(advice) ? "Copy the key again, or enter another one." : advice);
 
 function LocalModels({ models, isLoading, onLook, onTry, onDone }: { models: Schemas["ModelsView"] | undefined; isLoading: boolean; onLook: () => void; onTry: () => void; onDone: (setup: Setup) => void }) {
   const use = useMutation({ mutationFn: (model: string) => unwrap(api.POST("/api/operations/default-model", { body: { model } })), onMutate: onTry, onSuccess: onDone });

@@ -190,6 +190,11 @@ def question_name(text: str) -> str:
     return f"your question {truncate(text, TITLE)!r}"
 
 
+def stage_wait(name: str, *, is_redone: bool = False) -> str:
+    """Return the reason of a wait for a stage. The web UI reads it (`waitingReason.ts`)."""
+    return f"stage {name!r}, done again" if is_redone else f"stage {name!r}"
+
+
 def stopped_by_model(reason: str, team_id: TeamId | None) -> str:
     """Return the question that an agent asks the person when its model refuses every call.
 
