@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from agiraph.domain.channels import Receipt, Received
 from agiraph.domain.deliveries import OutgoingMessage
@@ -117,6 +117,10 @@ async def test_all_work_is_stopped_and_resumed_and_the_server_is_checked(visit: 
     await hint.wait_for()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Stopped")
     await page.get_by_role("log").get_by_text("All work was stopped").wait_for()
+    await page.keyboard.press("Control+k")
+    member = page.get_by_role("group", name=team["name"]).get_by_role("option", name="Coordinator")
+    await expect(member.get_by_role("img", name="Stopped")).to_have_count(1)
+    await page.keyboard.press("Escape")
     # The palette resumes and stops, and so does the bar on every screen. To stop twice resumes
     # nothing.
     await choose_in_palette(page, "stop", "All work is stopped already")
@@ -238,7 +242,8 @@ async def test_a_first_key_is_tested_before_it_is_stored_and_never_shown_again(
     await expect(page.get_by_label("Key", exact=True)).to_be_focused()
     await page.get_by_label("Key", exact=True).fill(wrong)
     await page.get_by_label("Key", exact=True).press("Enter")
-    await page.get_by_text("did not answer, so nothing was stored.").wait_for()
+    failed = page.get_by_role("alert").filter(has_text="did not answer, so nothing was stored.")
+    await expect(failed).to_contain_text("Copy the key again, or enter another one.")
     assert not (desk.home / "keys.json").exists()
     await page.get_by_label("Key", exact=True).fill("of an unknown-provider-0123456789")
     await page.get_by_role("button", name="Test and save").click()
@@ -268,3 +273,21 @@ async def test_a_first_key_is_tested_before_it_is_stored_and_never_shown_again(
     await expect(default).to_contain_text("openai/gpt-6-sol")
     await page.get_by_role("button", name="Enter a key for groq").click()
     await expect(page.get_by_label("Provider")).to_have_value("groq")
+
+    # The key is removed; the dialog does not wait for the new list.
+    go_on = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/api/models", hold)
+    remove = page.get_by_role("button", name="Remove the key for openai")
+    await remove.press("Enter")
+    dialog = page.get_by_role("dialog", name="Remove the key for openai?")
+    await dialog.get_by_role("button", name="Remove it").press("Enter")
+    await page.get_by_text("The key for openai was removed.").wait_for()
+    await expect(dialog).to_have_count(0)
+    assert right not in (desk.home / "keys.json").read_text()
+    go_on.set()
+    await expect(remove).to_have_count(0)

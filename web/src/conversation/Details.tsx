@@ -97,7 +97,7 @@ function TeamDetails({ team, agent, agents }: Props) {
                   <span dir="auto" className="flex items-center gap-2 text-sm font-medium">
                     {capitalize(one.name)} <StatusDot status={shownStatus(one.status as AgentStatus, isStopped)} />
                   </span>
-                  <span dir="auto" className="block truncate text-xs text-ink-3">{one.status === "idle" ? STATUS_LABELS[shownStatus(one.status, isStopped)] : one.node_title || STATUS_LABELS[one.status as AgentStatus]}</span>
+                  <span dir="auto" className="block truncate text-xs text-ink-3">{(one.status !== "idle" && one.node_title) || STATUS_LABELS[shownStatus(one.status as AgentStatus, isStopped)]}</span>
                 </span>
               </Link>
             </li>

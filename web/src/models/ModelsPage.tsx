@@ -145,13 +145,18 @@ function RemoveKey({ provider }: { provider: string }) {
   const remove = useMutation({
     mutationFn: () => unwrap(api.DELETE("/api/operations/keys/{provider}", { params: { path: { provider } } })),
     onSuccess: async () => {
+      setIsAsking(false);
       showToast(`The key for ${provider} was removed.`);
       await queryClient.invalidateQueries(modelsQuery);
     },
   });
+  const ask = () => {
+    remove.reset();
+    setIsAsking(true);
+  };
   return (
     <>
-      <Button size="sm" variant="danger" aria-label={`Remove the key for ${provider}`} onClick={() => setIsAsking(true)}>
+      <Button size="sm" variant="danger" aria-label={`Remove the key for ${provider}`} onClick={ask}>
         Remove the key
       </Button>
       {isAsking && (

@@ -15,7 +15,7 @@ import { emergencyRows } from "@/shell/emergencyRows";
 import { FOUND_GROUPS, foundHref, foundIds, previewText, shownFound } from "@/shell/found";
 import { PALETTE_FIELD } from "@/shell/openPalette";
 import { highlighted, matchingGroups, type PaletteEntry, type PaletteGroup, splitAtWords, wordsOf } from "@/shell/paletteRows";
-import { statusQuery } from "@/shell/serverQueries";
+import { shownStatus, useIsStopped } from "@/shell/serverQueries";
 import { useShell } from "@/shell/state";
 import { unansweredItems } from "@/shell/unanswered";
 import { StatusDot, type AgentStatus } from "@/ui";
@@ -122,17 +122,18 @@ function useLocalGroups(typed: string): PaletteGroup<Entry>[] {
   const go = useGo();
   const { team: current } = useParams({ strict: false });
   const teams = useQuery(overviewQuery).data ?? [];
+  const isStopped = useIsStopped();
   const unanswered = unansweredItems(useQuery(inboxQuery).data?.items);
   const questions = unanswered.map(({ message }): Entry => {
     const label = message.title || message.text.slice(0, 80);
     return { id: message.id, label, icon: <StatusDot status="waiting_for_you" />, detail: capitalize(message.sender_name), run: () => go(`/inbox/${message.id}`) };
   });
-  return [{ name: "Needs you", entries: questions }, ...shownTeams(teams, current, typed).map((team) => teamGroup(team, go)), { name: "Actions", entries: useActions(go) }];
+  return [{ name: "Needs you", entries: questions }, ...shownTeams(teams, current, typed).map((team) => teamGroup(team, isStopped, go)), { name: "Actions", entries: useActions(go) }];
 }
 
 function useActions(go: (to: string) => void): Entry[] {
   const { setOpen, update } = useShell();
-  const isStopped = !!useQuery(statusQuery).data?.stopped_at;
+  const isStopped = useIsStopped();
   const isDark = document.documentElement.dataset.theme === "dark";
   const open = (dialog: "newTeam" | "shortcutsDialog" | "stopDialog") => () => {
     close();
@@ -164,9 +165,9 @@ function shownTeams(teams: TeamOverview[], current: string | undefined, typed: s
   return [...teams.filter((team) => team.id === current), ...others];
 }
 
-function teamGroup(team: TeamOverview, go: (to: string) => void): PaletteGroup<Entry> {
+function teamGroup(team: TeamOverview, isStopped: boolean, go: (to: string) => void): PaletteGroup<Entry> {
   const members = team.members.map(
-    (agent): Entry => ({ id: agent.id, label: capitalize(agent.name), keywords: [team.name, agent.role], icon: <StatusDot status={agent.status as AgentStatus} />, detail: agent.role, run: () => go(`/t/${team.id}/a/${agent.id}`) }),
+    (agent): Entry => ({ id: agent.id, label: capitalize(agent.name), keywords: [team.name, agent.role], icon: <StatusDot status={shownStatus(agent.status as AgentStatus, isStopped)} />, detail: agent.role, run: () => go(`/t/${team.id}/a/${agent.id}`) }),
   );
   const screens = SCREENS.filter((screen) => screen.isListed).map(
     (screen): Entry => ({ id: `${team.id} ${screen.path}`, label: screen.label, keywords: [team.name], icon: <screen.icon />, detail: team.name, run: () => go(`/t/${team.id}/${screen.path}`) }),

@@ -15,5 +15,5 @@ export const WAITS = "Waits: all work is stopped";
 /** Whether all work is stopped, as far as the page knows. It asks nothing itself: the warning at the top of every screen does. */
 export const useIsStopped = (): boolean => !!useQuery({ ...statusQuery, enabled: false }).data?.stopped_at;
 
-/** Return the status to show for an agent: while all work is stopped, nobody works, and who is idle starts nothing. */
+/** Return the status to show for an agent: while all work is stopped, no agent works, and none that is idle or queued begins. */
 export const shownStatus = (status: AgentStatus, isStopped: boolean): AgentStatus => (isStopped && (status === "idle" || status === "queued" || status === "working") ? "stopped" : status);
