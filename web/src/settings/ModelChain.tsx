@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { ArrowDown, ArrowUp, Plus, X } from "lucide-react";
 import { useId, useState } from "react";
+import { isComposing } from "@/lib/composing";
 import { Facts } from "@/models/Facts";
 import { type Model, type Models, noticeOf } from "@/models/notice";
 import { modelsQuery } from "@/models/modelsQuery";
@@ -113,7 +114,7 @@ function ModelList({ models, isLoading, taken, onUse, onAdd, onClose }: ListProp
   // A vendor may have models that agiraph does not know.
   const isUnknown = wanted.includes("/") && !usable.some((model) => model.name.toLowerCase() === wanted);
   return (
-    <div role="group" aria-label="Choose a model" onKeyDown={(event) => event.key === "Escape" && onClose()} className="rounded-md border border-line-2 p-3">
+    <div role="group" aria-label="Choose a model" onKeyDown={(event) => event.key === "Escape" && !isComposing(event.nativeEvent) && onClose()} className="rounded-md border border-line-2 p-3">
       <div className="flex gap-2">
         <label className="sr-only" htmlFor={id}>
           Search for a model

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "react";
 import { Toaster as Library, toast as library } from "sonner";
 import { attachToaster, QUESTIONS, toast } from "@/ui/toast";
 
-/** On a narrow screen a question would cover the dialog that is open. It is there again after it. */
+/** On a narrow screen a question would cover the dialog that is open. It is hidden until the dialog is closed. */
 const BEHIND_DIALOGS = "max-md:in-[body:has([role=dialog][data-state=open])]:hidden";
 const SHARED = { className: "font-sans!", visibleToasts: 3 };
 /** How far reports are from the lower edge: on an agent's page above the composer. */

@@ -23,11 +23,11 @@ export function Dialog({ open, onOpenChange, title, description, children, class
           // Radix returns the focus to the dialog's own trigger alone, and our dialogs have none.
           onOpenAutoFocus={(event) => {
             returnTo.current = document.activeElement;
-            // The first field, not the button that closes the dialog.
-            const field = (event.currentTarget as HTMLElement).querySelector<HTMLElement>("input:not([type=file]), textarea, select");
-            if (!field) return;
-            event.preventDefault();
-            field.focus();
+            // The first field that takes the focus, not the button that closes the dialog.
+            for (const field of (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("input:not([type=file]), textarea, select")) {
+              field.focus();
+              if (document.activeElement === field) return event.preventDefault();
+            }
           }}
           onCloseAutoFocus={(event) => {
             if (!(returnTo.current instanceof HTMLElement) || !returnTo.current.isConnected) return;
@@ -77,12 +77,12 @@ export function Sheet({ open, onOpenChange, side, title, children, className }: 
   );
 }
 
-/** A menu that is open at first: it is loaded when the person opens it. */
+/** A menu that is open at first: it is loaded when the person opens it. It is part of the content, and hides the rest of the page from nobody. */
 export function Menu({ trigger, children }: { trigger: ReactNode; children: ReactNode }) {
   return (
-    <DropdownMenu.Root defaultOpen>
+    <DropdownMenu.Root defaultOpen modal={false}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
+      <DropdownMenu.Portal container={document.getElementById("main")}>
         <DropdownMenu.Content align="end" sideOffset={6} className="z-50 min-w-[190px] rounded-md border border-line bg-surface p-1 shadow-high animate-pop">
           {children}
         </DropdownMenu.Content>
