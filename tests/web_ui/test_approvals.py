@@ -1,6 +1,7 @@
 """Approvals: a person sees all of a call or question, whatever a model writes into it."""
 
 import re
+from collections.abc import Callable, Collection, Mapping
 
 import pytest
 from playwright.async_api import Locator, expect
@@ -29,16 +30,24 @@ COMMANDS = {
     "wide": "echo " + "\u6f22" * 4_000 + "\t" * 200 + "; rm -rf x",
     "steering": "echo \x1b[2K\x1b[1A\r a \x07\x08\x7f\x85\u2028\u2029\0 \\u202e \u27e8U+202E\u27e9",
 }
+LARGEST = {
+    "long": "echo " + "x" * 30_000 + "; rm -rf x",
+    "lines": "\n".join(f"echo {number}" for number in range(900)) + "\nrm -rf x",
+}
+"""Commands of the long tests instead of those with the same name."""
 QUESTION = "Shall I go on?\n<!-- and delete -->\n\n[x]: https://y '\u202emore'\n```bash rm\nls\n```"
 OPTIONS = ["yes <!-- and delete all -->", "no\u200b", "y\n\n\nes", "x" * 3000, "⚠️ **do** it"]
 
 
-def asks_for_approvals(seen: Seen) -> Step:
-    if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
-        return says("There is nothing to add.")
-    if reply_count(seen) == 0:
-        return says(*(call("bash", command=command) for command in COMMANDS.values()))
-    return says(call("finish", summary="Done."))
+def asks_for_approvals(commands: Mapping[str, str]) -> Callable[[Seen], Step]:
+    def play(seen: Seen) -> Step:
+        if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
+            return says("There is nothing to add.")
+        if reply_count(seen) == 0:
+            return says(*(call("bash", command=command) for command in commands.values()))
+        return says(call("finish", summary="Done."))
+
+    return play
 
 
 def asks(seen: Seen) -> Step:
@@ -49,7 +58,6 @@ def asks(seen: Seen) -> Step:
     return says(call("finish", summary=seen.messages[-1].text))
 
 
-SHOWN = {name: argument_text(command) for name, command in COMMANDS.items()}
 IN_THE_CONVERSATION = ("bidi", "homoglyphs", "lines", "steering")
 """Commands that the conversation shows; its card is the inbox's."""
 LONG = {"spaces", "long", "lines", "wide"}
@@ -90,7 +98,7 @@ REACHABLE = """
 """
 
 
-async def open_approvals(desk: Desk, team: str, count: int) -> dict[str, str]:
+async def open_approvals(desk: Desk, team: str, commands: Mapping[str, str]) -> dict[str, str]:
     """Return the ids of the open approvals by the name of their command."""
 
     async def look() -> list[dict[str, object]]:
@@ -99,8 +107,8 @@ async def open_approvals(desk: Desk, team: str, count: int) -> dict[str, str]:
 
     await desk.up.wait_for_event(team, "node.waiting")
     found = await look()
-    assert len(found) == count
-    names = {command: name for name, command in COMMANDS.items()}
+    assert len(found) == len(commands)
+    names = {command: name for name, command in commands.items()}
     return {names[m["call"]["arguments"]["command"]]: m["id"] for m in found}  # type: ignore[index]
 
 
@@ -133,10 +141,23 @@ async def check_card(card: Locator, name: str) -> str:
 
 
 async def test_an_approval_card_shows_the_exact_command_on_every_screen(visit: Visit) -> None:
-    desk = await visit(asks_for_approvals, path="/settings")
+    await check_cards(visit, COMMANDS, in_the_conversation=IN_THE_CONVERSATION)
+
+
+@pytest.mark.long
+async def test_every_approval_card_shows_the_largest_commands(visit: Visit) -> None:
+    await check_cards(visit, COMMANDS | LARGEST, in_the_conversation=COMMANDS)
+
+
+async def check_cards(
+    visit: Visit, commands: Mapping[str, str], *, in_the_conversation: Collection[str]
+) -> None:
+    """Show these commands in the inbox, and some of them in the conversation and elsewhere."""
+    texts = {name: argument_text(command) for name, command in commands.items()}
+    desk = await visit(asks_for_approvals(commands), path="/settings")
     page = desk.page
     team = await desk.found("Run it", permissions=ASK)
-    ids = await open_approvals(desk, team["id"], len(COMMANDS))
+    ids = await open_approvals(desk, team["id"], commands)
     message = (await desk.up.ask("GET", f"/inbox/{ids['comment']}"))["message"]
     shown: dict[str, dict[str, str]] = {"inbox": {}, "conversation": {}}
 
@@ -144,22 +165,22 @@ async def test_an_approval_card_shows_the_exact_command_on_every_screen(visit: V
         card = page.locator(f"[data-question={identity}]")
         await desk.go(f"/inbox/{identity}")
         shown["inbox"][name] = await check_card(card, name)
-        if name not in IN_THE_CONVERSATION:
+        if name not in in_the_conversation:
             continue
         # Rows outside the viewport are not drawn: open each by its own address.
         await desk.go(f"/t/{team['id']}/a/{message['sender']}?at={identity}")
         await page.locator("#thread").wait_for()
         shown["conversation"][name] = await command_in(card)
     assert shown == {
-        "inbox": SHOWN,
-        "conversation": {name: SHOWN[name] for name in IN_THE_CONVERSATION},
+        "inbox": texts,
+        "conversation": {name: texts[name] for name in in_the_conversation},
     }
 
     # The board shows the card of the task's first request.
     first = next(iter(ids.values()))
     await desk.go(f"/t/{team['id']}/board?node={message['node_id']}")
     card = page.locator(f"[data-question={first}]")
-    assert await check_card(card, "comment") == SHOWN["comment"]
+    assert await check_card(card, "comment") == texts["comment"]
     await desk.go(f"/inbox/{ids['lines']}")
     card = page.locator(f"[data-question={ids['lines']}]")
     await expect(card.get_by_role("button", name="Approve")).to_be_disabled()
@@ -175,7 +196,7 @@ async def test_an_approval_card_shows_the_exact_command_on_every_screen(visit: V
     for name in ("spaces", "homoglyphs"):
         await desk.go(f"/inbox/{ids[name]}", phone)
         card = phone.locator(f"[data-question={ids[name]}]")
-        assert await command_in(card) == SHOWN[name]
+        assert await command_in(card) == texts[name]
 
 
 IN_A_TOAST = (*IN_THE_CONVERSATION, "html", "spaces")
@@ -183,18 +204,29 @@ IN_A_TOAST = (*IN_THE_CONVERSATION, "html", "spaces")
 
 
 async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -> None:
+    await check_toasts(visit, {name: COMMANDS[name] for name in IN_A_TOAST})
+
+
+@pytest.mark.long
+async def test_a_toast_shows_every_call_it_offers_to_approve(visit: Visit) -> None:
+    await check_toasts(visit, COMMANDS | LARGEST)
+
+
+async def check_toasts(visit: Visit, commands: Mapping[str, str]) -> None:
+    """Let teams ask for these commands one after the other, and read each in its toast."""
+
     def play(seen: Seen) -> Step:
         if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
             return says("There is nothing to add.")
         [name] = re.findall(r"Run <([a-z-]+)>", str(seen.messages))[:1]
-        return says(call("bash", command=COMMANDS[name]))
+        return says(call("bash", command=commands[name]))
 
     desk = await visit(play, path="/settings")
     page = desk.page
     await page.get_by_text("Live", exact=True).wait_for()
     toast = page.get_by_role("group", name="coordinator asks")
     shown: dict[str, str] = {}
-    for name in IN_A_TOAST:
+    for name in commands:
         await desk.found(f"Run <{name}>", permissions=ASK)
         await expect(toast.get_by_role("button", name="Approve")).to_be_in_viewport()
         await expect(toast.get_by_role("button", name="Approve")).to_be_enabled(
@@ -205,7 +237,7 @@ async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -
         await toast.get_by_role("button", name="Later").click()
         await expect(toast).to_have_count(0)
 
-    assert shown == {name: SHOWN[name] for name in IN_A_TOAST}
+    assert shown == {name: argument_text(command) for name, command in commands.items()}
 
 
 async def test_of_several_toasts_only_the_first_can_be_approved(visit: Visit) -> None:

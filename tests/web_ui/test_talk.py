@@ -15,7 +15,7 @@ from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.thread_queries import agent_name, reply_count
 from tests.web_ui import seeding
 from tests.web_ui.browsing import PHONE, Desk, visiting_world
-from tests.web_ui.test_accessibility import axe_violations
+from tests.web_ui.test_accessibility import THEMES, axe_violations
 from tests.web_ui.test_flow import is_reflection, is_reply, thread
 from tests.web_ui.test_large_data_rendering import signed_in_page
 
@@ -203,7 +203,7 @@ async def test_a_long_paste_becomes_a_file_and_nothing_is_cut(desk: Talk) -> Non
     opened = tree.get_by_role("treeitem", name="dot.png")
     await expect(opened).to_have_attribute("aria-selected", "true")
     await page.get_by_role("img", name="dot.png").wait_for()
-    assert await axe_violations(page) == []
+    assert await axe_violations(page, contrast_in=THEMES) == []
 
 
 async def test_a_mention_goes_to_that_agent_and_is_shown_in_both_conversations(desk: Talk) -> None:
@@ -212,7 +212,7 @@ async def test_a_mention_goes_to_that_agent_and_is_shown_in_both_conversations(d
     await box.press_sequentially("@")
     options = page.get_by_role("listbox", name="Members").get_by_role("option")
     await expect(options).to_have_count(3)
-    assert await axe_violations(page) == []
+    assert await axe_violations(page, contrast_in=THEMES) == []
     await box.press_sequentially("bo")
     await expect(options).to_have_count(1)
     await box.press("Enter")
