@@ -19,7 +19,7 @@ def check(checkup: Checkup, home: Home) -> None:
         "permissions",
         [str(found) for found in home_health.loose_permissions(home.path)],
         good="Only you can read the home and its token.",
-        bad="can be read by others.",
+        bad="of the home's files and folders can be read by others.",
         can_fix=True,
     )
     free = home_health.free_bytes(home.path)
@@ -41,14 +41,14 @@ def check(checkup: Checkup, home: Home) -> None:
         "processes",
         [f"A process of {name} is running." for name in left],
         good="No command outlived its agent.",
-        bad="commands outlived their agent.",
+        bad="of the commands outlived their agent.",
         can_fix=True,
     )
     checkup.list(
         "unfinished copies",
         home_health.unfinished_publications(home),
         good="None.",
-        bad="were left by a crash.",
+        bad="left by a crash.",
         can_fix=True,
     )
     return None

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { keepFocus } from "@/shell/focusKeeper";
 
 let end: () => void;
+const { checkVisibility } = Element.prototype;
 const find = (selector: string) => document.querySelector<HTMLElement>(selector)!;
 const press = (key: string) => document.activeElement!.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 const focused = () => document.activeElement!.id || document.activeElement!.tagName;
@@ -23,7 +24,10 @@ beforeEach(() => {
   document.body.innerHTML = "<main><a id='link' href='/'>Board</a><textarea id='field'></textarea><div data-question><button id='approve'>Approve</button></div></main>";
   end = keepFocus();
 });
-afterEach(() => end());
+afterEach(() => {
+  end();
+  Element.prototype.checkVisibility = checkVisibility;
+});
 
 it("a dialog that a key closes gives the focus back to what had it", () => {
   find("#link").focus();
