@@ -51,7 +51,7 @@ async def test_a_partial_goal_goes_on_in_its_thread_and_reopens_the_team(world: 
 
     after = await extend(world, node.id, Extension(turns=10))
     assert (after.status, after.result, after.thread_id) == (S.COMPLETED, "done", node.thread_id)
-    assert after.budget == Budget(turns=13, given={"turns": 3})
+    assert after.budget == Budget(turns=13, given={"turns": 3}, chosen={})
     notices = [t.text for t in await world.turns(node.id) if (t.ref or "").startswith("again:")]
     assert notices == [extensions.GO_ON + " You have more room: 10 more turns."]
     events = [e for e in await world.events(node.team_id) if e.type == "node.extended"]

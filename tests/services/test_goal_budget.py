@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import pytest
 
 from agiraph.domain.agents import Limits
@@ -17,6 +18,7 @@ from agiraph.services.lifecycle import teams as lifecycle
 from agiraph.store import spend
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import ScriptedModel
 from tests.services.stages import pass_time
@@ -271,6 +273,40 @@ async def test_a_new_goal_starts_with_the_limits_that_a_person_set_not_with_grow
     peas = (await world.board(founded.team.id))[-1].budget
     assert (peas.turns, peas.tokens, peas.usd) == (30, 500, 8.0)
     await world.store.write(lifecycle.stop, founded.team.id)
+
+
+async def test_a_new_goal_gets_the_calls_that_the_last_one_got_with_its_turns(world: World) -> None:
+    world.script("ada", NOTE, DONE)
+    founded = await world.found("Count", budget=Budget(turns=10, model_calls=10))
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    more = Extension(turns=5)
+    await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
+    await give(world, founded.team.id, turns=100)
+    following = await world.store.read(budgets.for_next_goal, founded.team.id, {})
+    assert (following.turns, following.model_calls) == (100, 100)
+
+
+async def test_a_new_goal_keeps_the_limits_of_one_that_an_earlier_release_stored(
+    world: World,
+) -> None:
+    world.script("ada", DONE)
+    founded = await world.found("Count", budget=Budget(turns=30, usd=2.0))
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    # A person had set $9 there; that release kept only the first amount beside it.
+    stored = {"turns": 40, "tokens": 700, "usd": 9.0, "given": {"turns": 30, "usd": 2.0}}
+
+    def store_as_before(tx: Tx) -> None:
+        sql = "update nodes set budget = :budget where id = :id"
+        tx.run(sql, budget=orjson.dumps(stored).decode(), id=goal.id)
+
+    await world.store.write(store_as_before)
+    following = await world.store.read(budgets.for_next_goal, founded.team.id, {})
+    assert (following.turns, following.tokens, following.usd) == (40, 700, 9.0)
+    await give(world, founded.team.id, turns=50)
+    following = await world.store.read(budgets.for_next_goal, founded.team.id, {})
+    assert (following.turns, following.tokens, following.usd) == (50, 700, 9.0)
 
 
 async def test_a_raised_budget_resumes_paid_work_beside_a_goal_that_goes_on(world: World) -> None:

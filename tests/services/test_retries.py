@@ -116,7 +116,7 @@ async def test_a_retry_of_a_failure_within_its_limits_is_granted_nothing(world: 
     assert timing.worked_seconds(node) == 61
 
     node, granted = await retry(world, node)
-    assert (node.result, node.budget, granted) == ("done", Budget(turns=500), {})
+    assert (node.result, node.budget, granted) == ("done", Budget(turns=500, chosen={}), {})
     assert timing.worked_seconds(node) == 61
 
 

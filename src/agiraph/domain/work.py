@@ -180,8 +180,9 @@ class Budget:
     given: dict[str, float] = field(default_factory=dict[str, float])
     """Limits as they were first chosen, by name. No default lowers a limit that is listed here,
     and a retry grants the listed amount again."""
-    chosen: dict[str, float] = field(default_factory=dict[str, float])
-    """Limits that a person has set since, by name. A retry or an extension changes none of them."""
+    chosen: dict[str, float] | None = None
+    """Limits that a person has set since, by name. A retry or an extension changes none of them.
+    None: not known, because an earlier release stored the goal."""
 
     @property
     def is_single_turn(self) -> bool:

@@ -119,6 +119,12 @@ def payers_above(tx: Tx, node: WorkNode) -> list[WorkNode]:
     return _payers(tx, node)[:-1]
 
 
+def is_paid_by_goal(tx: Tx, node: WorkNode) -> bool:
+    """Return whether the outermost payer of this node is a goal, and not work that somebody asked
+    for beside it."""
+    return _payers(tx, node)[0].is_goal
+
+
 def used_up(tx: Tx, node: WorkNode) -> set[str]:
     """Return the names of the node's limits that are used up, of money, tokens, calls and time."""
     used, envelope = spend.total(tx, node.id), Envelope.of(node)
@@ -161,21 +167,31 @@ def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
 
 def for_next_goal(tx: Tx, team_id: TeamId, chosen: Mapping[str, Any]) -> Budget:
     """Return the limits of a team's next goal: those that a person chose, and of all others as much
-    as was chosen for its last goal, without what retries and extensions added. Nothing of them is
-    used yet.
+    as was chosen for its last goal, without what retries and extensions added; with it, if an
+    earlier release stored that goal. Nothing of them is used yet.
 
     A default of the last goal is not kept, because `for_goal` sets it again where it is needed.
     """
     last = nodes.last_goal(tx, team_id)
     before = Budget(turns=GOAL_TURNS) if last is None else last.budget
-    first = before.given | before.chosen
-    limits: dict[str, Any] = {
-        n: first.get(n, getattr(before, n)) for n in (*AMOUNTS, "model_calls")
-    }
+    first = {} if before.chosen is None else before.given | before.chosen
+    limits: dict[str, Any] = {n: first.get(n, now) for n, now in _current(before).items()}
     for name in ("turns", "tokens", "model_calls"):
         limits[name] = None if limits[name] is None else int(limits[name])
     kept = {n: limit for n, limit in limits.items() if limit != _DEFAULTS.get(n)}
     return Budget(**(kept | dict(chosen)))
+
+
+def chosen_limits(budget: Budget) -> dict[str, float]:
+    """Return the limits of a goal that a person has set since its start; all that it has now, if
+    that is not known."""
+    if budget.chosen is not None:
+        return budget.chosen
+    return {name: limit for name, limit in _current(budget).items() if limit is not None}
+
+
+def _current(budget: Budget) -> dict[str, float | None]:
+    return {name: getattr(budget, name) for name in (*AMOUNTS, "model_calls")}
 
 
 def for_goal(budget: Budget | None, *, mode: Mode, is_priced: bool) -> Budget:
@@ -225,6 +241,24 @@ def exhausted_above(tx: Tx, node: WorkNode) -> StopReason | None:
     """Return which limit of this node or of its payers is used up, if one is. Locks nothing."""
     found = (exhausted_limit(each, spend.total(tx, each.node_id)) for each in envelopes(tx, node))
     return next(filter(None, found), None)
+
+
+def can_be_raised(tx: Tx, node: WorkNode) -> bool:
+    """Return whether somebody can still raise each limit of this node and its payers that is used
+    up: not that of an earlier goal, nor of work that ended for another reason."""
+    return all(
+        _takes_more(tx, payer)
+        for payer in _payers(tx, node)
+        if exhausted_limit(Envelope.of(payer), spend.total(tx, payer.id)) is not None
+    )
+
+
+def _takes_more(tx: Tx, node: WorkNode) -> bool:
+    if node.is_goal:
+        newest = nodes.last_goal(tx, node.team_id)
+        return newest is None or newest.id == node.id
+    reason = node.stop_reason
+    return not node.status.is_final or (reason is not None and reason.is_cut_off)
 
 
 def exhausted_limit(envelope: Envelope, used: spend.Total) -> StopReason | None:

@@ -91,7 +91,7 @@ def _with_limits(
 ) -> tuple[WorkNode, dict[str, float]]:
     """Store these limits; return the goal, and by how much each limit that it had has changed."""
     budget, given = goal.budget, dict(goal.budget.given)
-    chosen = budget.chosen | dict(totals)
+    chosen = budgets.chosen_limits(budget) | dict(totals)
     changes: dict[str, Any] = {}
     added: dict[str, float] = {}
     for name, total in totals.items():
@@ -105,6 +105,9 @@ def _with_limits(
     # Only more: the calls of the work below are counted too, and may exceed the turns.
     if more > 0 and budget.model_calls is not None:
         changes["model_calls"] = budget.model_calls + more
+    if "turns" in totals and budget.model_calls is not None:
+        # With the turns: the next goal gets both.
+        chosen["model_calls"] = changes.get("model_calls", budget.model_calls)
     goal = replace(goal, budget=replace(budget, given=given, chosen=chosen, **changes))
     NODES.update(tx, goal.id, budget=goal.budget)
     return goal, added

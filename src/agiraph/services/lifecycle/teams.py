@@ -1,6 +1,7 @@
 """Teams: create a team, set its goal, and pause, resume, stop, complete, archive or restore it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from agiraph.domain.agents import (
@@ -139,7 +140,7 @@ def start_goal(
         source="system",
         creator_id=team.owner_id,
         assignee_id=coordinator.id,
-        budget=budget or Budget(turns=GOAL_TURNS),
+        budget=replace(budget or Budget(turns=GOAL_TURNS), chosen={}),
         acceptance=lines,
         given_lines=len(lines),
     )
