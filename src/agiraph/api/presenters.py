@@ -34,6 +34,7 @@ from agiraph.services.lifecycle import grants
 from agiraph.services.mail import inbox
 from agiraph.services.members.roster import Member
 from agiraph.services.triggers import team_heartbeat
+from agiraph.services.triggers.kinds import registry
 from agiraph.store import (
     dependencies,
     messages,
@@ -327,8 +328,9 @@ def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
     }
     # LATE_AFTER leaves time for a trigger that is just being fired.
     late = trigger.due_at is not None and trigger.due_at < tx.now - LATE_AFTER
+    waits = registry.kind_of(trigger).fires_once and trigger.gate is not None
     return {
         **shown,
-        "is_overdue": late and trigger.status == "active",
+        "is_overdue": late and not waits and trigger.status == "active",
         "cost": CostView(calls=cost.calls, tokens=cost.tokens, usd=cost.usd),
     }

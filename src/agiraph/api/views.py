@@ -291,6 +291,10 @@ class TriggerView(View):
         description="How many times its condition was not met, so that no agent was woken. "
         "These cost nothing."
     )
+    gate: str | None = Field(
+        description="Why it did not wake an agent when it was last due, such as *budget: "
+        "money_spent*; null once it has fired. A trigger for one time waits for this to change."
+    )
     made_by: str
     promised_to: str | None
     created_at: datetime

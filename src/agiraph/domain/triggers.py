@@ -36,6 +36,8 @@ def says_nothing_to_do(result: str) -> bool:
 
 LATE_AFTER = timedelta(minutes=2)
 """A slot that is handled within this time after its due time counts as on time."""
+LEAST_APART = timedelta(hours=1)
+"""The least time between two firings of an agent's labelled triggers."""
 
 
 @value
@@ -53,14 +55,16 @@ class Trigger:
     overlap: Overlap = "skip"
     status: TriggerStatus = "active"
     due_at: datetime | None = None
-    """The next slot. None: its agent works, it has ended, or time does not fire it."""
+    """The next slot; in the past while a trigger for one time waits. None: its agent works, it has
+    ended, or time does not fire it."""
     fired_at: datetime | None = None
     fired: int = 0
     skipped: int = 0
     made_by: str = SYSTEM
     """The id of an agent, the person, or the runtime itself."""
     payer_id: NodeId | None = None
-    """The node whose budget pays for its work: the work in which it was created."""
+    """The node whose budget pays for its work: the work in which it was created, or the team's
+    goal if that is newer."""
     generation: int = 0
     """How many triggers led to it, each created in work that the previous one started."""
     max_fires: int | None = None
@@ -68,7 +72,7 @@ class Trigger:
     gated: int = 0
     """How often the wake gate stayed closed."""
     gate: str | None = None
-    """Why the wake gate stayed closed the last time."""
+    """Why the wake gate stayed closed when it was last checked, if it has not fired since."""
     quiet: int = 0
     """Wake-ups in a row in which the agent found nothing to do."""
     rested_at: datetime | None = None

@@ -88,11 +88,29 @@ def labelled_moments(tx: Tx, agent_id: AgentId) -> list[datetime]:
     return [moment for moment in moments if moment is not None]
 
 
+def bounded_fired_at(tx: Tx, trigger: Trigger) -> datetime | None:
+    """Return when a trigger for one time like this one last fired, which its agent made in a thread
+    with untrusted text; None if there is none, or if this one has no such bounds."""
+    is_own = trigger.made_by == trigger.agent_id
+    if not trigger.label or not is_own or trigger.confirmed_at is not None:
+        return None
+    # Not those that fire again and again: they would put this one off for good.
+    where = (
+        "agent_id = :id and made_by = :id and label is not null and fired_at is not null"
+        " and type in ('delayed', 'at_time') order by fired_at desc limit 1"
+    )
+    found = TRIGGERS.select(tx, where, id=trigger.agent_id)
+    return found[0].fired_at if found else None
+
+
 def overdue(tx: Tx, *, since: datetime, team_id: TeamId | None = None) -> list[Trigger]:
-    """Return active triggers of active and completed teams that were due before that moment."""
+    """Return active triggers of active and completed teams that were due before that moment, and
+    are not put off to a later one."""
     where = (
         "status = 'active' and due_at < :since and exists (select 1 from teams t"
         " where t.id = triggers.team_id and t.status in ('active', 'completed'))"
+        " and not exists (select 1 from timers t"
+        " where t.id = 'trigger:' || triggers.id and t.due_at >= :since)"
         + ("" if team_id is None else " and team_id = :team_id")
         + " order by due_at"
     )

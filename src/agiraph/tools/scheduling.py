@@ -179,7 +179,9 @@ def _line(tx: Tx, trigger: Trigger) -> str:
     if trigger.skipped:
         counts += f", skipped {trigger.skipped} (missed: {rows.missed(tx, trigger.id)})"
     if trigger.gated:
-        counts += f", slept on {trigger.gated} times ({trigger.gate})"
+        counts += f", slept on {trigger.gated} times"
+    if trigger.gate:
+        counts += f" ({trigger.gate})"
     cost = rows.cost(tx, trigger.id)
     spent = f", {cost.calls} calls, {cost.tokens:,} tokens, ${cost.usd:.4f}" if cost.calls else ""
     why = kind.describe(kind.read(trigger.config))

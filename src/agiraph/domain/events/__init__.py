@@ -64,6 +64,7 @@ EventType = Literal[
     "trigger.created",
     "trigger.changed",
     "trigger.fired",
+    "trigger.postponed",
     "trigger.skipped",
     "trigger.ended",
     "memory.written",

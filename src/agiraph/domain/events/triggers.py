@@ -47,6 +47,18 @@ class TriggerFired(TeamEvent):
 
 
 @event
+class TriggerPostponed(TeamEvent):
+    """A trigger for one time was due and waits; it fires later or is skipped."""
+
+    event_type: ClassVar[EventType] = "trigger.postponed"
+
+    trigger_id: str
+    agent_id: str
+    slot: str
+    reason: str
+
+
+@event
 class TriggerSkipped(TeamEvent):
     """A trigger was due and did not fire."""
 

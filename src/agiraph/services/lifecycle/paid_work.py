@@ -18,7 +18,7 @@ OF_PAYER = (StopReason.MONEY_SPENT, StopReason.TOKENS_SPENT, StopReason.CALLS_SP
 def resume(tx: Tx, goal: WorkNode) -> None:
     """Resume the work that stopped because this goal's budget was used up.
 
-    An agent's newest work goes back into its queue if such a limit ended it, and heartbeats that
+    An agent's newest work goes back into its queue if such a limit ended it, and triggers that
     waited for the budget are due now. Nothing happens while the budget is used up, or if the team
     was stopped. Work whose agent has left a team that is full now stays ended. The caller holds the
     goal's row lock.

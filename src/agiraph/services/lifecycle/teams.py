@@ -35,7 +35,7 @@ from agiraph.services.board import acceptance_lines, budgets, planning, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.services.triggers import definitions, team_heartbeat
+from agiraph.services.triggers import definitions, firing, team_heartbeat
 from agiraph.store import messages, nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -241,6 +241,7 @@ def set_goal(
     budget = budget or budgets.for_next_goal(tx, team_id, {})
     node = start_goal(tx, teams.TEAMS.get(tx, team_id), coordinator, budget, acceptance)
     team_heartbeat.pay_from(tx, node)
+    firing.pay_from(tx, node)
     return teams.TEAMS.get(tx, team_id)
 
 

@@ -301,7 +301,7 @@ def _reconfigure(tx: Tx, trigger: Trigger, agent: Agent, config: dict[str, Any])
     if (secret := kind.given_secret(read)) is not None:
         columns["secret"] = hash_of(secret)
     # What the old configuration has seen means nothing to the new one.
-    columns |= {"quiet": 0, "watched": {}, "cursor": events.head(tx, trigger.team_id)}
+    columns |= {"quiet": 0, "watched": {}, "gate": None, "cursor": events.head(tx, trigger.team_id)}
     due = _first_due(tx, agent, kind, read)
     triggers.drop_errands(tx, trigger.id)
     firing.arm(tx, trigger, due, **columns)

@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamResumed
-from agiraph.domain.events.triggers import TriggerEnded, TriggerFired, TriggerSkipped
+from agiraph.domain.events.triggers import (
+    TriggerEnded,
+    TriggerFired,
+    TriggerPostponed,
+    TriggerSkipped,
+)
 from agiraph.domain.fence import enclose, enclose_foreign
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import CLEAN, Label
@@ -65,7 +70,7 @@ def fire(
     # The key is (trigger, slot). If the slot was handled before, this
     # fails and rolls back its effect.
     FIRINGS.insert(tx, firing)
-    TRIGGERS.update(tx, trigger.id, fired=trigger.fired + 1, fired_at=tx.now)
+    TRIGGERS.update(tx, trigger.id, fired=trigger.fired + 1, fired_at=tx.now, gate=None)
     tx.emit(
         trigger.team_id,
         TriggerFired(
@@ -125,18 +130,45 @@ def arm(tx: Tx, trigger: Trigger, due: datetime | None, **changes: Any) -> None:
         waits.set_timer(tx, TIMER + trigger.id, due)
 
 
+def postpone(tx: Tx, trigger: Trigger, until: datetime, why: str) -> None:
+    """Check a due trigger again at that moment. Its due time, and with it its slot, stays."""
+    TRIGGERS.update(tx, trigger.id, gated=trigger.gated + 1, gate=why)
+    waits.set_timer(tx, TIMER + trigger.id, until)
+    if trigger.gate is None and trigger.due_at is not None:  # once, not at every check
+        postponed = TriggerPostponed(
+            trigger_id=trigger.id,
+            agent_id=trigger.agent_id,
+            slot=slot_at(trigger.due_at),
+            reason=why,
+        )
+        tx.emit(trigger.team_id, postponed)
+
+
+def pay_from(tx: Tx, goal: WorkNode) -> None:
+    """Let the team's newest goal pay for what was scheduled, if an earlier one paid for it: nobody
+    can raise the budget of that one any more."""
+    found = (t for t in triggers.of_team(tx, goal.team_id) if t.status in ("active", "paused"))
+    for trigger in sorted(found, key=lambda t: t.agent_id):
+        payer = triggers.payer(tx, trigger)
+        if payer is not None and budgets.is_paid_by_goal(tx, payer):
+            teams.lock(tx, trigger.agent_id)  # before the trigger: the order of everyone else
+            TRIGGERS.update(tx, trigger.id, payer_id=goal.id)
+    recheck_budget(tx, goal.id)
+
+
 def recheck_budget(tx: Tx, payer_id: NodeId) -> None:
     """Make the triggers due that waited because the budget of this node was used up."""
     for waiting in triggers.gated_by_budget(tx, payer_id, BUDGET_GATE):
         teams.lock(tx, waiting.agent_id)  # before the trigger: the order of everyone else
         trigger = TRIGGERS.get(tx, waiting.id, lock=True)
         if trigger.status == "active":
-            arm(tx, trigger, tx.now, gate=None)
+            arm(tx, trigger, min(trigger.due_at or tx.now, tx.now), gate=None)
 
 
 def end(tx: Tx, trigger: Trigger, status: TriggerStatus, why: str) -> None:
     """End a trigger. Work that it has started continues."""
-    TRIGGERS.update(tx, trigger.id, status=status, due_at=None, ended_at=tx.now, ended=why)
+    changes = {"status": status, "due_at": None, "gate": None, "ended_at": tx.now, "ended": why}
+    TRIGGERS.update(tx, trigger.id, **changes)
     triggers.drop_timer(tx, TIMER + trigger.id)
     triggers.drop_errands(tx, trigger.id)
     tx.emit(

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from agiraph.domain.ids import AgentId
-from agiraph.domain.triggers import Trigger
+from agiraph.domain.triggers import LEAST_APART, Trigger
 from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.base import Kind
 from agiraph.store import triggers
@@ -16,8 +16,6 @@ from agiraph.store.tx import Tx
 
 MAX_OPEN = 3
 """Labelled triggers of one agent that may be active or paused at a time."""
-LEAST_APART = timedelta(hours=1)
-"""The least time between two firings of an agent's labelled triggers."""
 MAX_FIRES = 10
 LONGEST = timedelta(days=7)
 """How long after its creation a labelled trigger may fire."""

@@ -164,6 +164,8 @@ export function describeEvent(event: Event, names: Names): string {
       return event.data.status === "paused" ? "Trigger paused" : "Trigger changed";
     case "trigger.fired":
       return "Trigger fired";
+    case "trigger.postponed":
+      return after("Trigger waits", reason.replace(/^budget: /, "the budget is used up: "));
     case "trigger.skipped":
       return after("Trigger skipped", reason === "overlap" ? "the work it started before is not finished" : reason.replace(/^budget: /, "the budget is used up: "));
     case "trigger.ended":

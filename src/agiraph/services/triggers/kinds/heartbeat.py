@@ -14,7 +14,7 @@ from agiraph.domain import hours as daily
 from agiraph.domain.agents import Agent
 from agiraph.domain.triggers import Trigger, TriggerType
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import budgets, labels, texts
+from agiraph.services.board import labels, texts
 from agiraph.services.triggers import firing
 from agiraph.services.triggers.kinds.after_work import AfterWork
 from agiraph.services.triggers.kinds.base import FileHashes, Seconds, TriggerConfig
@@ -122,10 +122,8 @@ def _closed_for_all(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Close
         if not active.contain(tx.now, trigger.zone):
             opens = active.next_begin(tx.now, trigger.zone) or again
             return _Closed(f"outside of {config.hours}", opens)
-    payer = triggers.payer(tx, trigger)
-    if payer is not None and (spent := budgets.exhausted_above(tx, payer)):
-        return _Closed(f"{firing.BUDGET_GATE}{spent}", again)
-    return None
+    closed = firing.closed_by_budget(tx, trigger)
+    return None if closed is None else _Closed(closed, again)
 
 
 def _closed_without_news(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Closed | None:

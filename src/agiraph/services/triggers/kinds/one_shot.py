@@ -1,40 +1,68 @@
 """One shot: triggers that fire once, after a delay (delayed) or at a given time (at_time)."""
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.moments import MAX_AHEAD, parse_moment
-from agiraph.domain.triggers import LATE_AFTER, Trigger, TriggerType
+from agiraph.domain.triggers import LATE_AFTER, LEAST_APART, Trigger, TriggerType
+from agiraph.services.board import budgets
 from agiraph.services.triggers import firing
 from agiraph.services.triggers.firing import MISFIRE, slot_at
 from agiraph.services.triggers.kinds.base import C, Kind, Seconds, TriggerConfig
+from agiraph.store import triggers
 from agiraph.store.tx import Tx
 
 BUDGET_CHECK = timedelta(hours=1)
 """How long a trigger waits for a budget that is used up before it looks again."""
+LONGEST_WAIT = timedelta(days=7)
+"""How long after its due time a trigger stops to wait for a budget, and is skipped."""
+OVER = "its time was over on {:%Y-%m-%d %H:%M}"
+APART = "another trigger with untrusted text has just fired"
 
 
 class OneShot(Kind[C]):
-    """A kind with a single slot. It waits for a budget that is used up, unless being late means to
-    be skipped."""
+    """A kind with a single slot. It waits for a budget that is used up, unless its misfire policy
+    is `skip`."""
 
     fires_once = True
 
     def on_due(self, tx: Tx, trigger: Trigger, agent: Agent) -> None:
         assert trigger.due_at is not None
         slot = slot_at(trigger.due_at)
-        closed = None if trigger.misfire == "skip" else firing.closed_by_budget(tx, trigger)
-        if closed is not None:
-            # There is no later slot. `firing.recheck_budget` makes it due as soon as its payer has
-            # more; the limit may also be one above its payer.
-            later = tx.now + BUDGET_CHECK
-            return firing.arm(tx, trigger, later, gated=trigger.gated + 1, gate=closed)
-        if trigger.misfire == "skip" and tx.now - trigger.due_at > LATE_AFTER:
+        if trigger.until is not None and tx.now - trigger.until > LATE_AFTER:
+            firing.skip(tx, trigger, slot, OVER.format(trigger.until))
+        elif trigger.misfire == "skip" and tx.now - trigger.due_at > LATE_AFTER:
             firing.skip(tx, trigger, slot, MISFIRE)
+        elif (wait := _wait(tx, trigger)) is not None:
+            return firing.postpone(tx, trigger, wait.until, wait.why)
         else:
             self.fire(tx, trigger, slot)
-        self.rearm(tx, trigger, None)
+        return self.rearm(tx, trigger, None)
+
+
+class _Wait(NamedTuple):
+    """A due trigger does not fire yet: until when, and why."""
+
+    until: datetime
+    why: str
+
+
+def _wait(tx: Tx, trigger: Trigger) -> _Wait | None:
+    """Return whether a due trigger waits: for an hour after another labelled one of its agent, or
+    for its budget, if that can still be raised."""
+    last = triggers.bounded_fired_at(tx, trigger)
+    if last is not None and tx.now < last + LEAST_APART:
+        return _Wait(last + LEAST_APART, APART)
+    closed, payer = firing.closed_by_budget(tx, trigger), triggers.payer(tx, trigger)
+    if closed is None or payer is None or trigger.misfire == "skip" or trigger.due_at is None:
+        return None
+    # `firing.recheck_budget` makes it due as soon as its payer has more; the limit may also be one
+    # above its payer.
+    later = tx.now + BUDGET_CHECK
+    is_in_time = later <= trigger.due_at + LONGEST_WAIT
+    return _Wait(later, closed) if is_in_time and budgets.can_be_raised(tx, payer) else None
 
 
 class DelayedConfig(TriggerConfig):
