@@ -1,7 +1,11 @@
 """The list of tests that run on SQLite only names modules and tests that exist."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from tests.databases import SQLITE_SUFFICES
 
@@ -20,3 +24,34 @@ def test_every_listed_module_and_test_exists() -> None:
         for module, kept in SQLITE_SUFFICES.items()
     }
     assert {module: names for module, names in missing.items() if names} == {}
+
+
+@pytest.mark.slow
+def test_every_listed_case_exists() -> None:
+    cases = {
+        f"tests/{module}::{name}"
+        for module, kept in SQLITE_SUFFICES.items()
+        for name in kept
+        if "[" in name
+    }
+    modules = sorted({case.partition("::")[0] for case in cases})
+    listed = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            *modules,
+        ],
+        cwd=HERE.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    known = {
+        line.replace("[postgres-", "[") for line in listed.splitlines() if "[postgres-" in line
+    }
+    assert cases - known == set()

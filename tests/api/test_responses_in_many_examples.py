@@ -12,6 +12,7 @@ from tests.api.test_responses_match_schema import (
     operation_of,
     readable,
     server,
+    written_examples,
 )
 
 EXAMPLES = 300
@@ -24,6 +25,12 @@ __all__ = ["known", "readable", "server"]
 def test_every_response_matches_the_schema_in_many_examples(
     label: str, server: PopulatedServer, known: dict[str, str]
 ) -> None:
-    for case in derived(operation_of(label)):
+    operation = operation_of(label)
+    for case in [*written_examples(operation), *derived(operation)]:
         check_response(case, server, known)
-    check_random_responses(label, server, known, examples=EXAMPLES)
+    check_random_responses(label, server, known, examples=EXAMPLES, fixed=False)
+
+
+@pytest.mark.long
+def test_the_schema_has_examples_that_are_tried() -> None:
+    assert any(written_examples(operation_of(label)) for label in OPERATIONS)

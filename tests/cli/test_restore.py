@@ -366,11 +366,11 @@ def fits(was: Any, wrong: Any) -> bool:
     return wrong is None or was is None or isinstance(wrong, type(was)) or isinstance(was, float)
 
 
-@pytest.mark.slow
 def wrong_columns(known: list[str]) -> list[Any]:
     return [known[:-1], [*known, "more"], [*known[:-1], 'a"; drop table teams'], "id"]
 
 
+@pytest.mark.slow
 async def test_a_header_that_names_other_columns_is_refused(saved: Path, tmp_path: Path) -> None:
     prepare_database(tmp_path / "a.db")
     store = await open_store(f"sqlite:///{tmp_path / 'a.db'}", SystemClock())
@@ -387,6 +387,7 @@ async def test_a_header_that_names_other_columns_is_refused(saved: Path, tmp_pat
     await store.close()
 
 
+@pytest.mark.slow
 def test_a_backup_whose_header_names_other_columns_is_refused_by_the_command(
     saved: Path, tmp_path: Path, restore: Restore
 ) -> None:
