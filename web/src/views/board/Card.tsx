@@ -106,17 +106,18 @@ export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) 
   );
 });
 
+/** What is replaced while the task goes on takes no pointer events: a browser forgets a press on an element that disappears before the button is released. */
 function CardBody({ node, displayStatus, openDependencies, order, isCoordinator }: Omit<CardData, "isNew">) {
   return (
     <>
-      <span className="flex items-center justify-between gap-2">
+      <span className="pointer-events-none flex items-center justify-between gap-2">
         <StatusChip status={displayStatus} />
         <ElapsedTime node={node} />
       </span>
       <span dir="auto" className={cx("mt-1.5 line-clamp-1 text-sm font-medium", displayStatus === "cancelled" && "text-ink-3 line-through")} title={node.title}>
         {node.title}
       </span>
-      <span className="mt-auto flex items-center gap-2 text-xs text-ink-2">
+      <span className="pointer-events-none mt-auto flex items-center gap-2 text-xs text-ink-2">
         {node.assignee_id ? (
           <>
             <Avatar name={node.assignee ?? "?"} order={order} isCoordinator={isCoordinator} className="size-[18px] rounded-full text-[9px]" />
@@ -127,7 +128,7 @@ function CardBody({ node, displayStatus, openDependencies, order, isCoordinator 
         )}
         {node.assignee_id && openDependencies > 0 && displayStatus === "pending" && <span className="text-ink-3">· waits for {openDependencies}</span>}
         {node.attempt > 1 && (
-          <span className="flex items-center gap-0.5 text-ink-3" title={`${node.attempt} attempts`}>
+          <span className="pointer-events-auto flex items-center gap-0.5 text-ink-3" title={`${node.attempt} attempts`}>
             <RotateCw className="size-3" aria-hidden /> {node.attempt}
           </span>
         )}

@@ -73,7 +73,7 @@ export const StackCard = memo(function StackCard({ data, selected }: NodeProps<S
             <span dir="auto" className="mt-1 line-clamp-1 text-sm font-medium" title={stack.title}>
               {stack.title}
             </span>
-            <StatusBar counts={counts} total={total} className="mt-1.5 h-1.5" />
+            <StatusBar counts={counts} total={total} className="pointer-events-none mt-1.5 h-1.5" />
             <span className="mt-auto line-clamp-2 text-xs leading-4 text-ink-2" title={inWords(counts)}>
               {inWords(counts)}
             </span>
@@ -83,7 +83,7 @@ export const StackCard = memo(function StackCard({ data, selected }: NodeProps<S
             <span dir="auto" className={cx("font-semibold", detail === "title" ? "text-[27px] leading-8" : "tabular text-[56px] leading-[60px]")}>
               {detail === "title" ? `${total}× ${shortTitle(stack.title).slice(0, 17)}` : `${total}×`}
             </span>
-            <StatusBar counts={counts} total={total} className="mt-auto h-4" />
+            <StatusBar counts={counts} total={total} className="pointer-events-none mt-auto h-4" />
           </>
         )}
       </button>
