@@ -122,7 +122,7 @@ function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: T
                 name
               )}
             </Fact>
-            {!isEnded && <Fact name="Next">{trigger.status === "paused" ? "not while the trigger is paused" : trigger.due_at ? <RelativeTime at={trigger.due_at} now={now} /> : nextWithoutDueTime(trigger, name)}</Fact>}
+            {!isEnded && <Fact name="Next">{trigger.status === "paused" ? "not while the trigger is paused" : isPutOff(trigger, now) ? `put off: ${whyPutOff(trigger)}` : trigger.due_at ? <RelativeTime at={trigger.due_at} now={now} /> : nextWithoutDueTime(trigger, name)}</Fact>}
             <Fact name="Last">{trigger.fired_at ? <RelativeTime at={trigger.fired_at} now={now} /> : "never"}</Fact>
             <Fact name="Fired">{[plural(trigger.fired, "time"), trigger.skipped > 0 && `${trigger.skipped} skipped`, trigger.gated > 0 && `${trigger.gated} not needed`].filter(Boolean).join(", ")}</Fact>
             <Fact name="Cost">{trigger.cost.usd > 0 ? money(trigger.cost.usd) : trigger.cost.calls > 0 ? plural(trigger.cost.calls, "model call") : money(0)}</Fact>
@@ -145,6 +145,15 @@ function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: T
       {isOpen && <Firings trigger={trigger} team={team} />}
     </article>
   );
+}
+
+/** Whether it was due and still waits, for instance for a budget that is used up. */
+function isPutOff(trigger: Trigger, now: number): boolean {
+  return !!trigger.gate && !!trigger.due_at && Date.parse(trigger.due_at) <= now;
+}
+
+function whyPutOff({ gate }: Trigger): string {
+  return gate?.startsWith("budget: ") ? "its budget is used up" : (gate ?? "");
 }
 
 function nextWithoutDueTime(trigger: Trigger, name: string): string {
