@@ -370,9 +370,9 @@ function FoldedLine({ item, onFold }: { item: Extract<Item, { kind: "folded" }>;
           <NoticeText row={notice} />
         </p>
       )}
-      <button type="button" aria-expanded={isOpen} onClick={toggle} className="flex min-h-7 max-w-full min-w-0 shrink-0 items-center gap-1 rounded-sm text-xs text-ink-3 hover:text-ink pointer-coarse:min-h-11">
+      <button type="button" aria-expanded={isOpen} onClick={toggle} className={cx("flex min-h-7 min-w-0 items-center gap-1 rounded-sm text-xs text-ink-3 hover:text-ink pointer-coarse:min-h-11", notice && !isOpen && "shrink-0 max-md:max-w-1/2")}>
         <span className="truncate">{more}</span>
-        {!isOpen && failed > 0 && <span className="font-medium text-fail">{failed} failed</span>}
+        {!isOpen && failed > 0 && <span className="shrink-0 font-medium text-fail">{failed} failed</span>}
         <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", isOpen && "rotate-90")} aria-hidden />
       </button>
     </div>

@@ -235,7 +235,7 @@ function List({ id, groups, active, optionId, onChoose, words }: ListProps) {
               aria-selected={entry === active}
               onPointerMove={() => entry !== active && onChoose(entry.id)}
               onClick={entry.run}
-              className={cx("flex cursor-pointer gap-3 rounded-sm px-2.5 text-sm pointer-coarse:min-h-11 [&_svg]:size-4 [&_svg]:text-ink-3", entry === active && "bg-hover", entry.found ? "items-start py-1.5" : "min-h-9 items-center")}
+              className={cx("flex cursor-pointer gap-3 rounded-sm px-2.5 text-sm pointer-coarse:min-h-11 [&_svg]:size-4 [&_svg]:text-ink-3", entry === active && "bg-press", entry.found ? "items-start py-1.5" : "min-h-9 items-center")}
             >
               <span className={cx("flex w-4 shrink-0 justify-center", entry.found && "mt-0.5")}>{entry.icon}</span>
               {entry.found ? <FoundText found={entry.found} words={words} /> : <EntryText entry={entry} />}

@@ -84,7 +84,7 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
   const kind = message.kind === "approval" ? "approval" : "question";
   const team = useQuery(overviewQuery).data?.find((one) => one.id === message.team_id)?.name ?? "";
   return (
-    <div role="group" aria-label={`${message.sender_name} asks${team && `, ${team}`}`} className="w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
+    <div role="group" aria-label={`${message.sender_name} asks${team && `, ${team}`}`} className="scroll max-h-[calc(100dvh-84px)] w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
       <div className="mb-1 flex items-center gap-2">
         <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
         <Link dir="auto" to="/t/$team/a/$agent" params={{ team: message.team_id, agent: message.sender }} search={{ at: message.id }} onClick={onClose} className="min-w-0 flex-1 truncate text-sm font-semibold hover:underline">

@@ -3,8 +3,9 @@ import { Suspense } from "react";
 import { ApiError, errorMessage } from "@/api/client";
 import { teamQuery } from "@/api/queries";
 import { type ChunkComponent, lazyChunk } from "@/live/chunks";
-import { Loading, ErrorPanel } from "@/ui";
+import { ErrorPanel, Header, Loading } from "@/ui";
 import type { Screen } from "@/views";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { NotFound } from "@/shell/statusPages";
 
 const WaitingBar = lazyChunk(() => import("@/inbox/WaitingBar"));
@@ -35,7 +36,7 @@ export function ScreenPage({ screen, teamId, rest }: { screen: Screen; teamId: s
       <Suspense
         fallback={
           <>
-            <h1 className="sr-only">{screen.label}</h1>
+            <Header lead={<SidebarButton />} title={screen.label} subtitle={team.data.name} />
             <Loading label={`Opening ${screen.label.toLowerCase()}`} />
           </>
         }

@@ -50,7 +50,7 @@ export function Shell() {
       <Sheet open={sidebarDrawer} onOpenChange={(now) => setOpen("sidebarDrawer", now)} side="left" title="Teams">
         <Sidebar />
       </Sheet>
-      <main id="main" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-offset-[-2px]">
+      <main id="main" tabIndex={-1} className="relative flex min-w-0 flex-1 flex-col">
         <ConnectionBanner />
         {isSettled && (
           <Suspense fallback={null}>

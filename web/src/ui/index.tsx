@@ -1,6 +1,6 @@
 /** ui: the basic components that all screens share. Only a state has a colour; everything else is black, white or grey. */
 import { cva, type VariantProps } from "class-variance-authority";
-import type { ComponentProps, ReactNode } from "react";
+import { type ComponentProps, Fragment, type ReactNode } from "react";
 import { cx } from "@/lib/cx";
 import { Tip } from "@/ui/tip";
 
@@ -207,13 +207,24 @@ export function Pills<T extends string>({ value, onChange, options, label }: { v
 }
 
 /** The bar at the top of a screen: its title and its actions. */
-export function Header({ lead, title, subtitle, children }: { lead?: ReactNode; title: ReactNode; subtitle?: ReactNode; children?: ReactNode }) {
+export function Header({ lead, title, subtitle, children }: { lead?: ReactNode; title: ReactNode; subtitle?: string; children?: ReactNode }) {
+  // A name in another direction does not change the order of what stands beside it.
+  const parts = subtitle?.split(" · ") ?? [];
   return (
     <header className="flex h-[52px] shrink-0 items-center gap-3 border-b border-line px-4 max-md:px-2">
       {lead}
       <div className="min-w-0 flex-1">
         <h1 dir="auto" className="truncate text-left text-md leading-5 font-semibold">{title}</h1>
-        {subtitle && <p dir="auto" className="truncate text-left text-xs text-ink-3">{subtitle}</p>}
+        {subtitle && (
+          <p dir={parts.length > 1 ? "ltr" : "auto"} className="truncate text-left text-xs text-ink-3">
+            {parts.map((part, at) => (
+              <Fragment key={at}>
+                {at > 0 && " · "}
+                <bdi>{part}</bdi>
+              </Fragment>
+            ))}
+          </p>
+        )}
       </div>
       <div className="flex shrink-0 items-center gap-1.5">{children}</div>
     </header>

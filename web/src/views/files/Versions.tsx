@@ -51,7 +51,7 @@ export default function Versions({ team, file, onDone }: { team: string; file: T
               className={cx("flex min-h-11 w-full flex-col items-start justify-center rounded-sm px-2.5 py-1 text-left text-sm", version.id === shown.id ? "bg-press font-medium" : "hover:bg-hover")}
             >
               <span dir="auto">{authorOf(version)}</span>
-              <span className="flex items-center gap-1.5 text-xs font-normal text-ink-3">
+              <span className="text-xs font-normal text-ink-3">
                 <RelativeTime at={version.at} now={now} /> · {fileSize(version.size)} {version.is_labelled && <Chip>Untrusted text</Chip>}
               </span>
             </button>

@@ -149,7 +149,7 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
           onChange={(change) => onGo(Number(change.target.value))}
           onPointerUp={({ currentTarget }) => onDone(Number(currentTarget.value))}
           onKeyUp={({ currentTarget }) => onDone(Number(currentTarget.value))}
-          className="h-9 min-w-0 flex-1 outline-offset-[-6px] pointer-coarse:h-11"
+          className="mx-1 h-8 min-w-0 flex-1 outline-offset-0 pointer-coarse:h-11"
         />
         <Button size="sm" onClick={() => jump(head)} aria-disabled={seq >= head}>
           Now
