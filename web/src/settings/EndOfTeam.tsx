@@ -4,7 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { Archive, Download, Trash2 } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { api, type Team, unwrap } from "@/api/client";
-import { queryClient, queryKeys } from "@/api/queries";
+import { overviewQuery, queryClient, queryKeys } from "@/api/queries";
 import { Problem, Section } from "@/settings/Section";
 import { archiveTeam } from "@/shell/archiving";
 import { Button, Dialog, DialogActions, Input } from "@/ui";
@@ -68,6 +68,9 @@ function DeleteDialog({ team, onClose, onDeleted }: { team: Team; onClose: () =>
     // The person sees that its work ends, and types the name: so it need not be stopped first.
     mutationFn: () => unwrap(api.POST("/api/teams/{team}/delete", { params: { path: { team: team.id } }, body: { name: typed.trim(), stop: true } })),
     onSuccess: async () => {
+      // The start page opens the last place of a team that is in the list: the deleted team must leave it first.
+      await queryClient.cancelQueries({ queryKey: queryKeys.overview });
+      queryClient.setQueryData(overviewQuery.queryKey, (teams) => teams?.filter(({ id }) => id !== team.id));
       await onDeleted();
       queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey.includes(team.id) });
       await Promise.all([queryKeys.overview, queryKeys.archived, queryKeys.inbox, queryKeys.digest].map((queryKey) => queryClient.invalidateQueries({ queryKey })));

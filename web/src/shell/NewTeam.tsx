@@ -175,7 +175,7 @@ export default function NewTeam() {
           <div>
             <label className="flex flex-col gap-1">
               Budget in US dollars
-              <Input type="number" inputMode="decimal" min="0" step="0.1" value={usd} onChange={(event) => setUsd(event.target.value)} placeholder="No limit" aria-describedby={`${id}b`} className="font-normal" />
+              <Input type="number" inputMode="decimal" min="0" step="any" value={usd} onChange={(event) => setUsd(event.target.value)} placeholder="No limit" aria-describedby={`${id}b`} className="font-normal" />
             </label>
             <p id={`${id}b`} className="mt-1 text-xs font-normal text-ink-2">
               For this goal. What you ask for later has limits of its own.
