@@ -111,6 +111,13 @@ async def test_items_are_selected_snoozed_archived_and_filtered(visit: Visit) ->
     await expect(titles).to_have_count(3)
     assert await axe_violations(page, contrast_in=THEMES) == []
 
+    # What is open is closed with its box.
+    await page.keyboard.press("j")
+    nothing = page.get_by_role("heading", name="Choose something to read")
+    await expect(nothing).to_have_count(0)
+    await page.get_by_role("button", name="Inbox", exact=True).click()
+    await nothing.wait_for()
+
 
 async def test_knowledge_and_triggers_are_confirmed_in_bulk_but_no_request(visit: Visit) -> None:
     desk = await visit(lively.Lively().play, path=EMPTY)

@@ -9,7 +9,7 @@ import { digestQuery, inboxQuery, queryKeys, teamsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
 import { TextTeam } from "@/conversation/textTeam";
-import { titleOf } from "@/inbox/entries";
+import { type Box, titleOf } from "@/inbox/entries";
 import { ItemGroup } from "@/inbox/ItemList";
 import { Reader } from "@/inbox/Reader";
 import { NONE, only, type Selection, toggle, toggleAll } from "@/inbox/selection";
@@ -35,8 +35,7 @@ const BOXES = [
   ["inbox", "Inbox"],
   ["snoozed", "Snoozed"],
   ["archived", "Archive"],
-] as const;
-type Box = (typeof BOXES)[number][0];
+] as const satisfies readonly (readonly [Box, string])[];
 const EMPTY_TEXTS: Record<Box, string> = {
   inbox: "Questions, approvals, briefings, reports and failures arrive here. Agents write when something needs your attention.",
   snoozed: "Items that you snooze wait here, and come back to the inbox by themselves.",
@@ -83,7 +82,7 @@ export function InboxPage() {
   const item = useParams({ strict: false }).item ?? null;
   const teams = useQuery(teamsQuery);
   const decisions = useQuery(digestQuery).data?.reduce((sum, team) => sum + team.entries.filter((entry) => entry.kind !== "ask").length, 0) ?? 0;
-  const isWaitedFor = useQuery({ ...inboxQuery, select: (inbox) => unansweredItems(inbox.items).length > 0 }).data ?? false;
+  const isWaitedFor = useQuery({ ...inboxQuery, select: (inbox) => unansweredItems(inbox.items).length > 0 }).data;
   const [box, setBox] = useState<Box>("inbox");
   const [filter, setFilter] = useState<Filter>("all");
   const [team, setTeam] = useState("");
@@ -118,8 +117,13 @@ export function InboxPage() {
     setSelection(NONE);
     setRefusals(null);
   };
+  const showBox = (now: Box) => {
+    show(() => setBox(now));
+    // What is open belongs to the other box.
+    if (now !== box && item !== null) void navigate({ to: "/inbox" });
+  };
   const open = (id: string) => void navigate({ to: "/inbox/$item", params: { item: id } });
-  useListKeys({ order, item, selected, opened, open, select, file, clear: () => setSelection(NONE), isInbox: box === "inbox" });
+  useListKeys({ order, item, selected, opened, open, select, file, clear: () => setSelection(NONE), box });
 
   const teamName = (one: InboxItem) => teams.data?.find(({ id }) => id === one.message.team_id)?.name ?? "a team";
   const unread = items.filter((one) => one.state === "unread" && !one.needs_answer);
@@ -133,7 +137,7 @@ export function InboxPage() {
           </IconButton>
         </Header>
         <div className="flex shrink-0 flex-col gap-1.5 border-b border-line px-3 py-2">
-          <Pills label="Where" value={box} onChange={(now) => show(() => setBox(now))} options={BOXES} />
+          <Pills label="Where" value={box} onChange={showBox} options={BOXES} />
           <div className="grid grid-cols-2 gap-2">
             <Choice label="Kind" value={filter} onChange={(now) => show(() => setFilter(now as Filter))} options={FILTERS} />
             <Choice label="Team" value={team} onChange={(now) => show(() => setTeam(now))} options={[["", "All teams"], ...(teams.data ?? []).map(({ id, name }) => [id, name] as const)]} />
@@ -226,7 +230,7 @@ export function InboxPage() {
       <div className={cx("flex min-w-0 flex-1 flex-col", item === null && "max-md:hidden")}>
         {item === null ? (
           <EmptyState icon={<Inbox />} title="Choose something to read">
-            {isWaitedFor ? "Items that wait for your answer come first." : "Nobody is waiting for your answer."}
+            {isWaitedFor === undefined ? null : isWaitedFor ? "Items that wait for your answer come first." : "Nobody is waiting for your answer."}
           </EmptyState>
         ) : item === "digest" ? (
           <Suspense fallback={<Loading label="Loading what needs review" />}>

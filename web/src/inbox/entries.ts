@@ -10,6 +10,10 @@ import type { Tone } from "@/ui";
 /** The title that older servers gave every team's first task. It says nothing, so the first line of the text is shown instead. */
 const OLD_GOAL_TITLE = "Get to work on the goal";
 
+export type Box = "inbox" | "snoozed" | "archived";
+/** Return the box that an item is in now. */
+export const boxOf = ({ archived_at, snoozed_until }: InboxItem): Box => (archived_at ? "archived" : snoozed_until && Date.parse(snoozed_until) > Date.now() ? "snoozed" : "inbox");
+
 /** Return who wrote an item. */
 export const authorOf = ({ message }: InboxItem): string => (message.sender === SYSTEM ? "agiraph" : capitalize(message.sender_name));
 

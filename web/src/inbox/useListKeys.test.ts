@@ -25,7 +25,7 @@ it.each(["before", "after"])("a key after `g` does nothing in the list, if the s
       select: (id) => done.push(`select ${id}`),
       file: ({ action }) => done.push(action),
       clear: () => done.push("clear"),
-      isInbox: true,
+      box: "inbox",
     }),
   );
   if (order === "after") listen();
@@ -34,4 +34,22 @@ it.each(["before", "after"])("a key after `g` does nothing in the list, if the s
   press("xje");
   expect([done, went]).toEqual([["select a", "open b", "archive"], ["e", "x", "j"]]);
   removeEventListener("keydown", onKey);
+});
+
+it.each([
+  ["inbox", {}, ["archive"]],
+  ["inbox", { archived_at: "2026-01-01T00:00:00Z" }, []],
+  ["inbox", { snoozed_until: "9999-01-01T00:00:00Z" }, []],
+  ["inbox", { snoozed_until: "2026-01-01T00:00:00Z" }, ["archive"]],
+  ["snoozed", { snoozed_until: "9999-01-01T00:00:00Z" }, ["restore"]],
+  ["archived", {}, []],
+  ["archived", { archived_at: "2026-01-01T00:00:00Z", snoozed_until: "9999-01-01T00:00:00Z" }, ["restore"]],
+] as const)("`e` in the box %s files an opened item with %o: %o", (box, dates, expected) => {
+  const done: string[] = [];
+  const opened = { message: { id: "a" }, archived_at: null, snoozed_until: null, ...dates } as InboxItem;
+  const nothing = () => {};
+  const { unmount } = renderHook(() => useListKeys({ order: [], item: "a", selected: [], opened, open: nothing, select: nothing, file: ({ action }) => done.push(action), clear: nothing, box }));
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "e", bubbles: true }));
+  unmount();
+  expect(done).toEqual(expected);
 });

@@ -1,6 +1,7 @@
 /** useListKeys: the keys of the inbox's list: j and k move, x selects (with Shift a range), e archives, Escape ends the selection. */
 import { useEffect } from "react";
 import type { InboxItem } from "@/api/client";
+import { type Box, boxOf } from "@/inbox/entries";
 import type { Filing } from "@/inbox/useFiling";
 import { followsGo } from "@/shell/goKeys";
 import { useShell } from "@/shell/state";
@@ -14,13 +15,13 @@ interface KeyTargets {
   select: (id: string, isRange: boolean) => void;
   file: (filing: Filing) => void;
   clear: () => void;
-  isInbox: boolean;
+  box: Box;
 }
 
 export function useListKeys(targets: KeyTargets): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const { order, item, selected, opened, open, select, file, clear, isInbox } = targets;
+      const { order, item, selected, opened, open, select, file, clear, box } = targets;
       const element = event.target instanceof HTMLElement ? event.target : null;
       const inField = element?.closest("textarea, select, [role=dialog], [role=menu], input:not([type=checkbox])");
       if (inField || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -29,8 +30,9 @@ export function useListKeys(targets: KeyTargets): void {
       if (!useShell.getState().singleKeys || !["j", "k", "x", "e"].includes(key) || followsGo(event)) return;
       event.preventDefault();
       if (key === "e") {
-        const items = selected.length > 0 ? selected : opened ? [opened] : [];
-        if (items.length > 0) file({ action: isInbox ? "archive" : "restore", items });
+        // A link may have opened an item of another box.
+        const items = selected.length > 0 ? selected : opened && boxOf(opened) === box ? [opened] : [];
+        if (items.length > 0) file({ action: box === "inbox" ? "archive" : "restore", items });
       } else if (key === "x") {
         const id = element?.dataset.select ?? item;
         if (id !== null && order.includes(id)) select(id, event.shiftKey);
