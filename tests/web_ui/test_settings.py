@@ -42,7 +42,7 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await page.get_by_label("Model").fill("")
     await expect(page.get_by_label("Thinking effort")).to_have_value("")
     await page.get_by_label("Thinking effort").select_option("High")
-    await page.get_by_label("Budget in US dollars").fill("5")
+    await page.get_by_label("Budget in US dollars").fill("1.25")
     await page.get_by_role("button", name="More").click()
     await expect(page.get_by_label("Starts a cycle")).to_have_count(0)
     await page.get_by_label("A reviewer checks results").select_option("Never")
@@ -60,7 +60,12 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await expect(general.get_by_label("A reviewer checks results")).to_have_value("never")
     await goal.get_by_label("New goal").fill("Weigh the beans")
     await goal.get_by_label("Done when").fill("answer")
-    await expect(goal.get_by_label("Limit for this goal")).to_have_value("5.00")
+    await go(page, coordinator)
+    await page.get_by_role("log").wait_for()
+    await page.go_back()
+    await expect(goal.get_by_label("New goal")).to_have_value("Weigh the beans")
+    await expect(goal.get_by_label("Done when")).to_have_value("answer")
+    await expect(goal.get_by_label("Limit for this goal")).to_have_value("1.25")
     await expect(goal).to_contain_text("1,000 turns, 24h of working time")
     await goal.get_by_role("button", name="Start with this goal").click()
     # The field is emptied once the server has the goal; until then its own text says the same.
@@ -70,7 +75,7 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     board = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     goals = [await desk.up.ask("GET", f"/nodes/{n['id']}") for n in board if n["lane"] == "work"]
     assert [goal["acceptance"] for goal in goals] == [["answer", "The sum is right"], ["answer"]]
-    assert [(g["budget"]["usd"], g["budget"]["turns"]) for g in goals] == [(5.0, 1000), (5.0, 1000)]
+    assert [(g["budget"]["usd"], g["budget"]["turns"]) for g in goals] == [(1.25, 1000)] * 2
 
     await general.get_by_role("button", name="Runs until you stop it").click()
     await general.get_by_label("Starts a cycle").select_option("every hour")

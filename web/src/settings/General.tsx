@@ -1,9 +1,10 @@
 /** General: the team's name, how long it works, its goal and its soul. */
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useRef, useState } from "react";
+import { useRef } from "react";
 import { api, nextKey, unwrap } from "@/api/client";
 import { randomId } from "@/lib/randomId";
+import { useStoredDraft } from "@/lib/storedDraft";
 import { Fields, Section, SectionForm } from "@/settings/Section";
 import { refreshTeam, type TeamSettings, useSave } from "@/settings/settingsQuery";
 import { useEdits } from "@/settings/useEdits";
@@ -23,7 +24,7 @@ const trimmedSoul = ({ soul }: { soul: string }) => ({ soul: soul.trim() });
 
 export function General({ settings: { team } }: { settings: TeamSettings }) {
   const save = useSave(team.id, "Saved. It applies from the team's next step on.");
-  const form = useEdits({ name: team.name, mode: team.mode, interval: team.interval, review: team.review, effort: team.effort ?? ("default" as const) }, trimmed);
+  const form = useEdits({ name: team.name, mode: team.mode, interval: team.interval, review: team.review, effort: team.effort ?? ("default" as const) }, trimmed, `general.${team.id}`);
   const { name, mode, interval, review, effort } = form.values;
   return (
     <Section id="general" title="General">
@@ -47,20 +48,20 @@ export function General({ settings: { team } }: { settings: TeamSettings }) {
 }
 
 export function Goal({ settings: { team, budget } }: { settings: TeamSettings }) {
-  const [goal, setGoal] = useState("");
-  const [acceptance, setAcceptance] = useState("");
+  const [goal, setGoal] = useStoredDraft(`goal.${team.id}`);
+  const [acceptance, setAcceptance] = useStoredDraft(`acceptance.${team.id}`);
   const last = budget ? totalsOf(budget).usd : "";
-  // Null: as for the last goal.
-  const [usd, setUsd] = useState<string | null>(null);
+  const limit = useEdits({ usd: last }, undefined, `limit.${team.id}`);
+  const { usd } = limit.changes; // undefined: as for the last goal
   const others = budget ? otherLimits(budget) : "";
   // A goal that is sent twice with the same key is set once, also if the response to the first was lost.
   const idempotencyKey = useRef(randomId());
   const aim = useMutation({
     mutationFn: () =>
-      unwrap(api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body: { goal: goal.trim(), acceptance: team.mode === "finite" ? linesOf(acceptance) : [], ...(usd === null ? {} : { budget: { usd: usd ? Number(usd) : null } }) } })),
+      unwrap(api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body: { goal: goal.trim(), acceptance: team.mode === "finite" ? linesOf(acceptance) : [], ...(usd === undefined ? {} : { budget: { usd: usd ? Number(usd) : null } }) } })),
     onSuccess: async () => {
       setGoal("");
-      setUsd(null);
+      limit.forget();
       setAcceptance("");
       await refreshTeam(team.id);
       showToast("The team has a new goal.");
@@ -83,11 +84,12 @@ export function Goal({ settings: { team, budget } }: { settings: TeamSettings })
           New goal
           <Textarea rows={3} value={goal} onChange={(event) => setGoal(event.target.value)} className="font-normal" dir="auto" />
         </label>
+        <p className="font-normal text-ink-2">Files for it: attach them to a message in the team's conversation.</p>
         {team.mode === "finite" && goal.trim() && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
         <div>
           <label className="flex flex-col gap-1">
             Limit for this goal in US dollars
-            <Input type="number" inputMode="decimal" min="0" step="any" value={usd ?? last} onChange={(event) => setUsd(event.target.value === last ? null : event.target.value)} placeholder="No limit" className="max-w-44 font-normal" />
+            <Input type="number" inputMode="decimal" min="0" step="any" value={limit.values.usd} onChange={(event) => limit.set({ usd: event.target.value })} placeholder="No limit" className="max-w-44 font-normal" />
           </label>
           {others && <p className="mt-1 font-normal text-ink-2">Its other limits are as for the last goal, counted from zero: {others}.</p>}
         </div>
@@ -99,7 +101,7 @@ export function Goal({ settings: { team, budget } }: { settings: TeamSettings })
 export function Soul({ settings }: { settings: TeamSettings }) {
   const { team } = settings;
   const save = useSave(team.id, "Saved. New tasks begin with it.");
-  const form = useEdits({ soul: settings.soul }, trimmedSoul);
+  const form = useEdits({ soul: settings.soul }, trimmedSoul, `soul.${team.id}`);
   const { soul } = form.values;
   return (
     <Section id="soul" title="Soul" about="The team's character and rules, in its file SOUL.md. Every member reads its beginning before it starts a task. Empty: agiraph's own.">

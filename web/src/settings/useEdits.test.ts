@@ -42,3 +42,15 @@ describe("a form", () => {
     expect(result.current).toMatchObject({ values: { trust: "open", folders: "/b\n/c" }, changes: { folders: "/b\n/c" }, isChangedElsewhere: false });
   });
 });
+
+it("keeps the edits of a form under a name, also after the person left it, until they are saved", () => {
+  const open = () => renderHook(() => useEdits({ name: "Beans", mode: "finite" }, undefined, "general.team_1"));
+  const first = open();
+  act(() => first.result.current.set({ name: "Peas" }));
+  first.unmount();
+  const second = open();
+  expect(second.result.current).toMatchObject({ values: { name: "Peas", mode: "finite" }, changes: { name: "Peas" }, isChangedElsewhere: false });
+  act(() => second.result.current.forget());
+  second.unmount();
+  expect(open().result.current).toMatchObject({ values: { name: "Beans" }, isChanged: false });
+});

@@ -1,5 +1,6 @@
 /** useEdits: the fields of a form whose saved values may change elsewhere while a person edits them. */
-import { useState } from "react";
+import { useEffect, useState } from "react";
+import { readStored, writeStored } from "@/lib/storage";
 
 interface Edit<V> {
   value: V;
@@ -24,9 +25,18 @@ export interface Form<T> {
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 const keysOf = <T extends object>(of: T) => Object.keys(of) as (keyof T)[];
 
-/** `clean` returns the values as they are compared and sent, such as without spaces at the ends. */
-export function useEdits<T extends object>(saved: T, clean: (values: T) => T = (values) => values): Form<T> {
-  const [edits, setEdits] = useState<Edits<T>>({});
+/** Return the edits that an earlier page kept. One that is saved by now is none any more. */
+function storedEdits<T extends object>(draft: string, saved: T): Edits<T> {
+  const stored = JSON.parse(readStored(`draft.${draft}`) ?? "{}") as Edits<T>;
+  return Object.fromEntries(keysOf(stored).filter((key) => !isSame(stored[key]!.value, saved[key])).map((key) => [key, stored[key]])) as Edits<T>;
+}
+
+/** `clean` returns the values as they are compared and sent, such as without spaces at the ends. With a `draft`, the edits are kept under this name until they are saved. */
+export function useEdits<T extends object>(saved: T, clean: (values: T) => T = (values) => values, draft?: string): Form<T> {
+  const [edits, setEdits] = useState<Edits<T>>(() => (draft ? storedEdits(draft, saved) : {}));
+  useEffect(() => {
+    if (draft) writeStored(`draft.${draft}`, keysOf(edits).length > 0 ? JSON.stringify(edits) : null);
+  }, [draft, edits]);
   const values = { ...saved };
   for (const key of keysOf(edits)) values[key] = edits[key]!.value;
   const [cleaned, cleanSaved] = [clean(values), clean(saved)];
