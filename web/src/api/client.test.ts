@@ -9,6 +9,7 @@ describe("the client", () => {
     expect([error.status, error.title, errorMessage(error)]).toEqual([409, "Conflict", "It was answered before."]);
     expect(errorMessage(toApiError(502, "<html>bad gateway</html>"))).toBe("<html>bad gateway</html>");
     expect(errorMessage(toApiError(500, undefined))).toBe("The server answered 500");
+    expect(errorMessage(new ApiError(0, "Away", "Is `agiraph up` still running?"))).toBe("Is “agiraph up” still running?");
   });
 
   it("reports that the session has ended", async () => {

@@ -78,6 +78,7 @@ export function nextKey(key: string, error: unknown): string {
 
 /** Return the text to show for anything that was thrown. */
 export function errorMessage(error: unknown): string {
-  if (error instanceof ApiError) return error.detail || error.title;
+  // The server marks commands and files as Markdown does. Here they stand in plain text.
+  if (error instanceof ApiError) return (error.detail || error.title).replace(/`([^`\n]+)`/g, "“$1”");
   return error instanceof Error ? error.message : String(error);
 }
