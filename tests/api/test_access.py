@@ -128,8 +128,10 @@ async def test_a_sign_in_link_creates_one_session_and_works_once(served: Served)
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "strict", "/")
     assert first.headers["Referrer-Policy"] == "no-referrer"
     session = {"Cookie": f"agiraph_session={cookie.value}"}
-    async with served.http.get(f"{served.origin}/api/teams", headers=session) as response:
-        assert response.status == 200
+    async with served.http.get(f"{served.origin}/api/tokens", headers=session) as response:
+        own = [token["kind"] for token in await response.json() if token["is_own"]]
+    _, listed = await served.ask("GET", "/tokens")
+    assert (own, [token for token in listed if token["is_own"]]) == (["session"], [])
     second = await open_link(served, code)
     assert second.status >= 400
     assert "agiraph_session" not in second.cookies

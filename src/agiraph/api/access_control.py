@@ -65,6 +65,8 @@ class Caller:
     name: str
     scope: rights.Scope
     person: Person
+    token_id: str | None = None
+    """None: the owner's token, which is a file."""
 
 
 class Refusal(NamedTuple):
@@ -131,7 +133,7 @@ class AccessControl:
             # A full disk must not keep people out.
             with contextlib.suppress(StoreUnavailable):
                 await self.store.write(access.note_use, token.id)
-        return Caller(f"{token.name} ({token.id})", token.scope, found.person)
+        return Caller(f"{token.name} ({token.id})", token.scope, found.person, token.id)
 
 
 class AccessMiddleware:

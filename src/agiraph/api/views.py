@@ -327,6 +327,7 @@ class TokenView(View):
     used_at: datetime | None = Field(
         description="When it was last used, to within ten minutes; None: never."
     )
+    is_own: bool = Field(description="Whether this request was made with it.")
 
 
 class IssuedToken(TokenView):

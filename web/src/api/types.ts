@@ -3974,6 +3974,11 @@ export interface components {
              */
             used_at: string | null;
             /**
+             * Is Own
+             * @description Whether this request was made with it.
+             */
+            is_own: boolean;
+            /**
              * Secret
              * @description Shown only once; the server stores a hash.
              */
@@ -6768,6 +6773,11 @@ export interface components {
              * @description When it was last used, to within ten minutes; None: never.
              */
             used_at: string | null;
+            /**
+             * Is Own
+             * @description Whether this request was made with it.
+             */
+            is_own: boolean;
         };
         /** ToolCallView */
         ToolCallView: {

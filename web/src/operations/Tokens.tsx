@@ -72,7 +72,7 @@ function TokenItem({ token }: { token: Token }) {
             {token.name}
           </span>
           <Chip tone={token.scope === "admin" ? "wait" : "plain"}>{token.scope}</Chip>
-          <span className="text-xs text-ink-3">{KINDS[token.kind]}</span>
+          <span className="text-xs text-ink-3">{token.is_own ? "This browser" : KINDS[token.kind]}</span>
         </p>
         <p className="text-xs text-ink-2">
           Created <time dateTime={token.created_at} title={fullTime(token.created_at)}>{shortTime(token.created_at)}</time> · last used {token.used_at ? <RelativeTime at={token.used_at} now={now} /> : "never"} ·{" "}
@@ -83,7 +83,7 @@ function TokenItem({ token }: { token: Token }) {
         Revoke
       </Button>
       {isAsking && (
-        <Dialog open onOpenChange={setIsAsking} title={`Revoke ${token.name}?`} description="It gives no access from now on. This cannot be undone.">
+        <Dialog open onOpenChange={setIsAsking} title={`Revoke ${token.name}?`} description={`${token.is_own ? "You are signed out of this browser, and need a new sign-in link. " : ""}It gives no access from now on. This cannot be undone.`}>
           <Problem error={revoke.error} />
           <DialogActions>
             <Button onClick={() => setIsAsking(false)}>Keep it</Button>

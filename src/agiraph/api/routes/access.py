@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.access_control import COOKIE
-from agiraph.api.deps import After, ApiDep, Limit, Moment, PersonDep
+from agiraph.api.access_control import COOKIE, Caller
+from agiraph.api.deps import After, ApiDep, CallerDep, Limit, Moment, PersonDep
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
 from agiraph.api.views import IssuedToken, LinkView, TokenView
@@ -45,25 +45,27 @@ def _audit_filter(
 AuditQuery = Annotated[AuditFilter, Depends(_audit_filter)]
 
 
-def _view(granted: Token) -> dict[str, object]:
-    return {name: getattr(granted, name) for name in TokenView.model_fields}
+def _view(granted: Token, caller: Caller) -> dict[str, object]:
+    stored = {name: getattr(granted, name) for name in TokenView.model_fields if name != "is_own"}
+    return {**stored, "is_own": granted.id == caller.token_id}
 
 
 @router.post("/tokens", status_code=201, responses=documented())
-async def create_token(body: NewToken, api: ApiDep, person: PersonDep) -> IssuedToken:
+async def create_token(body: NewToken, api: ApiDep, caller: CallerDep) -> IssuedToken:
     """Create a token with a scope for a program."""
     life = None if body.days is None else timedelta(days=body.days)
     issued = await api.store.write(
-        access.issue, person, kind="token", name=body.name, scope=body.scope, life=life
+        access.issue, caller.person.id, kind="token", name=body.name, scope=body.scope, life=life
     )
-    return IssuedToken.model_validate({**_view(issued.token), "secret": issued.secret})
+    return IssuedToken.model_validate({**_view(issued.token, caller), "secret": issued.secret})
 
 
 @router.get("/tokens", responses=documented())
-async def list_tokens(api: ApiDep) -> list[TokenView]:
+async def list_tokens(api: ApiDep, caller: CallerDep) -> list[TokenView]:
     """List the tokens and sessions that are valid now."""
     return [
-        TokenView.model_validate(_view(granted)) for granted in await api.store.read(rows.in_force)
+        TokenView.model_validate(_view(granted, caller))
+        for granted in await api.store.read(rows.in_force)
     ]
 
 
