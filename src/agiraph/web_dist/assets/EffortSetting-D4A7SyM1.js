@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-DIX-7XId.js";

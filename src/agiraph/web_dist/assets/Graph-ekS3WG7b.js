@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-5g8pN9JT.js";

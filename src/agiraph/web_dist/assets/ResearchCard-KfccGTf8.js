@@ -1,0 +1,1 @@
+export{t as default}from"./ResearchCard-DO8a4P9Y.js";

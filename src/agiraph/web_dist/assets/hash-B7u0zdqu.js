@@ -1,0 +1,1 @@
+function e(e){let t=5381;for(let n=0;n<e.length;n++)t=(t*33^e.charCodeAt(n))>>>0;return t.toString(36)}export{e as t};

@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{$t as t,en as n}from"./frame-QNr0GJut.js";import{R as r}from"./libraries-C2x_IDGG.js";var i=e(r(),1);function a(e){let[r,a]=(0,i.useState)(()=>t(`draft.${e}`)??``);return[r,t=>{n(`draft.${e}`,t||null),a(t)}]}export{a as t};
