@@ -251,12 +251,14 @@ async def test_a_new_goal_pays_for_the_cycles_that_follow_it(world: World) -> No
 async def test_a_new_goal_starts_with_the_limits_that_a_person_set_not_with_grown_ones(
     world: World,
 ) -> None:
-    world.script("ada", DEAR, *[says("Half of it.")] * 4, insists=True)
+    asks = says(call("ask_human", question="Which?"))
+    world.script("ada", DEAR, says("Half of it."), asks, insists=True)
     founded = await world.found("Count", budget=Budget(turns=30, tokens=500, usd=2.0))
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert goal.stop_reason is R.TOKENS_SPENT
     goal = await world.store.write(retries.retry, goal.id)
+    await world.settle()
     more = Extension(turns=5, usd=3.0)
     await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
     grown = (await world.node(goal.id)).budget
