@@ -245,7 +245,7 @@ class Runtime:
         return partial(asyncio.sleep, HOME_CHECK_S)
 
     async def _read_keys(self) -> Wait:
-        """Use the keys that a person entered or removed in the web UI of another process."""
+        """Read the stored API keys again: another process may have changed them."""
         stored_accounts.use(self.home, self.models)
         return partial(asyncio.sleep, HOME_CHECK_S)
 

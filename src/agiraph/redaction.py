@@ -160,8 +160,10 @@ def _forms_of_all(values: Iterable[str]) -> set[str]:
 
 
 def _usual_forms(value: str) -> list[str]:
-    """Return a secret as it is, and as a command that prints it may have encoded it: the forms that
-    tools use by default."""
+    """Return a secret and its usual encodings (base64, percent, hex, escapes, wrapped lines).
+
+    A command may print a secret in one of them, and each has to be redacted.
+    """
     raw = value.encode()
     forms = {value, base64.b64encode(raw).decode(), quote(value, safe=""), raw.hex()}
     return sorted(forms | _escaped(value) | _long_lines(value))

@@ -1,4 +1,4 @@
-"""Kept texts: writes a text of a team for a person, and keeps each version with its author."""
+"""Kept texts: writes a team's text that a person edited; each version has its author."""
 
 import asyncio
 
@@ -17,10 +17,10 @@ AGIRAPH = "agiraph"
 
 
 async def prepared(api: Api, team: str) -> Team:
-    """Return a team whose files exist: those of a new team are created with its first work.
+    """Return the team, after creating its files if it has not worked yet.
 
-    GOAL.md stays as it is: by the goal in it the next work knows that PLAN.md is for an earlier
-    one, and puts it away.
+    An existing GOAL.md is not changed: the next run compares it with the team's goal, and moves
+    PLAN.md away if that was written for an earlier goal.
     """
     found = await api.store.read(teams.find, team)
     place = await asyncio.to_thread(api.home.team, found.id)
@@ -32,7 +32,7 @@ async def prepared(api: Api, team: str) -> Team:
 
 
 def keep_current(home: Home, team: Team, path: str, *, is_labelled: bool) -> bytes | None:
-    """Return what a file holds, None without one, after it was kept as a version."""
+    """Store a file's present content as a version, and return it; None if there is no file."""
     with home.team(team.id).folder as folder:
         try:
             data = folder.read(path, limit=file_versions.MOST_BYTES)
@@ -53,7 +53,10 @@ def _author(team: Team, path: str, data: bytes) -> str:
 
 
 async def write(api: Api, team: Team, path: str, data: bytes, label: Label) -> None:
-    """Write a person's text, with its label, and keep it. The caller holds the file lock."""
+    """Write a text that a person edited, with its label, and add it to the file's history.
+
+    The caller holds the file lock.
+    """
     # A person who corrects one word has not confirmed the rest, so the file keeps its label until
     # it is confirmed. The label is stored first: a crash must not leave the text without it.
     if label:

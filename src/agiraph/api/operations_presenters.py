@@ -53,7 +53,7 @@ async def operations(api: Api) -> OperationsView:
 
 
 def work_stop(tx: Tx, stop: WorkStop) -> WorkStopView:
-    """Return an emergency stop, with the name of the token that was used."""
+    """Return the view of an emergency stop, with the name of its caller's token."""
     name, _, identity = stop.by.removesuffix(")").rpartition(" (")
     token = PASSES.find(tx, identity)
     by = name if token is not None else stop.by

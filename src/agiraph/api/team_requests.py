@@ -212,8 +212,8 @@ class TeamChanges(BaseModel):
 
 
 class NextBudget(BaseModel):
-    """Limits for the work on a new goal. A field that is not set is as for the team's last goal,
-    and null means no limit. Nothing of them is used yet."""
+    """Limits for the work on a new goal. A field that is left out keeps the limit of the team's
+    last goal, and null means no limit. What the last goal used does not count towards them."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 

@@ -1,4 +1,4 @@
-"""Spoken: an agent's words as a person may read them, without thoughts and echoes of the prompt."""
+"""Spoken: takes reasoning and copied parts of the prompt out of what an agent says to people."""
 
 import re
 

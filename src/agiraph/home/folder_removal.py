@@ -1,4 +1,4 @@
-"""Folder removal: removes a folder and its content, even if a command left folders read-only."""
+"""Folder removal: removes a folder and its content, even if a command made some of it read-only."""
 
 import os
 import shutil

@@ -95,7 +95,7 @@ class Catalogue:
         return Catalogue(self.registry.with_account(vendor, account), self.prices, self._clock)
 
     def set_account(self, vendor: str, account: Account) -> None:
-        """Use a vendor with this key from now on; calls under way finish with the old one."""
+        """Use this account for a vendor from its next call on; a running call keeps the old key."""
         self.registry.set_account(vendor, account)
         self.inventory.forget(vendor)
         self.circuits.pop(vendor, None)

@@ -4910,8 +4910,8 @@ export interface components {
         };
         /**
          * NextBudget
-         * @description Limits for the work on a new goal. A field that is not set is as for the team's last goal,
-         *     and null means no limit. Nothing of them is used yet.
+         * @description Limits for the work on a new goal. A field that is left out keeps the limit of the team's
+         *     last goal, and null means no limit. What the last goal used does not count towards them.
          */
         NextBudget: {
             /** Turns */

@@ -32,7 +32,7 @@ from agiraph.store.tx import Tx
 router: APIRouter = api_router("files")
 
 GIVEN = "folders"
-"""The folder, in the paths of a team's files, with the folders that a person gave the team."""
+"""First part of the path of a file in a folder that a person gave the team, outside its home."""
 MOST_ENTRIES = 2000
 MOST_BYTES = 8 * 2**20
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"

@@ -21,7 +21,7 @@ from agiraph.store.tx import Tx
 router: APIRouter = api_router("search")
 
 NEWEST_TEAMS, NEWEST_TASKS = 200, 400
-"""The teams whose uploads are searched, and the tasks whose files are."""
+"""How many of the newest teams' uploads, and of the newest tasks' files, a search reads."""
 
 
 @router.get("/search", responses=documented(404))
