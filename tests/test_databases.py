@@ -18,6 +18,7 @@ def functions_in(module: str) -> set[str]:
     return {function.name for function in functions}
 
 
+@pytest.mark.slow
 def test_every_listed_module_and_test_exists() -> None:
     missing = {
         module: {name.partition("[")[0] for name in kept} - functions_in(module)

@@ -14,6 +14,11 @@ SQL = re.compile(
     re.DOTALL,
 )
 """Text that looks like a statement, or like the condition of one."""
+SQL_WORDS = re.compile(
+    r"select|insert into|update|delete from|order by|is null|is not null|\w = :|begin immediate"
+    r"|pragma|\btx\.(run|one|all)\b"
+)
+"""Without any of these words a file need not be parsed."""
 STATEMENTS = ("run", "one", "all")
 """The methods of a transaction that take a statement."""
 
@@ -61,7 +66,8 @@ def test_only_the_store_contains_sql() -> None:
     found = [
         f"{path.relative_to(SOURCE)}:{line}"
         for path in outside_store()
-        for line in sql_in(ast.parse(path.read_text()))
+        if SQL_WORDS.search(text := path.read_text())
+        for line in sql_in(ast.parse(text))
     ]
     assert found == [], "Move the statement into a named function of agiraph.store."
 

@@ -40,6 +40,7 @@ async def issued(served: Served, scope: Any = "read", **more: Any) -> access.Iss
     )
 
 
+@pytest.mark.slow
 async def test_every_operation_refuses_a_token_of_a_lesser_scope(served: Served) -> None:
     secrets: dict[Scope, str] = {scope: (await issued(served, scope)).secret for scope in SCOPES}
     for method, path, wanted in operations():

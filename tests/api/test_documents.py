@@ -248,6 +248,7 @@ async def test_an_upload_never_overwrites_a_file_silently(
     ]
 
 
+@pytest.mark.slow
 async def test_hostile_uploads_stay_harmless(served: Served, team: dict[str, Any]) -> None:
     """Names that lead out or deceive are replaced; an archive is stored and never unpacked."""
     at = f"/teams/{team['id']}/uploads"

@@ -52,6 +52,7 @@ async def work(served: Served, project: Path, **more: Any) -> dict[str, Any]:
     return team
 
 
+@pytest.mark.slow
 async def test_a_team_mends_a_project_and_its_changes_are_listed_and_undone(
     served: Served, project: Path
 ) -> None:

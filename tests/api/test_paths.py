@@ -192,6 +192,7 @@ def read_while_swapped(served: Served, founded: NewTeam, times: int) -> Counter[
     return seen
 
 
+@pytest.mark.slow
 async def test_no_read_escapes_while_a_folder_is_swapped_with_a_link(
     served: Served, founded: NewTeam
 ) -> None:

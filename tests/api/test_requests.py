@@ -127,6 +127,7 @@ async def pages(served: Served, path: str, limit: int, key: str = "id") -> list[
             return got
 
 
+@pytest.mark.slow
 async def test_pages_of_a_list_have_every_item_once(on_each: Served) -> None:
     ada = on_each.world.script(
         "ada",
@@ -281,6 +282,7 @@ async def test_null_characters_never_cause_a_server_error(on_each: Served) -> No
     assert (await on_each.ask("POST", "/teams", {"goal": "g"}, Idempotency_Key="ü"))[0] == 201
 
 
+@pytest.mark.slow
 async def test_a_compressed_body_is_refused(served: Served) -> None:
     bomb = gzip.compress(b" " * 50 * MIB)
     assert await post(served, bomb, **{"Content-Encoding": "gzip"}) == 415

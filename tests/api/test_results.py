@@ -194,6 +194,7 @@ async def test_an_archive_of_the_uploads_holds_the_files_of_messages(served: Ser
     }
 
 
+@pytest.mark.slow
 async def test_an_archive_of_the_uploads_holds_all_files_of_messages_or_is_refused(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

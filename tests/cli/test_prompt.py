@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.shell import at_terminal
 
 HEAD = """
@@ -43,6 +45,7 @@ uvloop.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_keys_are_read_into_the_line_they_were_typed_for(tmp_path: Path) -> None:
     program = (sys.executable, "-c", HEAD + AT_A_TERMINAL, str(tmp_path / "history"))
     async with at_terminal({}, *program) as typing:
@@ -71,6 +74,7 @@ async def test_keys_are_read_into_the_line_they_were_typed_for(tmp_path: Path) -
     assert (ended.code, "no more lines" in ended.out) == (0, True), ended.out
 
 
+@pytest.mark.slow
 async def test_lines_are_read_from_pipes_files_and_dev_null(tmp_path: Path) -> None:
     program = (sys.executable, "-c", HEAD + FROM_A_PIPE, str(tmp_path / "history"))
     words = b"one\n  two\n\xff"

@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime
 
 import aiohttp
+import pytest
 
 from agiraph.client import Client
 from agiraph.domain.errors import Declined
@@ -16,6 +17,7 @@ ELSEWHERE: set[tuple[str, str]] = set()
 """Operations that programs do not need."""
 
 
+@pytest.mark.slow
 async def test_the_client_has_a_method_for_every_api_operation(served: Served) -> None:
     asked: set[tuple[str, str]] = set()
 

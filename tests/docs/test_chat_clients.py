@@ -13,6 +13,7 @@ from tests.docs.blocks import blocks
 DOCUMENT = "chat-clients.md"
 
 
+@pytest.mark.slow
 async def test_the_program_of_the_document_talks_to_an_agent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

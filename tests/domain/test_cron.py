@@ -110,6 +110,7 @@ EXPRESSIONS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     expression=st.sampled_from(EXPRESSIONS),

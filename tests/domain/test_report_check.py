@@ -210,6 +210,7 @@ REPORTS = st.lists(PIECES, max_size=40).map(lambda parts: " ".join(parts))
 ADDRESS = re.compile(r"(?:https?:)?//[^\s)>\]\"“”„«|<`]+|www\.[^\s)>]+", re.IGNORECASE)
 
 
+@pytest.mark.slow
 @given(REPORTS)
 def test_no_report_holds_an_address_number_or_quotation_that_the_pages_do_not(text: str) -> None:
     rows = ledger()
@@ -225,12 +226,14 @@ def test_no_report_holds_an_address_number_or_quotation_that_the_pages_do_not(te
         assert any(isinstance(find_quote(said, page), Found) for page in PAGES.values()), said
 
 
+@pytest.mark.slow
 @given(REPORTS)
 def test_striking_adds_no_words(text: str) -> None:
     kept, struck = enforce(text, ledger())
     assert not struck or len("".join(kept.split())) < len("".join(text.split()))
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.sampled_from(["It is 120 m long [e1].", "Es kostet 4,50 Euro [e3].", "It stands."]),

@@ -184,6 +184,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 async def test_a_faulty_file_is_named_and_stops_nothing_else(tmp_path: Path) -> None:
     for name, (text, _) in FAULTS.items():
         put(tmp_path, f"tools/{name}.py", text)

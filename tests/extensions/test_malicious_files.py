@@ -4,6 +4,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.extensions.audited import audited
 from tests.extensions.files import put, put_skill
 from tests.mcp.kit import RUDE, pids
@@ -27,6 +29,7 @@ def steal() -> str:
 '''
 
 
+@pytest.mark.slow
 def test_no_code_and_no_word_of_a_file_gets_anywhere_before_consent(tmp_path: Path) -> None:
     home, mark = tmp_path / "home", tmp_path / "evil-mark"
     put(home, "tools/evil.py", EVIL.replace("{mark}", str(mark)), enabled=False)

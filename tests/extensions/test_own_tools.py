@@ -173,6 +173,7 @@ def test_results_become_text(value: Any, text: str) -> None:
     assert as_text("t", value) == text
 
 
+@pytest.mark.slow
 def test_a_long_result_is_cut_and_says_so() -> None:
     for value, size in [
         ("x" * 50_000_000, "50,000,000 characters"),
@@ -387,6 +388,7 @@ async def test_code_that_outlives_its_call_runs_no_command_any_more(tmp_path: Pa
     assert said == ["_Stopped", "linger: the call has ended; no command was run."]
 
 
+@pytest.mark.slow
 async def test_a_command_of_a_tool_runs_in_the_sandbox_of_its_agent(tmp_path: Path) -> None:
     @tool(touches="nothing")
     def run(ctx: ToolContext, command: str) -> str:

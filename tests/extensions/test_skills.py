@@ -181,6 +181,7 @@ def test_a_damaged_copy_is_not_used(tmp_path: Path) -> None:
     assert skill_folders.enabled_copy(home, enabled.sha256) is not None
 
 
+@pytest.mark.slow
 async def test_many_skills_stay_within_bounds_in_a_prompt(tmp_path: Path) -> None:
     for number in range(30):
         put_skill(tmp_path, f"skills/s{number:02}", about="word " * 200)

@@ -86,6 +86,7 @@ async def test_a_command_with_too_much_memory_in_several_processes_is_ended(tmp_
     assert (result.ended, result.limit in (TOO_MUCH, RAN_OUT)) == ("over_limit", True)
 
 
+@pytest.mark.slow
 async def test_memory_shared_by_forked_processes_counts_once(tmp_path: Path) -> None:
     share = (
         "import os, time\n"
@@ -138,6 +139,7 @@ async def test_a_command_that_fills_the_disk_is_ended(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["namespaces", "bubblewrap", "landlock"])
 async def test_a_confined_command_meets_a_full_disk_and_its_result_is_kept(
     tmp_path: Path, level: Level

@@ -35,6 +35,7 @@ def without_namespaces(*command: str, home: Path | None = None) -> subprocess.Co
     )
 
 
+@pytest.mark.slow
 def test_where_there_are_no_namespaces_landlock_is_chosen() -> None:
     done = without_namespaces(sys.executable, "-c", CHOOSE, "")
 
@@ -42,6 +43,7 @@ def test_where_there_are_no_namespaces_landlock_is_chosen() -> None:
     assert "namespaces: " in done.stdout
 
 
+@pytest.mark.slow
 def test_a_named_level_that_does_not_work_is_kept_and_its_commands_fail() -> None:
     done = without_namespaces(sys.executable, "-c", CHOOSE, "namespaces")
 

@@ -120,6 +120,7 @@ def test_folders_in_memory_that_are_mounted_last_hide_the_work(
 AGAIN = "        kernel.die_with_parent()  # the change of user has cleared it\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs commands as another user")
 @pytest.mark.parametrize("is_planted", [False, True], ids=["as it is", "without the signal"])
 def test_a_change_of_user_loses_the_death_signal_unless_it_is_set_again(

@@ -22,6 +22,7 @@ from agiraph.home.sandbox import Level
 LEVELS: tuple[Level, ...] = ("namespaces", "bubblewrap", "landlock")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 @settings(max_examples=int(os.environ.get("AGIRAPH_TREES", "4")), deadline=None)
 @given(tree=trees)

@@ -12,6 +12,7 @@ from agiraph.home.layout import Home
 from agiraph.home.safe_folder import MOST_ENTRIES
 
 
+@pytest.mark.slow
 def test_the_spools_of_a_team_are_found_among_very_many(tmp_path: Path) -> None:
     home = Home.open(tmp_path)
     home.spool("thread_a-1")

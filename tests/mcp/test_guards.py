@@ -280,6 +280,7 @@ async def test_a_start_that_hangs_is_ended_at_its_time_limit_and_its_late_error_
     assert caplog.messages == []
 
 
+@pytest.mark.slow
 async def test_a_compressed_answer_is_refused() -> None:
     import httpx2
 

@@ -24,6 +24,7 @@ BANNED = re.compile(
 ALL_TOOLS = {*BUILT_IN, *FOREGROUND}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 async def test_first_requests_are_within_their_goals_and_as_the_snapshots_show_them(
     tmp_path: Path, wire: PromptWire

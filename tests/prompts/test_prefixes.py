@@ -10,6 +10,7 @@ from agiraph.testing.script import Seen
 ENOUGH = 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", prefixes.MODELS.values(), ids=prefixes.MODELS)
 async def test_each_request_repeats_the_one_before_it_until_a_summary(
     tmp_path: Path, model: str
@@ -21,6 +22,7 @@ async def test_each_request_repeats_the_one_before_it_until_a_summary(
     assert found.lowest >= ENOUGH
 
 
+@pytest.mark.slow
 async def test_a_thread_with_tools_on_demand_keeps_its_prefix_through_restarts(
     tmp_path: Path,
 ) -> None:

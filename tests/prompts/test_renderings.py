@@ -32,6 +32,7 @@ FILES = sorted(path.stem for path in Path(agiraph.prompts.__file__).parent.glob(
 KEYS = {f"{name}_API_KEY": "k" for name in ("ANTHROPIC", "OPENAI", "GEMINI", "MISTRAL")}
 
 
+@pytest.mark.slow
 async def test_with_many_means_each_prompt_is_within_its_size(tmp_path: Path) -> None:
     (tmp_path / config.FILE).write_text(RICH)
     (tmp_path / "agents").mkdir()
@@ -77,6 +78,7 @@ def test_a_specialist_is_described_in_few_words() -> None:
         assert len(specialist.description) <= 160, specialist.name
 
 
+@pytest.mark.slow
 def test_the_command_prints_one_prompt_whole_or_says_which_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def reader_of(job: WorkNode) -> WorkNode:
     return replace(job, parent_id=job.id, research="reader")
 
 
+@pytest.mark.slow
 async def test_a_list_of_what_is_new_has_no_link_of_a_page(tmp_path: Path) -> None:
     evil = f"{SURVEY[:-1]}, see [this](http://evil.example/in?x=1) or www.evil.example now."
     sites = {**SITES, "survey.example": {"/2022": Page(f"# Survey\n\n{evil}\n", "Survey")}}

@@ -91,6 +91,7 @@ async def test_messages_make_a_job_write_again_only_a_few_times(tmp_path: Path) 
         assert ENGLISH.not_used in await it.report()
 
 
+@pytest.mark.slow
 async def test_sentences_that_nobody_compared_are_counted_in_the_report(tmp_path: Path) -> None:
     cast = Cast(readers={QUESTION: READER}, support=[says("I like it.")])
     async with scene(tmp_path, cast) as it:

@@ -4,6 +4,8 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
@@ -33,6 +35,7 @@ def note_taker(turns: int):
     return script
 
 
+@pytest.mark.slow
 async def test_the_request_prefix_is_stable_before_and_after_a_summary(
     tmp_path: Path, database_url: str
 ) -> None:
@@ -124,6 +127,7 @@ def test_a_long_text_keeps_its_beginning_and_its_end_in_proportion() -> None:
     )
 
 
+@pytest.mark.slow
 async def test_a_small_window_is_shortened_to_fit_and_does_not_thrash(tmp_path: Path) -> None:
     async with ModelServer(note_taker(40)) as server:
         keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})

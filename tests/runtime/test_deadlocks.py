@@ -197,6 +197,7 @@ def alive(marker: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 async def test_a_cancelled_parent_ends_its_children_and_their_processes(
     world: World, tmp_path: Path
 ) -> None:

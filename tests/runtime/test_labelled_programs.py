@@ -95,6 +95,7 @@ async def test_what_a_program_says_labels_its_reader(strange: World) -> None:
     assert "the program echo" in question.text
 
 
+@pytest.mark.slow
 async def test_a_team_with_a_program_of_the_settings_works_unattended(strange: World) -> None:
     """The second task quotes the first result, so it is labelled by the program itself."""
     founded = await found_with_calls(

@@ -155,6 +155,7 @@ async def test_an_unreadable_watched_file_does_not_block_other_triggers(
         assert "the other items are handled without it" in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_task_that_fails_for_days_is_logged_in_full_once_and_then_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

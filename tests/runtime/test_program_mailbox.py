@@ -187,6 +187,7 @@ async def test_the_outbox_is_kept_beside_the_result_and_not_published(world: Wor
     assert await events_of(world, node, "message.sent") != []
 
 
+@pytest.mark.slow
 async def test_two_programs_do_not_message_each_other_for_ever(world: World) -> None:
     """Each answers every message, and the person allows every start: the hop limit ends it."""
     answers = f"echo '@other: And you?' > _outbox.md; {WRITES_RESULT}"

@@ -213,6 +213,7 @@ async def test_in_a_year_of_jumping_clocks_each_slot_fires_once_or_is_recorded_a
         await run(world, zone, YEAR, 365)
 
 
+@pytest.mark.slow
 async def test_each_slot_fires_once_or_is_recorded_as_skipped_on_both_databases(
     world: World,
 ) -> None:

@@ -465,6 +465,7 @@ async def test_maintenance_prunes_expired_insights_and_merges_duplicates(
     assert verbs[-4:] == ["merged", "maintained", "expired", "maintained"]
 
 
+@pytest.mark.slow
 async def test_a_prompt_gets_the_relevant_insights_first_and_a_limited_number(
     world: World,
 ) -> None:
@@ -480,6 +481,7 @@ async def test_a_prompt_gets_the_relevant_insights_first_and_a_limited_number(
     assert chosen[1].content.startswith("Subject119")
 
 
+@pytest.mark.slow
 async def test_a_prompt_never_shows_only_one_side_of_a_contradiction(world: World) -> None:
     agent = await found_agent(world)
     old = await learn(world, agent, "The API limit is 60 calls a minute")

@@ -52,6 +52,7 @@ async def test_concurrent_hires_never_exceed_the_limit_per_minute(world: World) 
     assert (await hire_concurrently(world, founded, 20))["hired"] == 5
 
 
+@pytest.mark.slow
 async def test_sixteen_agents_that_all_hire_stay_within_the_limit(world: World) -> None:
     """All at once, through the tools, and on PostgreSQL really concurrently."""
     world.script("kid", *[says(call("publish", summary="grown"))] * 40)
@@ -138,6 +139,7 @@ class DelegatingModel:
         )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stubborn", [False, True])
 @pytest.mark.parametrize("background", [False, True])
 async def test_a_team_that_only_delegates_ends_at_its_limits_with_all_calls_charged(

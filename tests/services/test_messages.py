@@ -95,6 +95,7 @@ async def test_a_cycle_of_messages_ends_at_the_hop_limit(
     assert await hops_of_thanks(world) == {*range(1, MAX_HOPS + 1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "circle", [{"ann": "ben", "ben": "ann"}, {"ann": "ben", "ben": "cyd", "cyd": "ann"}]
 )
@@ -112,6 +113,7 @@ async def test_broadcasts_that_answer_broadcasts_end_at_the_hop_limit(world: Wor
     assert sum(m.replies for m in models) <= 2 * 4 * (MAX_HOPS + 2)
 
 
+@pytest.mark.slow
 async def test_messages_between_a_program_and_an_agent_end_at_the_hop_limit(world: World) -> None:
     founded, _ = await found_waiting_team(world)
     ann = PoliteModel(thank("thanker"))

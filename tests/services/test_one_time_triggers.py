@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from agiraph.api.presenters import trigger_fields
 from agiraph.domain.labels import SEARCH
 from agiraph.domain.triggers import Trigger
@@ -54,6 +56,7 @@ async def test_a_waiting_trigger_keeps_its_time_and_says_once_why_it_waits(world
     assert "by 2026-01-05 10:00 UTC" in await world.store.read(promises.as_line, promise)
 
 
+@pytest.mark.slow
 async def test_a_waiting_trigger_gives_up_after_a_week(world: World) -> None:
     _, _, made = await found_with_promise(world)
     for _ in range(7 * 24 + 1):

@@ -74,6 +74,7 @@ async def test_a_redone_task_goes_back_to_its_worker_in_its_thread(world: World)
     ]
 
 
+@pytest.mark.slow
 async def test_tasks_that_need_each_other_are_redone_in_their_order(world: World) -> None:
     def second(request: Request) -> Says:
         return says(call("create_work_node", task="b", depends_on=created_ids(request)))

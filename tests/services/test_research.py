@@ -111,6 +111,7 @@ def reading_lines(bakery: Site) -> tuple[Line, ...]:
     )
 
 
+@pytest.mark.slow
 async def test_research_agent_execution(world: World, bakery: Site) -> None:
     """It plans, a public reader searches, reads and notes, and the report cites what was noted."""
     team = await found_researching_team(world)
@@ -131,6 +132,7 @@ async def test_research_agent_execution(world: World, bakery: Site) -> None:
     assert len(bakery.requests) == 1
 
 
+@pytest.mark.slow
 async def test_budget_enforcement_of_searches_and_pages(world: World, bakery: Site) -> None:
     search = call("web_search", query="bake bread")
     fetch = call("web_fetch", url=bakery.url("/bread"))
@@ -160,6 +162,7 @@ async def test_budget_enforcement_of_searches_and_pages(world: World, bakery: Si
     assert job.used == {"web_search": 2, "web_fetch": 1}
 
 
+@pytest.mark.slow
 async def test_report_to_inbox_creation(world: World, bakery: Site) -> None:
     team = await found_researching_team(world, *research_lines(bakery))
     await world.settle()
@@ -171,6 +174,7 @@ async def test_report_to_inbox_creation(world: World, bakery: Site) -> None:
     assert item.label == SEARCH | of_page("http://127.0.0.1")
 
 
+@pytest.mark.slow
 async def test_thread_reply_on_completion(world: World, bakery: Site) -> None:
     """The conversation that asked for it gets the summary, once, even across a restart."""
     team = await found_researching_team(world, *research_lines(bakery))
@@ -211,6 +215,7 @@ async def test_a_refused_model_call_becomes_a_question(world: World) -> None:
     assert "wrong key" in question.text
 
 
+@pytest.mark.slow
 async def test_research_started_by_a_node_reports_to_that_node(world: World, bakery: Site) -> None:
     world.script(
         "ada",
@@ -229,6 +234,7 @@ async def test_research_started_by_a_node_reports_to_that_node(world: World, bak
     assert answer.label == SEARCH | of_page("http://127.0.0.1")
 
 
+@pytest.mark.slow
 async def test_research_that_its_starter_does_not_wait_for_is_delivered_once(
     world: World, bakery: Site
 ) -> None:
@@ -261,6 +267,7 @@ def _node_id_in(asked: Request) -> str:
     return found[0]
 
 
+@pytest.mark.slow
 async def test_job_status_tracking(world: World, bakery: Site) -> None:
     """The list shows running, waiting, queued and ended jobs, with reasons and usage."""
     team = await found_researching_team(world, *research_lines(bakery))

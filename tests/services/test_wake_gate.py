@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason
 from agiraph.services.board import planning
@@ -52,6 +54,7 @@ async def test_a_trigger_can_send_a_message_or_start_a_node(world: World) -> Non
     ]
 
 
+@pytest.mark.slow
 async def test_the_result_of_a_triggered_node_goes_to_the_triggers_creator(world: World) -> None:
     founded = await found_idle_team(world, says(call("finish", summary="All quiet.")))
     trigger = await create_trigger(world, founded, "scheduled", {"cron": "@hourly"}, made_by=OWNER)
@@ -75,6 +78,7 @@ async def test_cost_is_summed_per_trigger(world: World) -> None:
 # ---- the wake gate ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_heartbeat_with_nothing_new_costs_no_call_and_no_rows(world: World) -> None:
     founded = await found_idle_team(world)
     trigger = await create_trigger(world, founded, "heartbeat", {"interval_seconds": 60})
@@ -191,6 +195,7 @@ async def test_a_trigger_for_one_time_waits_for_its_budget_and_fires_once(world:
     assert (found.status, found.fired, found.gate) == ("expired", 1, None)
 
 
+@pytest.mark.slow
 async def test_a_heartbeat_that_finds_nothing_to_do_backs_off(world: World) -> None:
     world.script("ada", *[OK] * 9)
     founded = await world.found("Go", start=False, heartbeat=3600)

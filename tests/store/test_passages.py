@@ -201,6 +201,7 @@ async def test_any_text_is_found_by_its_own_words(team: tuple[World, TeamId]) ->
     await world.store.write(act)
 
 
+@pytest.mark.slow
 async def test_random_bytes_neither_break_the_index_nor_the_query(
     team: tuple[World, TeamId],
 ) -> None:

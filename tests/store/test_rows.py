@@ -234,6 +234,7 @@ on_one_database = settings(
 )
 
 
+@pytest.mark.slow
 @on_one_database
 @given(text=TEXT, arguments=st.dictionaries(TEXT, TEXT | st.integers(-(2**63), 2**63 - 1)))
 async def test_any_text_of_a_turn_is_read_back_unchanged(

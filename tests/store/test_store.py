@@ -190,6 +190,7 @@ async def test_verbs_queued_together_commit_as_one_group(sqlite_store: SqliteSto
     assert query_outside(url, "select what from noted") == [("a",), ("b",)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "complaint"),
     [

@@ -199,6 +199,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(data=st.data(), wire=st.sampled_from(WIRES))
 def test_no_json_value_in_any_place_crashes_the_parser(data: st.DataObject, wire: str) -> None:
     request: Any = deepcopy(body(wire, CALLS[wire]))

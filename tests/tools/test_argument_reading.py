@@ -85,6 +85,7 @@ def keys_in(value: Any) -> Iterable[str]:
             yield from keys_in(inner)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(tool_and_arguments())
 def test_reading_is_idempotent_and_invents_nothing(case: tuple[str, dict[str, Any]]) -> None:
@@ -106,6 +107,7 @@ def test_reading_is_idempotent_and_invents_nothing(case: tuple[str, dict[str, An
         assert arguments.is_valid(tool.arguments, read.arguments)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(
     st.sampled_from(

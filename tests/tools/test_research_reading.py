@@ -53,6 +53,7 @@ async def answers_to(world: World, *calls: tuple[str, Mapping[str, object]]) -> 
     return [turn.text for turn in ada.requests[-1].turns if turn.role == "tool"]
 
 
+@pytest.mark.slow
 async def test_a_reader_reads_a_pdf_and_a_part_of_it_and_finds_words_in_both(
     tmp_path: Path,
 ) -> None:

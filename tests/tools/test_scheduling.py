@@ -140,6 +140,7 @@ async def test_an_agent_has_at_most_20_active_triggers(world: World) -> None:
     assert len(await world.store.read(rows.of_team, founded.team.id)) == 20
 
 
+@pytest.mark.slow
 async def test_an_agent_that_keeps_scheduling_itself_is_stopped(world: World) -> None:
     refusals: list[str] = []
 

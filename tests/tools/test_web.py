@@ -81,6 +81,7 @@ async def test_a_page_is_returned_as_markdown_between_marks_it_cannot_forge(
     assert opening[1] not in "\n".join(middle)
 
 
+@pytest.mark.slow
 async def test_the_same_page_gives_the_same_answer(world: World, web_site: Site) -> None:
     """The breaker compares answers to notice a model that repeats itself."""
     fetch: tuple[str, dict[str, object]] = ("web_fetch", {"url": web_site.url("/page")})
@@ -97,6 +98,7 @@ async def test_the_rest_of_a_long_page_is_in_a_file(world: World, web_site: Site
     assert LONG in (team / where[1]).read_text()
 
 
+@pytest.mark.slow
 async def test_a_page_that_was_read_is_found_again_in_the_knowledge(
     world: World, web_site: Site
 ) -> None:

@@ -52,6 +52,7 @@ async def test_a_gzip_bomb_is_refused_without_using_memory() -> None:
     assert grown < 64 * 1024  # KiB
 
 
+@pytest.mark.slow
 async def test_a_page_that_decompresses_to_too_much_is_cut() -> None:
     async with site(page=zipped(b"".join(b"%d " % n for n in range(400_000)))) as opened:
         got = await fetcher(decoded_bytes=2**20).fetch(opened.url("/page"))

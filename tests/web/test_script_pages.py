@@ -101,6 +101,7 @@ async def test_a_broken_feed_and_one_with_entities_are_refused(body: str) -> Non
         await read(fetched(body, "application/rss+xml"))
 
 
+@pytest.mark.slow
 async def test_every_known_fact_stands_on_its_page() -> None:
     """The web that tests of research use says what it is said to say."""
     assert sum(len(pages) for pages in SITES.values()) >= 40
