@@ -1,5 +1,7 @@
 """Limits over HTTP: a goal's defaults, and the extension of a partial goal."""
 
+import pytest
+
 from agiraph.domain.work import Budget
 from agiraph.services.board import budgets
 from agiraph.testing import says
@@ -7,6 +9,7 @@ from tests.api.serving import Served
 from tests.services.test_retries import CALL, LOOK
 
 
+@pytest.mark.slow
 async def test_a_partial_goal_is_extended_once_for_each_key(served: Served) -> None:
     served.world.script("ada", LOOK, CALL, says("Half of it."), CALL, says("More of it."))
     _, team = await served.ask("POST", "/teams", {"goal": "Count", "budget": {"turns": 3}})

@@ -35,6 +35,7 @@ async def limited(served: Served, scope: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token['secret']}"}
 
 
+@pytest.mark.slow
 async def test_all_settings_are_returned_together_and_changed(served: Served) -> None:
     team = await worked(served)
     path = f"/teams/{team['id']}"
@@ -87,6 +88,7 @@ async def test_a_preview_tells_which_calls_of_the_team_each_rule_decides_on(serv
     assert shown == ["Which beans?", "beans.md", "echo beans; rm -r beans"]
 
 
+@pytest.mark.slow
 async def test_a_team_is_exported_as_a_zip_file(served: Served) -> None:
     team = await worked(served)
     url = f"{served.origin}/api/teams/{team['id']}/export"
@@ -100,6 +102,7 @@ async def test_a_team_is_exported_as_a_zip_file(served: Served) -> None:
     assert "Which beans?" in said
 
 
+@pytest.mark.slow
 async def test_a_team_is_deleted_for_good_after_its_name_is_given(served: Served) -> None:
     team = await worked(served)
     path = f"/teams/{team['id']}/delete"
@@ -140,6 +143,7 @@ async def test_only_the_owners_token_may(served: Served, method: str, path: str,
 POET = "---\nname: poet\ndescription: Writes poems.\n---\nYou write short poems."
 
 
+@pytest.mark.slow
 async def test_a_specialist_is_written_tried_used_and_deleted(served: Served) -> None:
     team = await worked(served)
     _, listed = await served.ask("GET", "/specialists")

@@ -165,6 +165,7 @@ async def test_run_goes_on_with_a_server_that_is_down_and_says_so(tmp_path: Path
         assert await refuse_unfit(models, problem.model) == problem.run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["key", "refused tools", "window"])
 async def test_a_run_that_a_model_stops_asks_once_and_says_what_to_do(
     tmp_path: Path, name: str

@@ -182,6 +182,7 @@ async def test_the_test_of_the_document_passes(tmp_path: Path) -> None:
     await names["test_an_agent_gets_the_answer"](tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_package_is_found_by_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,7 @@ def test_counting_slots_agrees_with_listing_them(
     assert visited == sorted(visited)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     expression=st.sampled_from(EXPRESSIONS),

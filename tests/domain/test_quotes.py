@@ -141,6 +141,7 @@ def test_what_was_cut_out_of_a_page_is_found_on_it(page: str, start: int, length
     assert isinstance(find_quote(quote, page), Found)
 
 
+@pytest.mark.slow
 @given(st.text(), st.text())
 def test_what_is_found_stands_on_the_page_and_is_found_again(quote: str, page: str) -> None:
     found = find_quote(quote, f"{page} {quote} {page}")

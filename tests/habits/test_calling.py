@@ -348,6 +348,7 @@ async def test_c15_a_command_that_builds_on_a_refused_call_is_not_made(world: Wo
     ]
 
 
+@pytest.mark.slow
 @SQLITE
 async def test_c15_a_command_after_one_that_failed_is_made_and_says_so(world: World) -> None:
     _, answers = await run_calls(

@@ -104,6 +104,7 @@ async def test_three_that_each_ask_the_one_above_end(world: World) -> None:
     assert statuses(board)[1:] == [S.COMPLETED, S.COMPLETED]
 
 
+@pytest.mark.slow
 async def test_a_worker_that_asks_again_and_again_ends(world: World) -> None:
     world.script("hand", *[says(f"Red or blue, part {n}?") for n in range(5)], LOOK, PUBLISH)
     board = await board_of(

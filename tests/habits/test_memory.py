@@ -77,6 +77,7 @@ async def test_m1_a_key_is_refused_by_every_way_to_keep_something(world: World) 
     assert not [p for p in (world.path / "teams").rglob("keys.md")]
 
 
+@pytest.mark.slow
 async def test_m2_what_a_page_said_is_fenced_where_it_was_read_and_in_no_later_prompt(
     tmp_path: Path, database_url: str
 ) -> None:

@@ -41,6 +41,7 @@ async def http() -> AsyncIterator[HttpClient]:
     await opened.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "reason"),
     [

@@ -249,6 +249,7 @@ async def run_compacting(tmp_path: Path, script: Any) -> tuple[WorkNode, list[st
         return goal, [t.text for t in turns[cut:] if t.role == "user"], asked
 
 
+@pytest.mark.slow
 async def test_e18_no_nudge_follows_a_summary_and_the_first_words_are_only_nudged(
     tmp_path: Path,
 ) -> None:
@@ -260,6 +261,7 @@ async def test_e18_no_nudge_follows_a_summary_and_the_first_words_are_only_nudge
     assert "You answered without calling a tool" in heard[1]
 
 
+@pytest.mark.slow
 async def test_p6_a_summary_without_text_never_replaces_the_thread(tmp_path: Path) -> None:
     calls = says(call("checkpoint", summary="no"))
     goal, heard, _ = await run_compacting(tmp_path, compacting(*finish(), summary=calls))

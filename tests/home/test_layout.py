@@ -108,6 +108,7 @@ def test_a_released_lock_can_be_taken_again(home: Home) -> None:
     home.lock().release()
 
 
+@pytest.mark.slow
 def test_of_eight_processes_one_gets_the_lock(home: Home) -> None:
     """Each child keeps the lock until all have tried: the pipe closes when the last has tried."""
     tried, trying = os.pipe()

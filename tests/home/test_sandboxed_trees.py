@@ -42,6 +42,7 @@ def test_no_process_of_a_tree_outlives_its_confined_command(
     assert (result.ended, result.exit_code, result.output) == ("exited", 0, f"{size}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_second_after_the_runtime_was_killed_no_process_is_left(
     tmp_path: Path, level: Level

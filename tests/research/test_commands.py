@@ -13,6 +13,7 @@ from tests.local_web import local_web
 from tests.research.kit import FACTS, QUESTION, SITES, TALL, Cast, reads
 
 
+@pytest.mark.slow
 async def test_a_question_is_asked_listed_shown_and_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ async def test_a_quick_job_delivers_a_report_whose_sentences_have_sources(
 QUESTIONS = ("How tall is it?", "When was it opened?", "What did the survey find?")
 
 
+@pytest.mark.slow
 async def test_three_readers_work_side_by_side(tmp_path: Path) -> None:
     """All three have begun before one of them may end."""
     barrier = asyncio.Barrier(3)

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agiraph.domain.agents import Limits
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.persons import OWNER
@@ -162,6 +164,7 @@ async def test_a_cancelled_job_takes_its_readers_along_and_reports_nothing(tmp_p
         assert await it.world.inbox() == []
 
 
+@pytest.mark.slow
 async def test_a_job_that_ran_out_goes_on_with_more_budget(tmp_path: Path) -> None:
     first = brief_of(QUESTION, SECOND, "When was it opened?", kind="comparison")
     cast = Cast(
@@ -185,6 +188,7 @@ async def test_a_job_that_ran_out_goes_on_with_more_budget(tmp_path: Path) -> No
         assert len([m for m in await it.world.inbox() if m.kind == "report"]) == 2
 
 
+@pytest.mark.slow
 async def test_a_follow_up_has_the_whole_ledger_and_may_cite_it(tmp_path: Path) -> None:
     cast = Cast(readers={QUESTION: READER})
     async with scene(tmp_path, cast) as it:
@@ -201,6 +205,7 @@ async def test_a_follow_up_has_the_whole_ledger_and_may_cite_it(tmp_path: Path) 
         assert "The goal of the team" not in system
 
 
+@pytest.mark.slow
 async def test_a_full_team_reads_one_question_after_the_other(tmp_path: Path) -> None:
     cast = Cast(
         brief=[says(brief_of(QUESTION, SECOND, kind="comparison"))],
@@ -227,6 +232,7 @@ async def test_a_job_ends_with_one_report_whatever_is_said_about_it_later(tmp_pa
         assert len([m for m in await it.world.inbox() if m.kind == "report"]) == 1
 
 
+@pytest.mark.slow
 async def test_a_reply_is_shown_what_a_running_job_has_found(tmp_path: Path) -> None:
     """A second reader waits; meanwhile the person asks what was found."""
     cast = Cast(
@@ -286,6 +292,7 @@ async def test_when_the_time_is_over_the_report_has_what_there_is(tmp_path: Path
         assert "The research stopped early: its time is used up." in report
 
 
+@pytest.mark.slow
 async def test_a_question_whose_reader_was_cut_off_is_read_again_with_more_budget(
     tmp_path: Path,
 ) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from agiraph.testing import call, says
 from agiraph.testing.clock import ManualClock
 from tests.api.serving import serving
@@ -54,6 +56,7 @@ async def test_a_job_is_shown_with_plan_ledger_pages_and_the_marks_of_its_report
         assert (await served.ask("GET", "/nodes/node_none/research"))[0] == 404
 
 
+@pytest.mark.slow
 async def test_a_question_about_a_report_is_answered_from_its_quotations(tmp_path: Path) -> None:
     async with scene(tmp_path, Cast(readers={QUESTION: READER})) as it:
         ada = it.world.script(

@@ -53,6 +53,7 @@ async def reports(it: Scene) -> list[str]:
     return [m.text for m in await it.world.inbox() if m.kind in ("report", "failure")]
 
 
+@pytest.mark.slow
 async def test_a_repeated_question_reports_only_what_is_new(tmp_path: Path) -> None:
     cast = Cast(readers={QUESTION: reads(FACTS, ("It is 330 metres tall.", TALL))})
     async with scene(tmp_path, cast) as it:
@@ -150,6 +151,7 @@ async def test_a_list_of_what_is_new_has_no_link_of_a_page(tmp_path: Path) -> No
         assert "evil.example" not in newest
 
 
+@pytest.mark.slow
 async def test_a_run_that_could_read_nothing_is_told_and_no_silence(tmp_path: Path) -> None:
     cast = Cast(readers={QUESTION: reads(FACTS, ("It is 330 metres tall.", TALL))})
     async with scene(tmp_path, cast) as it:

@@ -20,6 +20,7 @@ READER = reads(FACTS, ("It is 330 metres tall.", TALL))
 SECOND = "What did the survey find?"
 
 
+@pytest.mark.slow
 async def test_time_that_runs_out_in_writing_is_told_and_can_be_extended(tmp_path: Path) -> None:
     cast = Cast(readers={QUESTION: READER})
     async with scene(tmp_path, cast) as it:
@@ -80,6 +81,7 @@ async def test_a_report_that_cannot_be_written_again_is_kept(tmp_path: Path) -> 
         assert ENGLISH.not_used in report
 
 
+@pytest.mark.slow
 async def test_messages_make_a_job_write_again_only_a_few_times(tmp_path: Path) -> None:
     cast = Interrupted(readers={QUESTION: READER})
     async with scene(tmp_path, cast) as it:

@@ -265,6 +265,7 @@ async def test_a_transaction_interrupted_by_a_crash_leaves_nothing_and_runs_agai
         assert (await world.board(founded.team.id))[0].result == "done"
 
 
+@pytest.mark.slow
 @on_sqlite
 async def test_a_persons_message_never_stands_between_a_call_and_its_answer(
     world_with: WorldWith,

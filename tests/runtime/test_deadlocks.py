@@ -67,6 +67,7 @@ async def answer_yes(world: World, node: WorkNode | None) -> None:
     await world.settle()
 
 
+@pytest.mark.slow
 async def test_two_nodes_cannot_wait_for_each_others_results(world: World) -> None:
     ids: dict[str, NodeId] = {}
     world.script(

@@ -59,6 +59,7 @@ async def events_with_nodes(world: World, founded: NewTeam, *types: str) -> list
 # ---- queues ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_an_agent_runs_its_nodes_one_at_a_time_in_the_order_of_assignment(
     world: World,
 ) -> None:

@@ -147,6 +147,7 @@ async def test_without_trust_the_same_file_labels(strange: World) -> None:
     assert len(await strange.questions(founded.team.id)) == 1
 
 
+@pytest.mark.slow
 async def test_a_name_is_trusted_in_its_team_and_for_earlier_agents_alone(strange: World) -> None:
     founded = await found_with_calls(strange, run(SAYS_HI))
     team_id = founded.team.id

@@ -128,6 +128,7 @@ async def hired(world: World, node: WorkNode) -> list[dict[str, str]]:
     return [e.data for e in await world.events(node.team_id) if e.type == "agent.hired"]
 
 
+@pytest.mark.slow
 async def test_each_outbox_message_is_sent_once_however_the_file_is_written(
     world: World, tmp_path: Path
 ) -> None:

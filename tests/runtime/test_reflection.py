@@ -136,6 +136,7 @@ async def test_each_thread_is_reflected_on_once(world: World) -> None:
     assert [("One" in r, "Two" in r) for r in records] == [(True, False), (False, True)]
 
 
+@pytest.mark.slow
 async def test_of_many_threads_all_are_reflected_on_several_at_a_time(world: World) -> None:
     model = ReflectingModel()
     founded = await found_learning_team(world, model)

@@ -218,6 +218,7 @@ async def test_a_search_finds_messages_steps_and_insights(world: World) -> None:
         assert text in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "most"), [(128_000, 8000), (20_000, 5000)])
 async def test_a_reply_keeps_to_its_size_however_much_is_open(
     tmp_path: Path, window: int, most: int

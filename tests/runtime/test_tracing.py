@@ -63,6 +63,7 @@ def attributes_of(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
 
 
+@pytest.mark.slow
 async def test_model_calls_and_tool_calls_are_child_spans_of_their_run(
     tmp_path: Path,
 ) -> None:

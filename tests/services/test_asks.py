@@ -61,6 +61,7 @@ async def test_an_agent_asks_goes_on_and_ends_with_the_request_open(place: Place
     assert request.label == of_page("http://sink.example")
 
 
+@pytest.mark.slow
 async def test_a_yes_comes_by_mail_and_allows_the_exact_call_once(place: Place) -> None:
     other = call("bash", command="echo other", network=True)
     team = await place.found(
@@ -225,6 +226,7 @@ async def test_an_approval_after_the_end_allows_the_exact_call_once_and_starts_n
     assert answers[:2] == [MADE, asked_as(again)]
 
 
+@pytest.mark.slow
 async def test_the_notice_of_a_call_labels_the_thread_that_reads_it(place: Place) -> None:
     """A page may have dictated the arguments: a clean thread must not take them for a person's."""
     team = await place.found(says(RUN), DONE, DONE)
@@ -260,6 +262,7 @@ async def test_a_yes_between_refusals_lets_the_node_ask_on(place: Place) -> None
     assert len(await place.asks(team)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_twenty_requests_end_the_asking(place: Place) -> None:
     """The model asks for one command after the other and never listens."""

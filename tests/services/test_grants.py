@@ -47,6 +47,7 @@ async def run(place: Place, team: NewTeam) -> list[ToolAnswer]:
     return answers_of(await place.world.turns(node.id))
 
 
+@pytest.mark.slow
 async def test_always_for_a_command_allows_the_exact_words_and_no_others(place: Place) -> None:
     changed = call("bash", command=f"{COMMAND} # too", network=True)
     team = await place.found(says(RUN), says(WAIT), says(RUN), says(changed), DONE)

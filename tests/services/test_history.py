@@ -149,6 +149,7 @@ def test_a_status_or_reason_of_a_later_version_is_ignored() -> None:
     assert (ended.status, ended.stop_reason) == (NodeStatus.FAILED, None)
 
 
+@pytest.mark.slow
 def test_a_board_of_many_nodes_is_kept_less_often() -> None:
     told = Told()
     for n in range(2 * CHECKPOINT):

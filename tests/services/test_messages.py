@@ -85,6 +85,7 @@ def thank(to: str) -> Call:
     return call("send_message", to=to, content="Thank you!")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "circle", [{"ann": "ben", "ben": "ann"}, {"ann": "ben", "ben": "cyd", "cyd": "ann"}]
 )

@@ -363,6 +363,7 @@ def send_at_commit(world: World, commit: int, founded: NewTeam) -> list[asyncio.
     return tasks
 
 
+@pytest.mark.slow
 async def test_a_message_at_any_commit_of_a_run_that_parks_is_delivered_once(world: World) -> None:
     world.model("ada", ReactiveModel("scripted/ada", lambda _: says(ASK)))
     for commit in range(2, 20):

@@ -74,6 +74,7 @@ async def test_task_and_news_count_more_than_the_goal(world: World) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("known", "task"),
     [

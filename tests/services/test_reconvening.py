@@ -111,6 +111,7 @@ async def test_a_dropped_task_is_cancelled_if_it_still_runs(world: World) -> Non
     assert (stage.status, stage.verdicts) == ("reconvened", {a.id: "accept", b.id: "drop"})
 
 
+@pytest.mark.slow
 async def test_an_unfinished_task_without_a_verdict_runs_on(world: World) -> None:
     founded = await found_team(
         world,

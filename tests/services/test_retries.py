@@ -89,6 +89,7 @@ async def test_a_retry_is_granted_its_time_again(world: World) -> None:
     assert (node.result, granted) == ("done", {"seconds": 60})
 
 
+@pytest.mark.slow
 async def test_each_retry_is_granted_what_the_first_try_had(world: World) -> None:
     world.script("ada", *[LOOK, CALL, says("That is all.")] * 3)
     founded = await world.found("Reach it", budget=Budget(turns=3))

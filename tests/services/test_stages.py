@@ -105,6 +105,7 @@ async def test_a_stage_without_nodes_is_refused(world: World) -> None:
     assert await world.store.read(stages.of_team, founded.team.id) == []
 
 
+@pytest.mark.slow
 async def test_nodes_can_be_added_to_a_running_stage(world: World) -> None:
     founded = await found_team(
         world,
@@ -127,6 +128,7 @@ async def test_nodes_can_be_added_to_a_running_stage(world: World) -> None:
     assert (goal.status, (await stage_of(world, founded)).status) == (S.COMPLETED, "reconvened")
 
 
+@pytest.mark.slow
 async def test_adding_nodes_reopens_a_stage_that_is_over(world: World) -> None:
     founded = await found_team(
         world,

@@ -153,6 +153,7 @@ def fill_disk(disk: Path) -> Path:
     raise AssertionError("the disk never became full")
 
 
+@pytest.mark.slow
 async def test_after_space_is_freed_on_a_full_disk_writes_succeed_again(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kilobytes=2048) as disk:
         store = SqliteStore(disk / "agiraph.db", ManualClock())

@@ -245,6 +245,7 @@ async def test_any_text_of_a_turn_is_read_back_unchanged(
     assert (read, read.text, read.calls) == (written, text, calls)
 
 
+@pytest.mark.slow
 @on_one_database
 @given(text=TEXT, options=st.lists(TEXT).map(tuple))
 async def test_any_text_of_a_message_is_read_back_unchanged(

@@ -256,6 +256,7 @@ async def test_a_small_memory_is_shown_whole(world: World) -> None:
     assert "**memory/knowledge/one.md**\n# One\n\nThe first." in answers[2].text
 
 
+@pytest.mark.slow
 async def test_a_large_memory_is_searched_by_section_also_after_changes_by_hand(
     world: World,
 ) -> None:
@@ -375,6 +376,7 @@ async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_conf
     assert searched.label == STRANGER
 
 
+@pytest.mark.slow
 async def test_what_a_labelled_thread_notes_is_kept_at_once_and_in_no_clean_prompt(
     talking: World,
 ) -> None:

@@ -63,6 +63,7 @@ async def test_without_the_extra_a_query_with_other_words_finds_nothing(world: W
     assert "Nothing known" in await _search_answer(world, "wages and remuneration")
 
 
+@pytest.mark.slow
 def test_an_empty_text_is_similar_to_nothing() -> None:
     model = embeddings()
     assert model is not None

@@ -286,6 +286,7 @@ async def test_an_ephemeral_agent_leaves_when_its_task_is_done(world: World) -> 
     ]
 
 
+@pytest.mark.slow
 async def test_an_ephemeral_agent_comes_back_by_resume_and_leaves_again(world: World) -> None:
     world.script("ada", says(assign()), says(assign("bob", "Sort", resume="bob")), DONE)
     world.script("bob", WORK, says(call("publish", summary="One.")), ASK, says(

@@ -60,6 +60,7 @@ async def answers_to(world: World, *calls: tuple[str, dict[str, object]]) -> lis
     return [turn.text for turn in ada.requests[-1].turns if turn.role == "tool"]
 
 
+@pytest.mark.slow
 async def test_a_page_is_returned_as_markdown_between_marks_it_cannot_forge(
     world: World, web_site: Site
 ) -> None:
@@ -124,6 +125,7 @@ async def test_a_search_returns_titles_addresses_and_snippets(world: World, web_
     assert answers[1] == "Nothing was found. Try fewer or other words."
 
 
+@pytest.mark.slow
 async def test_failures_of_web_tools_are_answered_to_the_model(
     world: World, web_site: Site
 ) -> None:
