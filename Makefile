@@ -41,13 +41,13 @@ run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted
 # The checks run beside the tests and leave them most of the processor: tests often wait for what they
 # started. They must not come so late that they run on alone when the tests are done.
 test: setup postgres chromium node models web/node_modules/.package-lock.json ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
-	@sh tests/timed "make test" 540 $(MAKE) --no-print-directory -j 2 checks-beside-tests all-tests
+	@sh tests/timed "make test" 840 $(MAKE) --no-print-directory -j 2 checks-beside-tests all-tests
 
 checks-beside-tests:
-	@nice -n 5 sh tests/timed checks 530 env -u MAKEFLAGS $(MAKE) --no-print-directory types lint layers public-types web-compile web-units
+	@nice -n 5 sh tests/timed checks 420 env -u MAKEFLAGS $(MAKE) --no-print-directory types lint layers public-types web-compile web-units
 
 all-tests:
-	@sh tests/timed tests 530 $(BIN)/python tests/rerun.py -q --workers=$(WORKERS) --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
+	@sh tests/timed tests 830 $(BIN)/python tests/rerun.py -q --workers=$(WORKERS) --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 quick: setup ## The tests for every few minutes: on SQLite, without browsers, servers, kills and whole scenarios
 	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -p no:schemathesis --workers=$(WORKERS) --quick
