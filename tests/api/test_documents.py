@@ -265,12 +265,12 @@ async def test_hostile_uploads_stay_harmless(served: Served, team: dict[str, Any
         status, saved = await served.ask("POST", at, upload(name, b"PK\x03\x04"))
         assert (status, saved["path"]) == (201, f"user_uploads/{kept}"), name
         (folder(served, team) / saved["path"]).unlink()
-    body = io.BytesIO(json.dumps(upload("big.bin", bytes(10_000_001))).encode())
+    body = io.BytesIO(json.dumps(upload("big.bin", bytes(10 * 2**20 + 1))).encode())
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     address = f"{served.origin}/api{at}"
     async with served.http.post(address, data=body, headers=headers) as response:
         assert response.status == 422
-        assert "10 MB at most" in (await response.json(content_type=None))["detail"]
+        assert "10 MiB at most" in (await response.json(content_type=None))["detail"]
     assert (await served.ask("POST", at, {"name": "x", "data": "?"}))[0] == 422
 
 

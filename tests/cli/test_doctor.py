@@ -190,7 +190,7 @@ async def test_nodes_of_an_ended_process_are_reported_and_freed(
     assert code == (1 if problems(report) else 0)
     assert notes["cut off"] == "Interrupted tasks that continue at the next start: 1."
     _, fixed = await run_doctor(agiraph, "--fix")
-    assert "Freed 1 nodes whose process has ended." in fixed["done"]
+    assert "Freed 1 node whose process has ended." in fixed["done"]
 
 
 async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_repaired(

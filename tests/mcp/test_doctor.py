@@ -57,7 +57,7 @@ async def test_each_server_has_a_line_that_says_what_to_do(tmp_path: Path) -> No
             "mcp/damaged.json in the home is damaged. Remove it, and accept the tools again with "
             "`agiraph mcp confirm damaged`.",
         ),
-        ("mcp ready", "fine", "It is started when it is used; 1 tools."),
+        ("mcp ready", "fine", "It is started when it is used; 1 tool."),
         ("mcp unknown", "note", "Its tools are not known yet: agiraph mcp test unknown"),
     ]
 

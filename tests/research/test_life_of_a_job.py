@@ -252,7 +252,7 @@ async def test_a_reply_is_shown_what_a_running_job_has_found(tmp_path: Path) -> 
 
         cast.before_reading = ask
         await it.start()
-        assert ": 1 findings" in told[0]
+        assert ": 1 finding" in told[0]
         assert "[e1] It " in told[0]
         assert any(quote in told[0] for quote in (TALL, SURVEY))
 

@@ -202,7 +202,7 @@ async def test_the_digest_shows_the_uses_of_grants(place: Place) -> None:
     await place.world.settle()
     [use] = (await shown(place, team)).entries
     assert (use.kind, use.id, use.text) == ("use", grant.id, COMMAND)
-    assert use.title.startswith("command used 1 times")
+    assert use.title.startswith("command used once")
 
 
 async def pass_time(place: Place, **time: float) -> None:

@@ -128,7 +128,7 @@ async def test_a_waiting_node_keeps_waiting_with_higher_limits(world: World) -> 
         (Extension(turns=-1), "turns must be numbers above zero"),
         (Extension(usd=float("nan")), "usd must be numbers above zero"),
         (Extension(usd=1.0), "has no limit of its own on usd"),
-        (Extension(turns=1), "extend it by at least 1 turns more"),
+        (Extension(turns=1), "extend it by at least 1 turn more"),
         (Extension(tokens=100), "has used 3 of 3 turns"),
     ],
 )

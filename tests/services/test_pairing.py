@@ -74,7 +74,7 @@ async def test_an_unpaired_channel_hears_nobody(phone: World) -> None:
 async def test_a_message_is_taken_in_once(phone: World) -> None:
     code = (await phone.store.write(pairing.new_code, OWNER, "phone")).code
     await take(phone, f"/start {code}")
-    assert await take(phone, "/inbox", key="1") == "0 questions and requests wait for you."
+    assert await take(phone, "/inbox", key="1") == "Questions and requests that wait for you: 0."
     assert await take(phone, "/inbox", key="1") is None
 
 

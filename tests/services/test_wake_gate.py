@@ -104,7 +104,7 @@ async def test_an_unread_message_lets_a_heartbeat_fire(world: World) -> None:
     await world.say(founded.coordinator.id, "bob is done", team_id=founded.team.id, kind="notice")
     await pass_time(world, 60)
     [node] = await nodes_of(world, trigger)
-    assert "- 1 unread messages, which follow" in node.task
+    assert "- 1 unread message, which follows" in node.task
     assert node.stop_reason is StopReason.NOTHING_TO_DO
     kept = await reload(world, trigger)
     assert (kept.fired, kept.gated, kept.quiet) == (1, 1, 1)

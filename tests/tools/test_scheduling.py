@@ -91,7 +91,7 @@ async def test_an_agent_creates_lists_and_cancels_its_triggers(world: World) -> 
         (schedule_call("webhook", {}), "Only a person sets up a webhook"),
         (
             schedule_call("scheduled", {"cron": "never"}),
-            "'never' has 1 fields. A schedule has five",
+            "'never' has 1 field. A schedule has five",
         ),
         (
             schedule_call("delayed", {"delay_seconds": 60}, ""),

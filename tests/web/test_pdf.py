@@ -54,7 +54,7 @@ async def test_a_range_of_pages_is_read_and_the_rest_is_named() -> None:
 
 
 async def test_a_page_behind_the_end_is_refused_with_the_number_of_pages() -> None:
-    with pytest.raises(Refused, match=r"is a PDF of 1 pages; there is no page 200\."):
+    with pytest.raises(Refused, match=r"is a PDF of 1 page; there is no page 200\."):
         await read(fetched(SHORT), PageRange.parse("200-300"))
 
 

@@ -29,7 +29,7 @@ from agiraph.store.database import Store
 COOKIE = "agiraph_session"
 SUBPROTOCOL = "agiraph.bearer."
 """Prefix of the subprotocol by which a client that cannot set headers sends its token."""
-# Room for one attachment of 10 MB, which takes 14 MB in base64, and for its message.
+# Room for one attachment of 10 MiB, which takes 13.4 MiB in base64, and for its message.
 BODY_LIMIT = 16 * 2**20
 OPEN = ("/api/healthz", "/api/readyz", "/api/metrics", "/api/hooks/", "/signin")
 """Paths that need no token; a webhook carries its own secret."""

@@ -17,6 +17,7 @@ from agiraph.app import open_store
 from agiraph.cli.session import clean, command, opened, remember_secrets
 from agiraph.config import Settings
 from agiraph.domain.errors import Misconfigured, Refused, StoreFull
+from agiraph.domain.plurals import counted
 from agiraph.domain.time import SystemClock
 from agiraph.home import archive, archive_reading, last_backup, restoring
 from agiraph.home.archive import Manifest
@@ -67,7 +68,9 @@ async def backup(file: Path) -> None:
             home = Home.open(settings.home)
             made = await asyncio.to_thread(archive.pack, target, home, rows, about)
             last_backup.write(home, target, at=SystemClock().now())
-    click.echo(f"Wrote {target}: {made.rows:,} rows and {len(made.files) - 1:,} files.")
+    click.echo(
+        f"Wrote {target}: {counted(made.rows, 'row')} and {counted(len(made.files) - 1, 'file')}."
+    )
     _list_files("Left out", made.left_out)
     _list_files("Overwrote an API key in", made.redacted)
 
@@ -108,7 +111,8 @@ async def restore(file: Path, with_settings: bool) -> None:
         restorer = Restorer(settings, found, with_settings=with_settings)
         with restoring.prepared(settings.home) as home:
             files = await restorer.restore(home)
-        click.echo(f"Restored {found.manifest.rows:,} rows and {files:,} files to {settings.home}.")
+        what = f"{counted(found.manifest.rows, 'row')} and {counted(files, 'file')}"
+        click.echo(f"Restored {what} to {settings.home}.")
         _list_settings(settings.home, found, with_settings=with_settings)
     click.echo("Start it with: agiraph up")
 

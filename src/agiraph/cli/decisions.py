@@ -16,6 +16,7 @@ from agiraph.cli.teams import json_option
 from agiraph.client import Client
 from agiraph.domain.digest import COVERED
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.plurals import counted
 
 if TYPE_CHECKING:
     from agiraph.cli.local import Local
@@ -128,8 +129,7 @@ async def confirm(
         if all_:
             ids = await _read_all(found, team_id, without={*reject, *stop}, yes=yes)
         decided = await found.decide(team=team_id, confirm=ids, reject=reject, stop=stop)
-    count = len(decided.ids)
-    click.echo(f"Decided on {count} {'entry' if count == 1 else 'entries'}.")
+    click.echo(f"Decided on {counted(len(decided.ids), 'entry', 'entries')}.")
 
 
 async def _read_all(

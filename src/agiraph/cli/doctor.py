@@ -18,6 +18,7 @@ from agiraph.doctor import database_checks, home_checks, model_checks, surroundi
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import AgiraphError, HomeInUse, Refused
 from agiraph.domain.findings import Verdict
+from agiraph.domain.plurals import counted
 from agiraph.domain.time import SystemClock
 from agiraph.home import health as home_health
 from agiraph.home import levels
@@ -78,7 +79,7 @@ async def _examine(checkup: Checkup, *, fix: bool) -> None:
         if store is not None and (
             many := await store.read(database_health.count_other_connections)
         ):
-            checkup.runner = f"A process with {many} connections to the database"
+            checkup.runner = f"A process with {counted(many, 'connection')} to the database"
             is_free = False
         if fix:
             await _repair(checkup, home, store, is_free=is_free)

@@ -18,6 +18,7 @@ from agiraph.cli.session import as_json, command
 from agiraph.cli.teams import json_option
 from agiraph.doctor.mcp_session import opened
 from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.domain.plurals import counted
 from agiraph.domain.visible import visible
 from agiraph.home.layout import Home
 from agiraph.mcp_client import launching, notices, pins
@@ -148,11 +149,7 @@ def _show_tools(server: McpServer, tools: Iterable[PinnedTool], *, is_whole: boo
             _show_words(tool, "   ")
         else:
             click.echo(f"    {visible(tool.summary, keep='')}")
-    click.echo(f"{server.name}: {_tools(len(found))}.")
-
-
-def _tools(count: int) -> str:
-    return f"{count} tool{'' if count == 1 else 's'}"
+    click.echo(f"{server.name}: {counted(len(found), 'tool')}.")
 
 
 @mcp.command("list")
@@ -286,7 +283,7 @@ async def login(name: str) -> None:
         async with sign_in.signing_in(home, server, show) as auth:
             servers.signing_in = auth
             found, _ = await _looked(servers, name)
-    click.echo(f"Signed in. {name}: {_tools(len(found.usable))}.")
+    click.echo(f"Signed in. {name}: {counted(len(found.usable), 'tool')}.")
 
 
 @mcp.command()

@@ -11,6 +11,7 @@ from rich.spinner import Spinner
 from agiraph.cli.session import shown
 from agiraph.domain.events import Event
 from agiraph.domain.persons import is_person
+from agiraph.domain.plurals import counted
 
 WIDTH = 100
 
@@ -73,7 +74,7 @@ class Progress:
     def bill(self) -> str:
         """Return the turns, tokens and dollars so far, as text."""
         money = f"${self.usd:.4f}" + (" and calls without a known price" if self.unpriced else "")
-        return f"{self.turns} turns · {self.tokens:,} tokens · {money}"
+        return f"{counted(self.turns, 'turn')} · {counted(self.tokens, 'token')} · {money}"
 
     def _live_line(self) -> Spinner:
         return Spinner("dots", text=f" {shown(self.activity)}  [dim]{self.bill}[/dim]")

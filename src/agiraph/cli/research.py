@@ -8,6 +8,7 @@ from agiraph.cli.session import as_json, clean, command, connected
 from agiraph.cli.talk import find_agent
 from agiraph.cli.teams import json_option
 from agiraph.domain.errors import Refused
+from agiraph.domain.plurals import counted
 from agiraph.domain.research import Depth
 
 DEPTHS = ("quick", "standard", "deep")
@@ -87,7 +88,7 @@ async def evidence(task: str, json_: bool) -> None:
 def _listing(jobs: list[ResearchView]) -> str:
     lines = [
         f"{job.node_id}  {job.state:8} {job.created_at:%Y-%m-%d %H:%M}  "
-        f"{len(job.evidence):3} quotations  ${job.usd:.2f}  {clean(job.title)}"
+        f"{counted(len(job.evidence), 'quotation'):>14}  ${job.usd:.2f}  {clean(job.title)}"
         for job in jobs
     ]
     return "\n".join(lines) or "There is no research yet."

@@ -9,6 +9,7 @@ from rich.tree import Tree
 from agiraph.api.views import AgentView, InboxItem, NodeView, TeamView, TriggerView
 from agiraph.cli.session import clean, shown
 from agiraph.domain.costs import CostSum, NodeCosts, TeamCosts
+from agiraph.domain.plurals import counted
 from agiraph.domain.visible import visible
 from agiraph.domain.work import NodeStatus
 
@@ -161,9 +162,10 @@ def _branch(tree: Tree, bill: NodeCosts) -> None:
 def sum_text(total: CostSum) -> str:
     """Return a sum as text. Calls without a known price are counted, not estimated."""
     tokens = total.input_tokens + total.output_tokens
-    words = f"${total.usd:.4f} · {tokens:,} tokens · {total.calls + total.lost} calls"
+    calls = counted(total.calls + total.lost, "call")
+    words = f"${total.usd:.4f} · {counted(tokens, 'token')} · {calls}"
     if total.searches:
-        words += f" · {total.searches} searches"
+        words += f" · {counted(total.searches, 'search', 'searches')}"
     if total.cached_tokens:
         words += f" · {total.cached_tokens / total.input_tokens:.0%} of input cached"
     if total.estimated:

@@ -9,6 +9,7 @@ from rich.console import Console
 from agiraph.api.views import TeamView
 from agiraph.cli import tables
 from agiraph.cli.session import as_json, clean, command, connected, source
+from agiraph.domain.plurals import counted
 
 F = TypeVar("F", bound=Callable[..., Any] | click.Command)
 
@@ -62,7 +63,8 @@ async def stop(team: str | None, all_: bool) -> None:
     async with connected() as client:
         if team is None:
             ended = await client.stop_everything()
-            return click.echo(f"Stopped {ended.teams} teams and cancelled {ended.nodes} tasks.")
+            teams, tasks = counted(ended.teams, "team"), counted(ended.nodes, "task")
+            return click.echo(f"Stopped {teams} and cancelled {tasks}.")
         stopped = await client.stop((await client.team(team)).id)
     _confirm(stopped, "Stopped", "Nothing was deleted; send it a message to start again.")
 
@@ -83,7 +85,8 @@ async def pause(team: str | None, all_: bool) -> None:
         if team is None:
             stop = await client.stop_all_work()
             return click.echo(
-                f"All work is stopped: {stop.running} tasks were interrupted, {stop.queued} wait. "
+                f"All work is stopped: {counted(stop.running, 'task was', 'tasks were')} "
+                f"interrupted, {counted(stop.queued, 'waits', 'wait')}. "
                 "Continue with: agiraph resume --all"
             )
         paused = await client.pause((await client.team(team)).id)
@@ -101,7 +104,7 @@ async def resume(team: str | None, all_: bool) -> None:
     async with connected() as client:
         if team is None:
             woken = await client.resume_all_work()
-            return click.echo(f"Resumed: {woken.queues} queues have work.")
+            return click.echo(f"Resumed: {counted(woken.queues, 'queue has', 'queues have')} work.")
         resumed = await client.resume((await client.team(team)).id)
     _confirm(resumed, "Resumed", f"Watch it with: agiraph tail {resumed.id}")
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from agiraph.config import Settings
 from agiraph.domain.findings import Finding
+from agiraph.domain.plurals import counted
 from agiraph.extensions.loading import Extensions
 from agiraph.providers.catalogue import Catalogue
 
@@ -35,11 +36,20 @@ class Checkup:
         )
 
     def list(
-        self, name: str, found: list[str], *, good: str, bad: str, can_fix: bool = False
+        self,
+        name: str,
+        found: list[str],
+        *,
+        good: str,
+        bad: str,
+        one_bad: str = "",
+        can_fix: bool = False,
     ) -> None:
-        """Add a problem if the list has items, else a good finding."""
+        """Add a problem if the list has items, else a good finding. `one_bad` is said of one item
+        where it differs from `bad`."""
         if found:
-            self.problem(name, f"{len(found)} {bad}", *found[:20], can_fix=can_fix)
+            what = counted(len(found), one_bad or bad, bad)
+            self.problem(name, what, *found[:20], can_fix=can_fix)
         else:
             self.fine(name, good)
 

@@ -27,21 +27,26 @@ async def check(checkup: Checkup, store: Store) -> None:
         damage,
         good="The data is undamaged.",
         bad="faults: restore a backup (`agiraph restore`).",
+        one_bad="fault: restore a backup (`agiraph restore`).",
     )
     await _note_stop(checkup, store)
     stuck = await store.read(work_health.stuck, is_running=running)
-    checkup.list("work", stuck, good="Nothing is stuck.", bad="are stuck.", can_fix=True)
+    checkup.list(
+        "work", stuck, good="Nothing is stuck.", bad="are stuck.", one_bad="is stuck.", can_fix=True
+    )
     undecided = await store.read(work_health.needing_a_person)
-    checkup.list("decisions", undecided, good="None.", bad="need a person.")
+    checkup.list(
+        "decisions", undecided, good="None.", bad="need a person.", one_bad="needs a person."
+    )
     if not running and (left := await store.read(database_health.left_running)):
         checkup.note("cut off", f"Interrupted tasks that continue at the next start: {len(left)}.")
     undelivered = await store.read(work_health.undelivered, is_running=running)
     checkup.list("messages", undelivered, good="All arrived.", bad="did not arrive.", can_fix=True)
     late = await store.read(work_health.overdue)
     if late and not running:
-        checkup.note("triggers", f"{len(late)} are due and fire at the next start.")
+        checkup.note("triggers", f"Due, and fire at the next start: {len(late)}.")
     else:
-        checkup.list("triggers", late, good="None is late.", bad="are late.")
+        checkup.list("triggers", late, good="None is late.", bad="are late.", one_bad="is late.")
     await model_checks.check_threads(checkup, await store.read(database_health.open_threads))
     today = await store.read(daily_limit.costs, checkup.settings.usd_per_day)
     if today.is_reached:

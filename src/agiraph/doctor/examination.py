@@ -67,7 +67,13 @@ class Examination:
             home_checks.check_sandbox(checkup, self.confinement)
 
         async def background() -> None:
-            checkup.list("background work", self.failing(), good="Nothing fails.", bad="fail.")
+            checkup.list(
+                "background work",
+                self.failing(),
+                good="Nothing fails.",
+                bad="fail.",
+                one_bad="fails.",
+            )
 
         return [
             ("home", home),

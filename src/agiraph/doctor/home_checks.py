@@ -42,6 +42,7 @@ def check(checkup: Checkup, home: Home) -> None:
         [f"A process of {name} is running." for name in left],
         good="No command outlived its agent.",
         bad="of the commands outlived their agent.",
+        one_bad="of the commands outlived its agent.",
         can_fix=True,
     )
     checkup.list(

@@ -3,6 +3,7 @@
 from agiraph.doctor.checkup import Checkup
 from agiraph.doctor.mcp_session import opened
 from agiraph.domain.errors import AgiraphError
+from agiraph.domain.plurals import counted
 from agiraph.home.layout import Home
 from agiraph.mcp_client import notices, pins
 from agiraph.mcp_client.settings import McpServer
@@ -39,4 +40,4 @@ async def _check(checkup: Checkup, home: Home, name: str, server: McpServer) -> 
     if known.pending or known.gone:
         return checkup.note(title, notices.text_of(name, known))
     asked = "It answers" if checkup.online else "It is started when it is used"
-    return checkup.fine(title, f"{asked}; {len(known.usable)} tools.")
+    return checkup.fine(title, f"{asked}; {counted(len(known.usable), 'tool')}.")

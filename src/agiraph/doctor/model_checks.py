@@ -47,6 +47,7 @@ async def check_threads(checkup: Checkup, threads: list[PromptSize]) -> None:
         over,
         good="All fit the context windows.",
         bad="are larger than the context window.",
+        one_bad="is larger than the context window.",
     )
 
 

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.moments import parse_zone
+from agiraph.domain.plurals import counted
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
@@ -214,8 +215,8 @@ def parse(expression: str, zone: str = "UTC") -> Cron:
         raise Refused(f"{expression!r} is not known; there are {', '.join(sorted(_SHORT))}.")
     if len(fields) != 5:
         raise Refused(
-            f"{expression!r} has {len(fields)} fields. A schedule has five: minute, hour, day of "
-            "month, month, day of week; '0 9 * * MON' is every Monday at nine."
+            f"{expression!r} has {counted(len(fields), 'field')}. A schedule has five: minute, "
+            "hour, day of month, month, day of week; '0 9 * * MON' is every Monday at nine."
         )
     minutes, hours, days, months, weekdays = (
         _values(expression, field, text) for field, text in zip(_FIELDS, fields, strict=True)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import reduce
 from urllib.parse import urlsplit
 
+from agiraph.domain.plurals import counted
+
 MOST_NAMED = 8
 """Sources that a label names; the others are counted."""
 LONGEST = 200
@@ -85,7 +87,7 @@ class Label:
                 named.append(_NOUNS[kind].format(name) if name else _PLAIN[kind])
         if sites:
             other = "other " if named else ""
-            named.append(f"{sites} {other}site{'' if sites == 1 else 's'}")
+            named.append(counted(sites, f"{other}site"))
         return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
 
     def __str__(self) -> str:

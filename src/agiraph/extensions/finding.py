@@ -12,6 +12,7 @@ from typing import Literal
 import orjson
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.plurals import counted
 from agiraph.extensions.declarations import KINDS, Kind
 from agiraph.home.layout import Home
 from agiraph.home.safe_folder import Entry, Folder
@@ -125,7 +126,7 @@ def _hash(dist: Distribution, point: EntryPoint) -> str:
     digest = hashlib.sha256(f"{point.group}\n{point.name}\n{point.value}\n".encode())
     files = sorted(str(file) for file in dist.files or () if not str(file).endswith(".pyc"))
     if not files or len(files) > PACKAGE_FILES:
-        raise Refused(f"it has {len(files)} files; 1 to {PACKAGE_FILES} can be pinned.")
+        raise Refused(f"it has {counted(len(files), 'file')}; 1 to {PACKAGE_FILES} can be pinned.")
     left = PACKAGE_BYTES
     for name in files:
         path = Path(str(dist.locate_file(name)))

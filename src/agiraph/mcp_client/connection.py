@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.plurals import times
 from agiraph.mcp_client.settings import McpServer
 
 if TYPE_CHECKING:  # the SDK takes a second to import
@@ -76,7 +77,7 @@ class Connection:
     @property
     def problem(self) -> str:
         """Return why the server cannot be used now; empty if its last call did not fail."""
-        return "" if self._failures == 0 else f"failed {self._failures} times in a row"
+        return "" if self._failures == 0 else f"failed {times(self._failures)}"
 
     async def use(self, act: Callable[["Client"], Awaitable[T]]) -> T:
         """Start the server if needed, make the call and return its result; raise `ServerFailed` if

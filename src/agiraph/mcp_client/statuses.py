@@ -7,6 +7,7 @@ from typing import Literal
 import orjson
 
 from agiraph.domain.errors import Misconfigured
+from agiraph.domain.plurals import counted
 from agiraph.domain.tools import Reach
 from agiraph.domain.visible import visible
 from agiraph.home.safe_folder import Folder
@@ -66,8 +67,7 @@ class ServerStatus:
             case "changed":
                 return "it has changed its tools; the changed ones are off until you confirm them"
             case "on":
-                count = len(self.usable)
-                return f"{count} tool{'' if count == 1 else 's'}"
+                return counted(len(self.usable), "tool")
 
     @property
     def usable(self) -> list[str]:

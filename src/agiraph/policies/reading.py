@@ -10,6 +10,7 @@ import orjson
 
 from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.outcomes import Done
+from agiraph.domain.plurals import counted
 from agiraph.tools.base import Tool
 
 UNCHANGED = "Unchanged since you read it:"
@@ -56,8 +57,9 @@ class Readings:
         begins = answer.text.strip()[:_SHOWN]
         ago = self._steps - found.step
         text = (
-            f"{UNCHANGED} the text stands above, in the answer to your call {found.call_id} ({ago} "
-            f"replies ago). It begins with {begins!r}. Work with that, or read something else."
+            f"{UNCHANGED} the text stands above, in the answer to your call {found.call_id} ("
+            f"{counted(ago, 'reply', 'replies')} ago). It begins with {begins!r}. Work "
+            "with that, or read something else."
         )
         return replace(answer, text=text)
 

@@ -14,6 +14,7 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.ids import SYSTEM, PersonId
 from agiraph.domain.persons import is_person, means_a_person
+from agiraph.domain.plurals import counted
 from agiraph.home.safe_folder import Folder
 from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted
@@ -170,7 +171,10 @@ def _send_all(tx: Tx, lease: Lease, outgoing: Outgoing, seen: bytes, start: int)
     append_at = threads.check_lease(tx, lease)
     for number, (to, text) in enumerate(outgoing[:MAX_MESSAGES], start=1):
         if number == MAX_MESSAGES < len(outgoing):
-            text += f"\n({len(outgoing) - number} more messages stand in its thread.)"
+            left = len(outgoing) - number
+            text += (
+                f"\n({counted(left, 'more message stands', 'more messages stand')} in its thread.)"
+            )
         _send(tx, lease, to, text)
     _, turn = threads.append(
         tx,

@@ -5,6 +5,7 @@ from datetime import timedelta
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeAssigned
+from agiraph.domain.plurals import counted, times
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services.board import waiting
 from agiraph.services.lifecycle import stalled
@@ -71,7 +72,7 @@ def _unattended(tx: Tx, node: WorkNode) -> str | None:
         return f"{node.id} is running, but its process has ended."
     if node.crashes:
         return (
-            f"{node.id} was restarted {node.crashes} times without completing a step; "
+            f"{node.id} was restarted {times(node.crashes)} without completing a step; "
             "the server's log says why."
         )
     if node.cancel_requested and tx.now - stalled.last_activity(tx, node) > LATE:
@@ -107,9 +108,10 @@ def undelivered(tx: Tx, *, is_running: bool) -> list[str]:
     """Return a sentence for each failed delivery, and for messages that nobody reads or sends."""
     found = [_failure(delivery) for delivery in deliveries.failed(tx, limit=20)]
     if many := health.count_unseen_messages(tx, since=tx.now - UNREAD_AFTER):
-        found.append(f"{many} messages to agents have not been seen for an hour.")
+        unseen = counted(many, "message to agents has", "messages to agents have")
+        found.append(f"{unseen} not been seen for an hour.")
     if is_running and (many := health.count_overdue_deliveries(tx, since=tx.now - 5 * LATE)):
-        found.append(f"{many} deliveries are late.")
+        found.append(f"{counted(many, 'delivery is', 'deliveries are')} late.")
     return found
 
 
@@ -137,7 +139,7 @@ def _free(tx: Tx) -> list[str]:
     # Only safe because the caller has made sure that nobody else works on the database.
     many = nodes.forget_owners(tx)
     deliveries.forget_owners(tx)
-    return [f"Freed {many} nodes whose process has ended."] if many else []
+    return [f"Freed {counted(many, 'node')} whose process has ended."] if many else []
 
 
 def _requeue(tx: Tx) -> list[str]:
@@ -170,7 +172,7 @@ def _wake(tx: Tx) -> list[str]:
     keys = health.queues_without_job(tx)
     for key in keys:
         tx.wake(*Queue.of(key))
-    return [f"Woke {len(keys)} queues."] if keys else []
+    return [f"Woke {counted(len(keys), 'queue')}."] if keys else []
 
 
 def _redeliver(tx: Tx) -> list[str]:

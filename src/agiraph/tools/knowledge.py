@@ -14,6 +14,7 @@ from agiraph.domain.labels import Label, join
 from agiraph.domain.notes import Note, front_line
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, search_words
+from agiraph.domain.plurals import counted
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.home import file_lock
 from agiraph.home.file_lock import to_the_end
@@ -189,7 +190,11 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
         clean = sorted(path for path in files if not labels[path])
         names = "\n".join(f"- {path}" for path in clean)[:PAGE_CHARS]
         left = len(files) - len(clean)
-        more = f"\n\nAnd {left} unverified ones; use words that stand in them." if left else ""
+        more = (
+            f"\n\nAnd {counted(left, 'unverified one')}; use words that stand in them."
+            if left
+            else ""
+        )
         return Done(f"No note holds any of these words. This is what there is:\n\n{names}{more}")
     await _note_uses(ctx, [hit.ref for hit in found])
     shown = [_note(ctx, hit.ref, hit.text, hit.label) for hit in found]

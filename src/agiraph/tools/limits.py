@@ -6,6 +6,7 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.plurals import counted
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.work import Extension, WorkNode
 from agiraph.run_context import RunContext
@@ -70,7 +71,7 @@ def _check_own_envelope(tx: Tx, ctx: RunContext, more: Extension) -> None:
 def _limits(node: WorkNode) -> str:
     budget = node.budget
     limits = [
-        f"{budget.turns:,} turns",
+        counted(budget.turns, "turn"),
         "" if budget.tokens is None else f"{budget.tokens:,} tokens",
         "" if budget.usd is None else f"${budget.usd:.2f}",
         "" if budget.seconds is None else f"{budget.seconds:,.0f} seconds",

@@ -20,6 +20,7 @@ from agiraph.domain.labels import Label, join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import search_words, sections
 from agiraph.domain.persons import is_person
+from agiraph.domain.plurals import counted
 from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.board import labels, planning, texts
@@ -61,7 +62,7 @@ def look_into(
     steps = _steps(tx, node)
     pages = _pages(steps, PAGE_CHARACTERS - (len(head) if page == 1 else 0))
     if page > max(len(pages), 1):
-        raise Refused(f"{node.id} has {len(pages)} pages of steps.")
+        raise Refused(f"{node.id} has {counted(len(pages), 'page')} of steps.")
     body = "\n".join(pages[page - 1] if pages else ["(no steps yet)"])
     text = f"{head}\n\n{body}" if page == 1 else body
     if page < len(pages):

@@ -11,6 +11,7 @@ from agiraph.domain.json_text import object_in
 from agiraph.domain.labels import join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import is_person, means_a_person
+from agiraph.domain.plurals import times
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.triggers import LATE_AFTER, Trigger
@@ -175,11 +176,11 @@ def _line(tx: Tx, trigger: Trigger) -> str:
         when = "next after you have rested" if kind.is_due_after_work else "when it happens"
     if trigger.due_at is not None and trigger.due_at < tx.now - LATE_AFTER:
         when = f"overdue since {trigger.due_at:%Y-%m-%d %H:%M} UTC"
-    counts = f"fired {trigger.fired} times"
+    counts = f"fired {times(trigger.fired)}"
     if trigger.skipped:
         counts += f", skipped {trigger.skipped} (missed: {rows.missed(tx, trigger.id)})"
     if trigger.gated:
-        counts += f", slept on {trigger.gated} times"
+        counts += f", slept on {times(trigger.gated)}"
     if trigger.gate:
         counts += f" ({trigger.gate})"
     cost = rows.cost(tx, trigger.id)

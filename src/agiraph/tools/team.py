@@ -10,6 +10,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.plurals import counted
 from agiraph.domain.stages import Judgement, Stage, StageContract, StageDecision, Verdict
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
@@ -108,8 +109,8 @@ def _budget_warning(node: WorkNode, max_turns: int | None) -> str:
     if max_turns is None or calls is None or calls >= max_turns:
         return ""
     return (
-        f" Your own budget leaves it {calls} model calls, so it cannot use all of the {max_turns} "
-        "turns you gave it."
+        f" Your own budget leaves it {counted(calls, 'model call')}, so it cannot use all of the "
+        f"{max_turns} turns you gave it."
     )
 
 

@@ -11,6 +11,7 @@ from agiraph.domain.events.team import GrantUsed
 from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.labels import CLEAN, SEARCH, Label, join, of_page
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.plurals import counted
 from agiraph.domain.search import Hit, SearchFailed
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
@@ -57,7 +58,8 @@ async def _search_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
         target=call.name,
         why="the words of a search go to the search engine"
         if is_free
-        else f"it has made {made} searches, and each sends words of its choice to the engine",
+        else f"it has made {counted(made, 'search', 'searches')}, and each sends words of its "
+        "choice to the engine",
         instead=READER,
     )
 
@@ -215,7 +217,7 @@ def _answer(ctx: RunContext, page: WebPage, path: str, *, part: int, label: Labe
     start = (part - 1) * PAGE_CHARACTERS
     if start >= len(page.text):
         parts = -(-len(page.text) // PAGE_CHARACTERS)
-        raise Refused(f"{page.url} has {parts} parts of {PAGE_CHARACTERS:,} characters.")
+        raise Refused(f"{page.url} has {counted(parts, 'part')} of {PAGE_CHARACTERS:,} characters.")
     about = [f"Title: {page.title}" if page.title else "", f"Address: {page.url}"]
     about += [f"Published: {page.published}"] if page.published else []
     about += [f"Read: {ctx.clock.now():%Y-%m-%d}"]

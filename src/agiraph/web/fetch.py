@@ -202,7 +202,7 @@ async def _decompressed(response: aiohttp.ClientResponse, limits: Limits) -> Asy
 def _too_large(limits: Limits) -> str:
     what = "file" if limits is DOWNLOAD else "page"
     return (
-        f"The {what} is larger than {limits.download_bytes // 2**20} MB. Look for a smaller one, "
+        f"The {what} is larger than {limits.download_bytes // 2**20} MiB. Look for a smaller one, "
         "or for the part of it you need."
     )
 

@@ -10,6 +10,7 @@ import orjson
 
 from agiraph.domain.conversion import Converter
 from agiraph.domain.errors import Refused
+from agiraph.domain.plurals import counted
 from agiraph.web import pdf_text
 from agiraph.web.fetch import Fetched
 
@@ -129,7 +130,9 @@ def _check(fetched: Fetched, document: _Document, wanted: PageRange) -> None:
         raise Refused(f"{url} is a PDF that is locked with a password. {ELSEWHERE}")
     count = int(document.about.get("pages", 0))
     if count and wanted.first > count:
-        raise Refused(f"{url} is a PDF of {count} pages; there is no page {wanted.first}.")
+        raise Refused(
+            f"{url} is a PDF of {counted(count, 'page')}; there is no page {wanted.first}."
+        )
     if any(text.strip() for text in document.pages.values()):
         return
     if document.error or (not count and document.end == "whole"):
@@ -137,8 +140,8 @@ def _check(fetched: Fetched, document: _Document, wanted: PageRange) -> None:
     if not document.pages:
         raise Refused(f"{url} is a PDF that takes too long or too much memory to read. {ELSEWHERE}")
     raise Refused(
-        f"{url} is a PDF of {count} pages without text in the {len(document.pages)} that were "
-        f"looked at: it is probably a scan, whose pages are pictures. {ELSEWHERE}"
+        f"{url} is a PDF of {counted(count, 'page')} without text in the {len(document.pages)} "
+        f"that were looked at: it is probably a scan, whose pages are pictures. {ELSEWHERE}"
     )
 
 

@@ -7077,7 +7077,7 @@ export interface components {
             name: string;
             /**
              * Data
-             * @description Base64; at most 10 MB when decoded.
+             * @description Base64; at most 10 MiB when decoded.
              */
             data: string;
             /**

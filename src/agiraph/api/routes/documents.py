@@ -30,7 +30,7 @@ from agiraph.store import teams
 router: APIRouter = api_router("files")
 
 MOST_CHARACTERS = 1_000_000
-UPLOAD_BYTES = 10_000_000
+UPLOAD_BYTES = 10 * 2**20
 MOST_UPLOADS, MOST_UPLOADED_BYTES = 500, 500 * 2**20
 NEW = "none"
 """The `expected` of a file that must not exist yet."""
@@ -88,7 +88,7 @@ class UploadRequest(BaseModel):
     )
 
     name: str = Field(min_length=1, max_length=200)
-    data: str = Field(description="Base64; at most 10 MB when decoded.", max_length=14_000_000)
+    data: str = Field(description="Base64; at most 10 MiB when decoded.", max_length=14_000_000)
     if_exists: Literal["refuse", "replace", "keep_both"] = Field(
         default="refuse",
         description="For a name that is taken: refuse with 409, replace the file and keep the old "
@@ -243,8 +243,8 @@ async def upload_file(team: str, body: UploadRequest, api: ApiDep) -> SavedView:
         raise Refused(f"The data of {body.name!r} is not base64: {error}.") from error
     if len(data) > UPLOAD_BYTES:
         raise Refused(
-            f"{body.name!r} has {len(data) / 1e6:.1f} MB; a file may have "
-            f"{UPLOAD_BYTES // 1_000_000} MB at most. Give the team its folder instead."
+            f"{body.name!r} has {len(data) / 2**20:.1f} MiB; a file may have "
+            f"{UPLOAD_BYTES // 2**20} MiB at most. Give the team its folder instead."
         )
     found = await kept_texts.prepared(api, team)
     if found.status == "archived":

@@ -39,7 +39,7 @@ WIDTH = 40
 """How many columns a phone shows, about."""
 MAX_FILE_BYTES = 10 * 2**20
 MAX_ANSWER_BYTES = 8 * 2**20
-NO_FILE = "A file came with it that could not be downloaded: it is larger than 10 MB, or gone."
+NO_FILE = "A file came with it that could not be downloaded: it is larger than 10 MiB, or gone."
 _GONE = ("message is not modified", "message to edit not found", "message can't be edited")
 """The errors of the Bot API for an edit that is not needed."""
 

@@ -14,6 +14,7 @@ from agiraph.domain.fence import enclose, enclose_foreign, one_line
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
+from agiraph.domain.plurals import counted
 from agiraph.domain.research import Reading, ResearchJob
 from agiraph.domain.value import value
 from agiraph.prompts import prompt
@@ -184,7 +185,9 @@ def ledger_text(
     label = join(row.label for row in shown)
     text = enclose_foreign("\n\n".join(lines), thread=thread, source="pages that were read")
     left = len(rows) - len(shown)
-    return text + (f"\n{left} further entries are not shown." if left else ""), label
+    return text + (
+        f"\n{counted(left, 'further entry is', 'further entries are')} not shown." if left else ""
+    ), label
 
 
 def _fitting(rows: Sequence[EvidenceRow], *, most: int) -> list[EvidenceRow]:

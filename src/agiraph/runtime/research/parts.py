@@ -12,6 +12,7 @@ from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Finished, Outcome
+from agiraph.domain.plurals import counted
 from agiraph.domain.report_check import Fault
 from agiraph.domain.sentences import Unit, units
 from agiraph.domain.work import StopReason
@@ -52,7 +53,7 @@ async def run_gaps(steps: Steps, ctx: RunContext) -> Outcome:
     if found is None:
         found = await ctx.store.read(planning.unanswered, ctx.lease)
     await ctx.store.write(planning.store_gaps, ctx.lease, found, label=ctx.label)
-    return _ended(f"{len(found.questions)} questions to read for.")
+    return _ended(f"{counted(len(found.questions), 'question')} to read for.")
 
 
 async def run_writing(steps: Steps, ctx: RunContext) -> Outcome:
@@ -82,7 +83,7 @@ async def run_writing(steps: Steps, ctx: RunContext) -> Outcome:
     if not _cites(kept, rows):
         kept, struck = "", []
     await ctx.store.write(planning.store_draft, ctx.lease, kept, tuple(struck), stopped=stopped)
-    return _ended(f"{len(kept)} characters, {len(struck)} sentences struck.")
+    return _ended(f"{len(kept)} characters, {counted(len(struck), 'sentence')} struck.")
 
 
 async def _written(steps: Steps, ctx: RunContext) -> str:

@@ -1,5 +1,6 @@
 """Spending: how much of its limits a node has used, in words for its agent."""
 
+from agiraph.domain.plurals import counted
 from agiraph.domain.work import Budget, WorkNode
 from agiraph.services.board import budgets
 from agiraph.store import spend
@@ -23,7 +24,7 @@ def as_line(tx: Tx, node: WorkNode) -> str:
         parts.append(f"{used.calls:,} of {limits.model_calls:,} model calls")
     left = budgets.seconds_left(tx, node)
     time = "" if left is None else f" Working time left: {_hours(left)}."
-    return f"Spent so far: {', '.join(parts)}. You have {node.budget.turns} turns.{time}"
+    return f"Spent so far: {', '.join(parts)}. You have {counted(node.budget.turns, 'turn')}.{time}"
 
 
 def as_share(tx: Tx, node: WorkNode) -> str:

@@ -7,6 +7,7 @@ from agiraph.domain.agents import name_from_goal
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.plurals import counted
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 
 LONGEST = 20_000
@@ -60,7 +61,7 @@ def assignment(
 
 
 def _limits(budget: Budget) -> str:
-    parts = ["1 turn" if budget.turns == 1 else f"{budget.turns} turns"]
+    parts = [counted(budget.turns, "turn")]
     parts += [] if budget.usd is None else [f"${budget.usd:.2f}"]
     parts += [] if budget.tokens is None else [f"{budget.tokens:,} tokens"]
     parts += [] if budget.seconds is None else [f"{budget.seconds / 60:,.0f} minutes of work"]

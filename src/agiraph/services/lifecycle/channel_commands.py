@@ -54,7 +54,7 @@ def run(tx: Tx, channel: ChannelState, text: str) -> str | None:
         case "/inbox":
             asked = inbox_items.InboxFilter(person_id=channel.person_id)
             count = len(inbox_items.waiting_for_person(tx, asked, limit=100))
-            return f"{count} questions and requests wait for you."
+            return f"Questions and requests that wait for you: {count}."
         case "/mute":
             return _mute(tx, channel, rest.strip())
         case "/unmute":

@@ -8,6 +8,7 @@ from agiraph.domain.events.work import NodeAssigned, NodeStarted, NodeWaiting
 from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.messages import INTERRUPTS, STOPPED, Message, StoppedBy
 from agiraph.domain.outcomes import Parked
+from agiraph.domain.plurals import times
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services.board import budgets, leases, planning, stage_clocks, texts, waiting
@@ -132,8 +133,8 @@ def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
         tx,
         lease,
         stopped_by="crash",
-        reason=f"crashed {crashes} times at the same step",
-        text=f"My work was cut off {crashes} times at the same step, before anything new was "
+        reason=f"crashed {times(crashes)} at the same step",
+        text=f"My work was cut off {times(crashes)} at the same step, before anything new was "
         "written. Shall I try again, or do something else? Your answer goes into my thread.",
     )
 

@@ -9,6 +9,7 @@ from agiraph.domain.deletions import Deletion
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.events.team import TeamDeleted
 from agiraph.domain.ids import PersonId, TeamId
+from agiraph.domain.plurals import counted
 from agiraph.services import access
 from agiraph.services.lifecycle import daily_limit, emergency
 from agiraph.store import daily_limits, deletions, nodes, spend
@@ -36,9 +37,10 @@ def begin(
         )
     work = sum(len(nodes.still_open(tx, team_id, lane)) for lane in emergency.LANES)
     if work and not stop:
+        what = counted(work, "task or reply", "tasks and replies")
         raise Conflict(
-            f"Team {team.name!r} is working: {work} open tasks and replies. Stop it first, or send "
-            "`stop` with the deletion to end its work now."
+            f"Team {team.name!r} is working on {what}. Stop it first, or send `stop` with the "
+            "deletion to end its work now."
         )
     emergency.halt(tx, team_id)
     TEAMS.update(tx, team_id, status="archived")

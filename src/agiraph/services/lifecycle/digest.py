@@ -14,6 +14,7 @@ from agiraph.domain.grants import Grant
 from agiraph.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
 from agiraph.domain.labels import Label
 from agiraph.domain.messages import Message
+from agiraph.domain.plurals import counted, times
 from agiraph.domain.waits import WaitingOn
 from agiraph.services.knowledge import files, items
 from agiraph.services.lifecycle import answers, grants
@@ -135,7 +136,7 @@ def _of_use(grant: Grant) -> Entry:
     return Entry(
         id=grant.id,
         kind="use",
-        title=f"{grant.kind} used {grant.used} times, last {_moment(grant.used_at)}",
+        title=f"{grant.kind} used {times(grant.used)}, last {_moment(grant.used_at)}",
         text=grant.pattern,
         source="",
         created_at=grant.used_at or grant.created_at,
@@ -290,5 +291,5 @@ def _counts(entries: Sequence[Entry]) -> str:
     parts: list[str] = []
     for kind, (one, many) in _WORDS.items():
         if count := sum(entry.kind == kind for entry in entries):
-            parts.append(f"{count} {one if count == 1 else many}")
+            parts.append(counted(count, one, many))
     return ", ".join(parts)

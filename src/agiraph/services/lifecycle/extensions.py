@@ -5,6 +5,7 @@ from dataclasses import replace
 from agiraph.domain.agents import ARCHIVED
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
+from agiraph.domain.plurals import counted
 from agiraph.domain.work import AMOUNTS, Extension, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import budgets
 from agiraph.services.board.texts import subject_of
@@ -170,5 +171,5 @@ def _check_turns(tx: Tx, node: WorkNode) -> None:
         raise Refused(
             f"{subject_of(node)!r} has used {_used_turns(tx, node)} of {node.budget.turns} turns, "
             "and keeps the last one for its closing answer: extend it by at least "
-            f"{short} turns more."
+            f"{counted(short, 'turn')} more."
         )

@@ -15,6 +15,7 @@ from agiraph.domain.fence import one_line, without_fences
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
+from agiraph.domain.plurals import counted
 from agiraph.domain.prompt_lines import Line
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
@@ -136,12 +137,15 @@ def _ledger_line(tx: Tx, node: WorkNode) -> Line:
     if job is None or not job.readings:
         return Line("")
     asked = (
-        f"- {node.id} reads for {len(job.readings)} questions and has noted {len(rows)} findings"
+        f"- {node.id} reads for {counted(len(job.readings), 'question')} and has noted "
+        f"{counted(len(rows), 'finding')}"
     )
     told = [f"{asked}:"]
     for each in job.readings:
         found = sum(row.question == each.number for row in rows)
-        told.append(f"  {each.number}. {texts.truncate(each.question, 160)}: {found} findings")
+        told.append(
+            f"  {each.number}. {texts.truncate(each.question, 160)}: {counted(found, 'finding')}"
+        )
     told += [f'  [{row.id}] {row.claim} "{texts.truncate(row.quote, 160)}"' for row in rows[-5:]]
     label = join(row.label for row in rows) | join(each.label for each in job.readings)
     return Line("\n".join(told), label | node.label, f"{asked}; {_LOOK.format(id=node.id)}")

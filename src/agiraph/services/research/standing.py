@@ -9,6 +9,7 @@ from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.persons import is_person
+from agiraph.domain.plurals import counted
 from agiraph.domain.research import ResearchJob
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import StopReason, WorkNode
@@ -20,7 +21,7 @@ from agiraph.store import evidence, research
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
-NOTHING_NEW = "Nothing is new since {date}: {pages} pages were read again or for the first time."
+NOTHING_NEW = "Nothing is new since {date}: {pages} read again or for the first time."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,4 +94,6 @@ def has_nothing_new(tx: Tx, job: ResearchJob) -> str:
     found = news(tx, job)
     if found is None or found.rows:
         return ""
-    return NOTHING_NEW.format(date=f"{found.since:%Y-%m-%d}", pages=pages)
+    return NOTHING_NEW.format(
+        date=f"{found.since:%Y-%m-%d}", pages=counted(pages, "page was", "pages were")
+    )

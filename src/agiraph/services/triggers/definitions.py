@@ -296,7 +296,7 @@ def _reconfigure(tx: Tx, trigger: Trigger, agent: Agent, config: dict[str, Any])
     kind = registry.kind_of(trigger)
     read = kind.read(config)
     if read.max_fires is not None and trigger.fired >= read.max_fires:
-        raise Refused(f"It has fired {trigger.fired} times; 'max_fires' must be more than that.")
+        raise Refused(f"'max_fires' must be more than {trigger.fired}, how often it has fired.")
     columns = _columns(tx, trigger.team_id, kind, read, config)
     if (secret := kind.given_secret(read)) is not None:
         columns["secret"] = hash_of(secret)

@@ -3,7 +3,7 @@ import { Check, CircleAlert, X } from "lucide-react";
 import { Literal } from "@/conversation/Literal";
 import { fileSize, plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
-import type { IfExists, Upload } from "@/views/files/uploads";
+import { type IfExists, MAX_UPLOAD_BYTES, type Upload } from "@/views/files/uploads";
 
 interface Props {
   uploads: readonly Upload[];
@@ -55,7 +55,7 @@ export function UploadPanel({ uploads, onRetry, onRemove, onClear }: Props) {
                 </Button>
               </span>
             )}
-            {upload.state === "failed" && upload.file.size <= 10_000_000 && (
+            {upload.state === "failed" && upload.file.size <= MAX_UPLOAD_BYTES && (
               <Button size="sm" onClick={() => onRetry(upload, "refuse")}>
                 Try again
               </Button>

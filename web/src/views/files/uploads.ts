@@ -4,7 +4,7 @@ import { ApiError, errorMessage, type Schemas, toApiError } from "@/api/client";
 import { fileSize } from "@/lib/format";
 import { refreshFiles } from "@/views/files/documents";
 
-export const MAX_UPLOAD_BYTES = 10_000_000;
+export const MAX_UPLOAD_BYTES = 10 * 1024 ** 2;
 export type IfExists = Schemas["UploadRequest"]["if_exists"];
 
 export interface Upload {

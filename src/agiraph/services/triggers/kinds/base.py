@@ -16,6 +16,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.moments import MAX_AHEAD, parse_moment, parse_zone
+from agiraph.domain.plurals import times
 from agiraph.domain.triggers import Firing, Misfire, Overlap, Trigger, TriggerType
 from agiraph.services.triggers import firing
 from agiraph.store.triggers import TRIGGERS
@@ -184,7 +185,7 @@ class Kind(ABC, Generic[C]):
         if self.fires_once:
             return "it was for one time"
         if trigger.max_fires is not None and trigger.fired >= trigger.max_fires:
-            return f"it has fired {trigger.fired} times, as agreed"
+            return f"it has fired {times(trigger.fired)}, as agreed"
         if trigger.until is not None and max(due or now, now) > trigger.until:
             return f"its time was over on {trigger.until:%Y-%m-%d %H:%M}"
         return "its schedule has come to an end" if self.ends_without_due and due is None else None

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from agiraph.domain import hours as daily
 from agiraph.domain.agents import Agent
+from agiraph.domain.plurals import counted, times
 from agiraph.domain.triggers import Trigger, TriggerType
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import labels, texts
@@ -133,7 +134,7 @@ def _closed_without_news(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _
         return _Closed("nothing new", again)
     wait_s = _backoff_s(config.interval_seconds, trigger.quiet if config.backoff else 0)
     if tx.now < _last_awake(trigger) + timedelta(seconds=wait_s):
-        return _Closed(f"nothing new, and nothing to do {trigger.quiet} times before", again)
+        return _Closed(f"nothing new, and nothing to do {times(trigger.quiet)} before", again)
     return None
 
 
@@ -150,7 +151,11 @@ def _last_awake(trigger: Trigger) -> datetime:
 
 def _news(tx: Tx, agent: Agent, ended: Sequence[WorkNode]) -> list[str]:
     unseen = messages.unseen(tx, agent.id)
-    found = [f"{len(unseen)} unread messages, which follow"] if unseen else []
+    found = (
+        [counted(len(unseen), "unread message, which follows", "unread messages, which follow")]
+        if unseen
+        else []
+    )
     return found + [f"{texts.title_of(node)} ({node.id}) is {node.status}" for node in ended]
 
 
