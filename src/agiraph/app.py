@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from agiraph.domain.previews import PromptText
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
 from agiraph.extensions.loading import Extensions
-from agiraph.extensions.resolving import providers, web_with_engine
+from agiraph.extensions.resolving import providers, web_with_engine, web_with_keys
 from agiraph.extensions.skills import Skills
 from agiraph.home import levels
 from agiraph.home.layout import Home
@@ -28,7 +27,6 @@ from agiraph.mcp_client.toolbox import McpTools
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, ModelFactory, Registry
-from agiraph.providers.searching import VendorEngine
 from agiraph.run_context import RunContext
 from agiraph.runtime import prompt_preview, stored_accounts
 from agiraph.runtime.channels import Channel
@@ -162,8 +160,8 @@ class Runtime:
         own = await Extensions.opened(home, extensions)
         models = _models(keys, prices, clock, {**providers(own), **(own_models or {})})
         rules = await _rules(home, limits, database_files(database_url), readable, level)
-        daily = DailySpend(store, clock, usd_per_day)
-        known, web = LiveSpecialists(home), _searching(web, own, models.registry)
+        daily, known = DailySpend(store, clock, usd_per_day), LiveSpecialists(home)
+        web = web_with_keys(web_with_engine(web or Web(), own), models)
         mcps = McpServers(mcp or {}, home, rules, web, extensions.secrets)
         executor = Executor(
             store=store,
@@ -256,15 +254,6 @@ def _models(
     models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
     models.add_all(own)
     return models
-
-
-def _searching(web: Web | None, own: Extensions, registry: Registry) -> Web:
-    """Return the web access with the search engine in force. That of a vendor uses the vendor's key
-    only as long as the models do."""
-    web = web_with_engine(web or Web(), own)
-    if not isinstance(web.engine, VendorEngine):
-        return web
-    return replace(web, engine=replace(web.engine, account=registry.account))
 
 
 async def _rules(

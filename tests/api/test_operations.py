@@ -3,7 +3,9 @@
 import asyncio
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -17,7 +19,7 @@ from agiraph.home.stored_keys import StoredKeys
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Account, Keys
 from agiraph.providers.searching import vendor_engine
-from agiraph.providers.vendors import VENDOR_BY_NAME, VENDORS
+from agiraph.providers.vendors import VENDOR_BY_NAME, VENDORS, Vendor
 from agiraph.redaction import redact
 from agiraph.runtime import stored_accounts
 from agiraph.services import access
@@ -25,6 +27,7 @@ from agiraph.services.lifecycle.emergency import WorkStop
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Status
 from agiraph.web.access import Web
+from agiraph.web.open_sources import OpenEngine
 from tests.api.serving import Served, serving
 from tests.providers.vendor_searches import ANSWERS, vendor
 from tests.providers.vendor_searches import KEY as VENDOR_KEY
@@ -287,6 +290,37 @@ async def test_the_search_of_a_vendor_uses_a_removed_key_no_more(tmp_path: Path)
             [*_, answer] = [turn.text for turn in ada.requests[-1].turns if turn.role == "tool"]
     assert answer.startswith("The search engine (openai) has no key any more")
     assert len(searched.requests) == 1
+
+
+async def test_an_engine_that_nobody_chose_follows_the_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = [says(call("web_search", query="bridge")), says(call("finish", summary="Done."))]
+    unchosen = Web(engine=OpenEngine(sources=()), follows_keys=True)
+    async with (
+        vendor("openai", lambda number: ANSWERS["openai"]) as searched,
+        World(tmp_path, keys=Keys({}), web=unchosen, easy_endings=True) as world,
+    ):
+        moved = replace(VENDOR_BY_NAME["openai"], base_url=searched.engine.base_url)
+        monkeypatch.setitem(cast(dict[str, Vendor], VENDOR_BY_NAME), "openai", moved)
+        ada = world.script("ada")
+
+        async def answer_with(keys: dict[str, str]) -> str:
+            # As each process reads the keys that another one has stored.
+            stored_keys.write(world.runtime.home, StoredKeys(keys=keys))
+            stored_accounts.use(world.runtime.home, world.runtime.models)
+            ada.lines = list(search)
+            await world.found("Look")
+            await world.settle()
+            [*_, answer] = [turn.text for turn in ada.requests[-1].turns if turn.role == "tool"]
+            return answer
+
+        open_sources = "None of the open sources can be searched"
+        assert (await answer_with({})).startswith(open_sources)
+        [hit, *_] = (await searched.engine.search("bridge", limit=5)).hits
+        assert hit.url in await answer_with({"OPENAI_API_KEY": VENDOR_KEY})
+        assert (await answer_with({})).startswith(open_sources)
+    assert len(searched.requests) == 2
 
 
 async def test_a_key_of_the_environment_stays_in_use_if_the_same_stored_one_is_removed(

@@ -3,9 +3,10 @@
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Refused
 from agiraph.domain.search import Engine
+from agiraph.extensions.resolving import web_with_keys
 from agiraph.providers.searching import VendorEngine
 from agiraph.redaction import redact
-from agiraph.web import readiness
+from agiraph.web import default_engine, readiness
 from agiraph.web.configured import shown
 from agiraph.web.open_sources import OpenEngine
 from agiraph.web.search import SEARXNG_FORBIDS, SEARXNG_LINES, SETTINGS
@@ -21,6 +22,8 @@ async def check(checkup: Checkup) -> None:
     --online, which costs as much as one search.
     """
     web = checkup.settings.web
+    if checkup.models is not None:
+        web = default_engine.present(web_with_keys(web, checkup.models))
     engine = web.engine
     if engine is None:
         return checkup.note(NAME, f"Agents cannot search the web. To let them, set {SETTINGS}.")

@@ -2,14 +2,36 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from agiraph.extensions.declarations import EngineDeclaration, ProviderDeclaration
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.own_engines import OwnEngine
 from agiraph.extensions.own_models import OwnProvider
+from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.registry import ModelFactory
+from agiraph.providers.searching import VendorEngine, vendor_engine
 from agiraph.web.access import Web
+from agiraph.web.default_engine import DefaultEngine
+from agiraph.web.open_sources import OpenEngine
 from agiraph.web.own_engine import WantedEngine
+
+
+def web_with_keys(web: Web, models: Catalogue) -> Web:
+    """Return the web access whose search follows the keys that the models use: an engine that
+    nobody has chosen changes with them, and that of a vendor has no other key."""
+    engine, registry = web.engine, models.registry
+    if web.follows_keys:
+        vendors = partial(_vendor_engine, models)
+        kept = engine if isinstance(engine, OpenEngine) else OpenEngine()
+        return replace(web, engine=DefaultEngine(vendor_engine=vendors, open_sources=kept))
+    if isinstance(engine, VendorEngine):
+        return replace(web, engine=replace(engine, account=registry.account))
+    return web
+
+
+def _vendor_engine(models: Catalogue) -> VendorEngine | None:
+    return vendor_engine(models.registry.keys, models.prices, "", "")
 
 
 def web_with_engine(web: Web, extensions: Extensions) -> Web:

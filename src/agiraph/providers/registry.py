@@ -110,6 +110,11 @@ class Registry:
         self._keys = self._keys.with_account(vendor, account)
         self._models.clear()
 
+    @property
+    def keys(self) -> Keys:
+        """The keys in use now."""
+        return self._keys
+
     def account(self, vendor: Vendor) -> Account:
         """Return the access to a vendor; without a key if there is none."""
         return self._keys.account(vendor)

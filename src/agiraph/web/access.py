@@ -13,6 +13,8 @@ class Web:
     fetcher: Fetcher = field(default_factory=Fetcher)
     engine: Engine | None = None
     """None if a person has set `search = "none"`."""
+    follows_keys: bool = False
+    """Whether nobody has chosen the engine, so that the keys of the model vendors decide."""
     reading_hosts: ReadingHosts = ReadingHosts()
     """Where a thread with untrusted text in it may open addresses that it made up."""
     indexes: PackageIndexes = field(default_factory=PackageIndexes)

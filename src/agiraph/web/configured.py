@@ -81,9 +81,11 @@ def web(
     """Return the agents' web access, from the tables [search] (`written`), [web] (`reading`) and
     [packages]. It refuses the port of the runtime's own API."""
     policy = AddressPolicy(refused_ports=frozenset({own_port}), stand_ins=dict(stand_ins))
+    chosen = _chosen(written, environ)
     return Web(
         fetcher=Fetcher(policy=policy),
-        engine=_engine(path, written, environ, vendor_engine),
+        engine=_engine(path, chosen, environ, vendor_engine),
+        follows_keys=chosen is None,
         reading_hosts=_reading_hosts(path, reading),
         indexes=configured_indexes(path, packages),
     )
@@ -132,23 +134,27 @@ def origin(written: Any, environ: Mapping[str, str], web: Web) -> str:
     return "default" if isinstance(web.engine, OpenEngine) else "environment"
 
 
-def _engine(
-    path: Path, written: Any, environ: Mapping[str, str], vendor_engine: MakeVendorEngine
-) -> Engine | None:
-    """Return the engine in force: the one that is named, else the one whose key is set, else a
-    model vendor's own search, else the open sources."""
+def _chosen(written: Any, environ: Mapping[str, str]) -> Any:
+    """Return the table of the engine that is named, else of the one whose key is set; else None."""
     if choice := environ.get(CHOICE):
         written = choice.strip().lower()
-    if isinstance(written, str):
-        written = {"provider": written}
-    if (own := _own_engine(written)) is not None:
-        return own
     if written is None:
-        named = next((name for name, variable in VARIABLES.items() if environ.get(variable)), None)
-        if named is None:
-            return vendor_engine("", "") or OpenEngine()
-        written = {"provider": named}
-    entry = _read(path, written)
+        written = next(
+            (name for name, variable in VARIABLES.items() if environ.get(variable)), None
+        )
+    return {"provider": written} if isinstance(written, str) else written
+
+
+def _engine(
+    path: Path, chosen: Any, environ: Mapping[str, str], vendor_engine: MakeVendorEngine
+) -> Engine | None:
+    """Return the engine in force: the one that is chosen, else a model vendor's own search, else
+    the open sources."""
+    if chosen is None:
+        return vendor_engine("", "") or OpenEngine()
+    if (own := _own_engine(chosen)) is not None:
+        return own
+    entry = _read(path, chosen)
     match entry.provider:
         case "none":
             return None
