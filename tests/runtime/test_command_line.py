@@ -358,8 +358,12 @@ async def test_a_mailbox_file_replaced_by_a_link_pipe_or_folder_carries_nothing(
     async def is_played() -> bool:
         return bool(await events_of(home, node, "node.output"))
 
+    async def is_delivered() -> bool:
+        return any(event.type == "message.seen" for event in await home.events(node.team_id))
+
     await until(home, is_played)
     await home.say(node.assignee_id, "Do you hear me?", team_id=node.team_id)
+    await until(home, is_delivered)
     await pipe.write("go on")
     await home.settle()
 

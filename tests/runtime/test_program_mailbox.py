@@ -75,6 +75,24 @@ async def test_a_message_to_a_finished_program_becomes_its_next_task(world: Worl
     assert "One more thing." in (folder_of(world, nodes[1]) / "_task.md").read_text()
 
 
+async def test_a_message_that_a_program_did_not_live_to_read_becomes_its_next_task(
+    world: World, tmp_path: Path
+) -> None:
+    pipe = NamedPipe.create(tmp_path / "pipe")
+    waits = f"grep -q 'A late word' _task.md || {{ echo > {pipe}; {run_line_from(pipe)}; }}"
+    first = await start_program(world, f"{waits}; cp _inbox.md heard.txt; {WRITES_RESULT}")
+    assert first.assignee_id is not None
+    await pipe.read()
+    await world.say(first.assignee_id, "A late word.", team_id=first.team_id)
+    await pipe.write(":")  # nearly always before the next poll brings the message
+    await world.settle()
+
+    nodes = await world.board(first.team_id)
+    tasks = [(folder_of(world, node) / "_task.md").read_text() for node in nodes]
+    heard = world.published(await world.node(first.id))["heard.txt"]
+    assert ["A late word." in text for text in (heard, *tasks)].count(True) == 1
+
+
 # ---- outbox ---------------------------------------------------------------------------------
 
 

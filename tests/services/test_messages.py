@@ -122,7 +122,9 @@ async def test_messages_between_a_program_and_an_agent_end_at_the_hop_limit(worl
     await hire(world, founded, "ann")
     program = await world.store.write(
         roster.hire, founded.team.id, name="thanker", role="worker", model="cli", kind="cli",
-        command="echo '@ann: Thank you all!' >> _outbox.md; echo thanked > _result.md",
+        # Without the end of the line, so that it is sent when the program has ended: a program
+        # that still runs is given ann's reply, and does not answer it.
+        command="echo thanked > _result.md; printf '@ann: Thank you all!' >> _outbox.md",
     )  # fmt: skip
     await world.say(AgentId(program.id), "Welcome!", team_id=founded.team.id)
     await world.settle()
