@@ -1,12 +1,14 @@
 """Imports of commands: those that only talk to a server import none of its modules."""
 
 import json
+import os
 import subprocess
 import sys
 
+import click
 import pytest
 
-from agiraph.cli import SECTIONS
+from agiraph.cli import SECTIONS, SHORT_HELP, agiraph
 
 SERVER_MODULES = (
     "fastapi", "genai_prices", "prompt_toolkit", "psycopg", "sqlite3", "uvicorn", "agiraph.app",
@@ -51,3 +53,24 @@ def test_a_client_command_imports_no_server_module(
         for name in loaded[module]
         if f"{name}.".startswith(tuple(f"{h}." for h in SERVER_MODULES))
     ] == []
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{}, {"_AGIRAPH_COMPLETE": "zsh_complete", "COMP_WORDS": "agiraph", "COMP_CWORD": "1"}],
+    ids=["help", "completion"],
+)
+def test_a_list_of_all_commands_imports_none_of_them(variables: dict[str, str]) -> None:
+    line = [sys.executable, "-X", "importtime", "-m", "agiraph", "--help"]
+    environ = {"PATH": os.environ["PATH"], **variables}
+    told = subprocess.run(line, capture_output=True, check=True, text=True, env=environ)
+    context = click.Context(agiraph, info_name="agiraph")
+    for name in agiraph.list_commands(context):
+        command = agiraph.get_command(context, name)
+        assert command is not None
+        # A short form has no line breaks in it, but the list of commands may.
+        assert command.get_short_help_str(limit=SHORT_HELP) in " ".join(told.stdout.split())
+    modules = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
+    assert "agiraph.cli" in modules
+    commands = {f"agiraph.cli.{name}" for section in SECTIONS.values() for name in section.values()}
+    assert modules & {*commands, *SERVER_MODULES} == set()

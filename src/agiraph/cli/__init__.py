@@ -1,11 +1,15 @@
 """Command line: the `agiraph` commands. An error is one line; exit code 2 means wrong usage."""
 
+import ast
 import asyncio
 import importlib
 import os
 import sys
+from functools import cache
+from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from agiraph.domain.errors import AgiraphError
 
@@ -66,6 +70,25 @@ SECTIONS: dict[str, dict[str, str]] = {
 """Each command and its module. The module is imported when the command is used."""
 
 
+SHORT_HELP = 85
+"""The most characters of a command's line in a list of commands."""
+
+
+@cache
+def _docstrings(module: str) -> dict[str, str]:
+    """Return the docstrings of a module's functions, read from its source: an import would load all
+    that its commands need."""
+    parsed = ast.parse(Path(__file__).with_name(f"{module}.py").read_text())
+    functions = (n for n in parsed.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    return {function.name: ast.get_docstring(function) or "" for function in functions}
+
+
+def _short_help(name: str) -> str:
+    module = next(section[name] for section in SECTIONS.values() if name in section)
+    described = click.Command(name, help=_docstrings(module)[name])
+    return described.get_short_help_str(limit=SHORT_HELP)
+
+
 class Commands(click.Group):
     """A group that imports a command's module when the command is used."""
 
@@ -90,13 +113,14 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         longest = max(len(name) for name in self.list_commands(ctx))
         for title, section in SECTIONS.items():
-            rows: list[tuple[str, str]] = []
-            for name in section:
-                found = self.get_command(ctx, name)
-                assert found is not None
-                rows.append((name.ljust(longest), found.get_short_help_str(limit=85)))
+            rows = [(name.ljust(longest), _short_help(name)) for name in section]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(name, help=_short_help(name)) for name in names] + options
 
 
 @click.group(
