@@ -44,7 +44,7 @@ def _write_lines(path: Path, things: Iterable[Any]) -> None:
 
 
 async def _write_page(path: Path, things: Iterable[Any]) -> None:
-    """Append lines to a file, in a thread: a page may take long to serialise."""
+    """Append items to a file as JSON lines, in a worker thread: a page may take long to encode."""
     await asyncio.to_thread(_write_lines, path, things)
 
 

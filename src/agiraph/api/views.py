@@ -229,7 +229,7 @@ class MessageView(View):
 
 
 class GrantOffer(View):
-    """What `always` allows when a request is approved with it."""
+    """The grant that a person gives by answering an approval request with `always`."""
 
     kind: GrantKind
     pattern: str

@@ -183,7 +183,7 @@ def _inside(point: str, root: str, path: str) -> Path:
 
 
 def _controllers(folder: Path) -> tuple[str, ...]:
-    """Return those of our controllers that a group of version 2 has."""
+    """Return which of the controllers that we use a control group (cgroup v2) offers."""
     with contextlib.suppress(OSError):
         known = (folder / "cgroup.controllers").read_text().split()
         return tuple(name for name in CONTROLLERS if name in known)

@@ -88,9 +88,9 @@ def show_own_processes() -> bool:
 
 
 def enter_namespaces(spec: "dict[str, Any]", maps: dict[int, int], cwd: str) -> None:
-    """Confine this process (the warden) and all its children; raise OSError if that fails.
+    """Confine this process (the command's warden) and its children; raise OSError if that fails.
 
-    The order matters: detached mounts are taken while the machine's files are visible, privileges
+    The order matters: detached mounts are cloned while the machine's files are visible; privileges
     are dropped last, since mounting needs them.
     """
     apart = kernel.CLONE_NEWNS | kernel.CLONE_NEWCGROUP | kernel.CLONE_NEWUTS | kernel.CLONE_NEWIPC

@@ -65,7 +65,7 @@ def full_path(spot: ScopedPath) -> str:
 def check_name(spot: ScopedPath) -> None:
     """Raise `Refused` for a name that is another spelling of one of the agent's own files.
 
-    Where a file system ignores case it would be the same file, with a label of its own.
+    On a file system that ignores case both names are one file, but each would have its own label.
     """
     first = spot.rest[0] if spot.rest else ""
     known = {name.casefold(): name for name in _OWN_NAMES}.get(first.casefold(), first)

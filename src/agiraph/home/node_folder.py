@@ -51,7 +51,10 @@ class NodeFolder:
     folder: Folder
 
     def prepare(self, node: WorkNode, refs: Mapping[str, str]) -> bool:
-        """Write the node's spec and refs; may be called again. Return whether the folder is new."""
+        """Write the node's spec and its references to the files of other nodes; idempotent.
+
+        Return whether the folder is new.
+        """
         is_new = self.folder.make_folders(SCRATCH)
         if not is_new:
             self.folder.remove_partial_files()

@@ -155,7 +155,7 @@ def make_links(given: dict[str, str]) -> None:
 
 
 def make_room(tree: Tree) -> str:
-    """Return the path of a tree's mount point, which is created unless there is one."""
+    """Return where a file or folder is mounted in the new root; make a missing mount point."""
     path = PLACE + tree.target
     os.makedirs(path if tree.is_folder else os.path.dirname(path), exist_ok=True)
     if not tree.is_folder and not os.path.lexists(path):

@@ -283,8 +283,8 @@ def encode(
 ) -> str:
     """Encode spec and limits for the supervisor's command line.
 
-    `has_pipes`: it is given the command's input and output. `groups` and `events` are files of the
-    command's control groups (`cgroups.Placement`).
+    `has_pipes`: the supervisor gets the command's standard input and output as pipes. `groups` and
+    `events` are files of the command's control groups (`cgroups.Placement`).
     """
     limits = limits.for_machine()
     seen = None if spec is None else _as_plain(spec, limits)

@@ -130,7 +130,8 @@ def wake_up(number: int, frame: object) -> None:
 
 
 class Watch:
-    """Waits for the end, a cancel, a signal or the deadline, and moves output to disk meanwhile."""
+    """Waits until the command exits, is cancelled or signalled, or its deadline passes; meanwhile
+    moves its output to disk."""
 
     def __init__(self, warden: Warden, output: Output, level: str) -> None:
         self.warden = warden

@@ -65,9 +65,10 @@ class Compaction:
     async def compact_if_full(self, steps: Steps, ctx: RunContext) -> StopReason | Outcome | None:
         """Compact the thread if it fills most of the window.
 
-        Returns the reason if the budget has too little left for it, or the outcome if a tool call
-        of the flush ended or parked the node. Each stage leaves a turn with its own `ref`, so a
-        crash in between continues with the stage that is missing.
+        First the model may save what it needs (the flush), then it writes a summary. Returns why
+        nothing was compacted if the budget has too little left, or the node's outcome if a tool
+        call of the flush ended or parked it. Both steps leave a turn with its own `ref`: after a
+        crash the missing step is done.
         """
         transcript = ctx.transcript
         number = transcript.cuts + 1

@@ -57,7 +57,7 @@ class OfferedTools:
         return tuple(found.values())
 
     def take_notices(self) -> tuple[Notice, ...]:
-        """Return the notices on own code and skills that were not sent yet, and clear them."""
+        """Return and clear the unsent notices about a person's own tools and skills."""
         kept = (self.extensions, self.skills)
         return tuple(one for part in kept if part is not None for one in part.notices.take())
 

@@ -15,7 +15,7 @@ MOST_BYTES = 1 << 20
 
 
 async def prepare(store: Store, home: Home, team: Team) -> None:
-    """Write the files of a team. With a new goal, it begins with an empty plan."""
+    """Write the files of a team. A team with a new goal begins with an empty plan."""
     folder = home.team(team.id)
     if _old_plan(folder, team):
         async with file_lock.hold(home, team.id):

@@ -41,7 +41,7 @@ Outgoing = list[tuple[str, str]]
 
 
 class ProgramMailbox:
-    """The mail files of one program. The thread records how far the outbox was carried."""
+    """The mail files of one program. The thread records up to which byte the outbox was sent."""
 
     def __init__(self, ctx: RunContext, folder: Folder) -> None:
         self._ctx = ctx

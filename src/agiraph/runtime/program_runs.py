@@ -46,7 +46,10 @@ class Run:
 
 
 def next_call(ctx: RunContext) -> ToolCall:
-    """Return the call that records the next start; each start has its own number and spool."""
+    """Return the tool call under which the program's next start is recorded in the thread.
+
+    Each start has its own number, and so its own folder for output and exit code (`spool`).
+    """
     return _call(f"{_RUN}{len(started_runs(ctx.transcript.turns)) + 1}")
 
 

@@ -30,7 +30,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetUp:
-    """How a program is started."""
+    """What a program is started with: command, environment, sandbox, and the network gate that serves it."""
 
     command: str
     env: Mapping[str, str]

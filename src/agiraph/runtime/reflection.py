@@ -192,7 +192,9 @@ def _closed_work(tx: Tx, node_id: NodeId) -> list[ClosedWork]:
 
 
 def record(closed: Sequence[ClosedWork], characters: int, thread: str) -> str:
-    """Return all turns of the threads, or digests of them if the turns are too long."""
+    """Return the turns of closed work as text, or digests of them if all are longer than
+    `characters`. `thread` is the thread that will read the text: what others said is fenced for it.
+    """
     whole = "\n\n".join(
         _fenced(i, work, _turns_as_text(work.transcript) + _result(work), thread)
         for i, work in enumerate(closed, 1)

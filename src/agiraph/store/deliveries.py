@@ -56,7 +56,7 @@ def forget_owners(tx: Tx) -> int:
 
 
 def of_message(tx: Tx, message_id: MessageId) -> list[Delivery]:
-    """Return the deliveries of a message, by channel."""
+    """Return the deliveries of a message, ordered by channel."""
     return DELIVERIES.select(tx, "message_id = :id order by channel", id=message_id)
 
 

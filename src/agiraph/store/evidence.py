@@ -65,7 +65,7 @@ EVIDENCE = Table("evidence", StoredEvidence)
 
 
 def of_call(tx: Tx, node_id: NodeId, call_id: str) -> StoredEvidence | None:
-    """Return the entry that a call has noted, if it has."""
+    """Return the evidence that a tool call has recorded; None if it recorded none."""
     found = EVIDENCE.select(tx, "node_id = :node and call_id = :call", node=node_id, call=call_id)
     return found[0] if found else None
 

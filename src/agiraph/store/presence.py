@@ -120,7 +120,7 @@ class SilenceCounter:
 
 
 class Presence:
-    """Keeps this worker's row and lock alive and checks the other workers, on a thread."""
+    """Keeps this worker's row and lock alive and checks the other workers, in a system thread."""
 
     def __init__(self, url: str, clock: Clock, failing: Callable[[], list[str]]) -> None:
         self.id: UUID = uuid4()

@@ -36,7 +36,7 @@ _IN_TEAM = "(:team = '' or {column} = :team)"
 
 
 def names(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> list[Found]:
-    """Return teams and agents by name, goal or role."""
+    """Return the teams and agents whose name, goal or role contains all words."""
     held, named = _all_in("name || ' ' || goal", words)
     where = f"{_IN_TEAM.format(column='id')} and {held} order by created_at desc limit :limit"
     found = [

@@ -81,7 +81,8 @@ def count_labelled(tx: Tx, agent_id: AgentId) -> int:
 
 
 def labelled_moments(tx: Tx, agent_id: AgentId) -> list[datetime]:
-    """Return when this agent's own labelled triggers fire next, and when each fired last."""
+    """Return the next and the last firing times of the triggers that this agent made for itself and
+    that carry a label, as the thread that made them had read untrusted text."""
     where = "agent_id = :id and made_by = :id and label is not null"
     found = TRIGGERS.select(tx, f"{where} order by created_at desc limit 100", id=agent_id)
     moments = (moment for trigger in found for moment in (trigger.due_at, trigger.fired_at))

@@ -218,8 +218,8 @@ async def read_version(
 async def restore_version(team: str, version: str, body: RestoreRequest, api: ApiDep) -> SavedView:
     """Bring an earlier content of a file back, byte for byte.
 
-    What it held before is kept as a version. If somebody has changed it since, nothing is restored
-    and the answer is 409.
+    The replaced content is kept as a version. If somebody has changed the file since the client
+    read it (`expected`), nothing is restored and the response is 409.
     """
     path = plain_path(body.path.strip("/"))
     _check_editable(path)

@@ -93,7 +93,7 @@ async def start_research(
 
 @router.get("/nodes/{node}/research", responses=documented(404))
 async def get_research(node: str, api: ApiDep) -> ResearchView:
-    """Return a research job: plan, readers, pages, ledger, cost, and the sources of its report."""
+    """Return a research job: plan, reading agents, pages, ledger, cost and the report's sources."""
     view = await api.store.read(research_view, NodeId(node))
     published = await asyncio.to_thread(_sources_file, api, TeamId(view.team_id), NodeId(node))
     return with_sources(view, published)

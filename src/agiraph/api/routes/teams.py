@@ -110,7 +110,7 @@ async def get_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
 async def change_team(
     team: str, body: TeamChanges, api: ApiDep, caller: CallerDep, person: PersonDep
 ) -> TeamView:
-    """Change a team's settings. A completed team that becomes infinite starts to work again.
+    """Change a team's settings. A completed team whose mode becomes `infinite` works again.
 
     Its trust, its permission rules and its folders can be changed only with the scope `admin`.
     """

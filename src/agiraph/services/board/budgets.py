@@ -183,8 +183,8 @@ def for_next_goal(tx: Tx, team_id: TeamId, chosen: Mapping[str, Any]) -> Budget:
 
 
 def chosen_limits(budget: Budget) -> dict[str, float]:
-    """Return the limits of a goal that a person has set since its start; all that it has now, if
-    that is not known."""
+    """Return the limits that a person has set since the goal started. If that was not recorded,
+    return all limits that the goal has now."""
     if budget.chosen is not None:
         return budget.chosen
     return {name: limit for name, limit in _current(budget).items() if limit is not None}

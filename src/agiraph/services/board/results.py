@@ -39,7 +39,7 @@ class Entry:
 
     @property
     def cursor(self) -> str:
-        """Names the place of this entry in the list."""
+        """The pagination cursor of this entry."""
         return f"{to_micros(self.at)}-{self.kind}-{self.node.id}"
 
 

@@ -59,8 +59,8 @@ def keep_unverified(
 ) -> Note:
     """Store an unverified note; it replaces an earlier unverified note with the same path.
 
-    With `is_filed` the caller writes its file after this transaction; else the agent's next work
-    does it. The same note of the same thread is kept once.
+    With `is_filed` the caller writes the note's file after this transaction; otherwise the agent's
+    next node writes it. To store the same text from the same thread again changes nothing.
     """
     for earlier in rows.unverified_at(tx, agent.id, {path}):
         if earlier.id != _identity(agent.id, thread_id, path, content):

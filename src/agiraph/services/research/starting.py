@@ -149,7 +149,7 @@ def _budget(
 
 
 def of_depth(limits: Limits, searches: int | None, pages: int | None) -> Budget:
-    """Return the budget of a job of this depth; searches and pages that were asked for count."""
+    """Return the budget of a job with a depth's limits; `searches` and `pages` override them."""
     return Budget(
         turns=JOB_TURNS,
         usd=limits.usd,

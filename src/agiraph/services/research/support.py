@@ -22,7 +22,10 @@ class Compared(NamedTuple):
     all: int
 
     def as_result(self, struck: int) -> str:
-        """Return the result of the part that compared them."""
+        """Return the result of the node that compared the report's sentences with their quotations.
+
+        `struck` is how many sentences were removed from the report.
+        """
         return f"{self.done} of {self.all} sentences compared, {struck} struck."
 
 
