@@ -30,7 +30,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetUp:
-    """What a program is started with: command, environment, sandbox, and the network gate that serves it."""
+    """What a program is started with: command, environment, sandbox, and its network gate."""
 
     command: str
     env: Mapping[str, str]
