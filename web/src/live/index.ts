@@ -7,6 +7,7 @@ import { type Draft, LiveStore, type LiveState, type UnsentMessage } from "@/liv
 import { cacheChunks, setServerAway } from "@/live/chunks";
 import { batchedInvalidation } from "@/live/invalidation";
 import { forgetUnsent, keepUnsent, keptUnsent } from "@/live/outbox";
+import { atSecondFrame } from "@/live/schedule";
 import { ReconnectingSocket, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
 
@@ -26,8 +27,7 @@ export const live = new LiveStore({
     for (const listener of listeners) listener(events);
   },
   onReload: () => void queryClient.invalidateQueries(),
-  // Browsers do not run animation frames in a hidden page. A timer keeps its frames from piling up.
-  scheduleFlush: (flush) => (document.hidden ? setTimeout(flush, 250) : requestAnimationFrame(flush)),
+  scheduleFlush: atSecondFrame,
 });
 
 async function isSignedIn(): Promise<boolean> {

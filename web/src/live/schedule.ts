@@ -1,0 +1,17 @@
+/** schedule: when a batch of what the server has sent is shown. */
+
+/** A hidden page runs no animation frames. What it receives is handled after this time. */
+const HIDDEN_MS = 250;
+
+/** Call the function at the second animation frame from now: each batch renders the message that is being written anew, and nobody reads faster than that. In a page that is hidden, or is hidden before the frame comes, call it after a short time. */
+export function atSecondFrame(flush: () => void): void {
+  let isCalled = false;
+  const callOnce = () => {
+    if (isCalled) return;
+    isCalled = true;
+    clearTimeout(timer);
+    flush();
+  };
+  const timer = setTimeout(callOnce, HIDDEN_MS);
+  requestAnimationFrame(() => requestAnimationFrame(callOnce));
+}
