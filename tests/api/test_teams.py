@@ -85,6 +85,38 @@ async def test_the_files_of_a_goal_are_there_before_anybody_works_on_it(
         assert (status, "start" in problem["detail"]) == (422, True)
 
 
+async def test_a_later_goal_has_files_of_its_own(tmp_path: Path, database_url: str) -> None:
+    beans = {"name": "beans.csv", "media_type": "text/csv", "data": "eCw2Mg=="}
+    peas = {"name": "peas.csv", "media_type": "text/csv", "data": "eSw3"}
+    first = {"goal": "Count the beans", "attachments": [beans], "learns": False}
+    later = {"goal": "Count the peas", "attachments": [peas]}
+    done = says(call("finish", summary="62"))
+    async with serving(tmp_path / "home", database_url=database_url) as served:
+        model = served.world.script("ada", done, done)
+        _, team = await served.ask("POST", "/teams", first)
+        await served.world.settle()
+        path = f"/teams/{team['id']}/goal"
+        status, aimed = await served.ask("POST", path, later, Idempotency_Key="once")
+        assert (status, aimed["goal"]) == (201, "Count the peas")
+        await served.world.settle()
+        assert [turn.attachments for turn in model.requests[-1].turns if turn.attachments] == [
+            (Attachment(**peas),)
+        ]
+        # The response was lost, and the client asks again.
+        assert await served.ask("POST", path, later, Idempotency_Key="once") == (201, aimed)
+        said = (await served.ask("GET", f"/agents/{team['coordinator_id']}/conversation"))[1]
+        given = [one["attachments"] for one in said if one["sender"] == "human"]
+        assert given == [[beans], [peas]]
+        for wrong, what in (
+            ({"attachments": [peas] * 11}, "at most 10 items"),
+            ({"attachments": [peas | {"data": "?"}]}, "is not base64"),
+        ):
+            status, problem = await served.ask("POST", path, later | wrong)
+            assert (status, what in problem["detail"]) == (422, True)
+        _, board = await served.ask("GET", f"/teams/{team['id']}/board")
+        assert [node["title"] for node in board] == ["Count the beans", "Count the peas"]
+
+
 async def test_a_wrong_request_is_answered_with_what_is_wrong(served: Served) -> None:
     status, problem = await served.ask("POST", "/teams", {"gaol": "x"})
     assert status == 422

@@ -83,7 +83,12 @@ async def _call_every_method(client: Client) -> None:
         client.timeline(team.id),
         client.board_at(team.id, seq=1),
         client.event_log(team.id, types=["node"]),
-        client.set_goal(team.id, "Count twice", budget={"turns": 3}),
+        client.set_goal(
+            team.id,
+            "Count twice",
+            budget={"turns": 3},
+            attachments=[{"name": "a.csv", "media_type": "text/csv", "data": "eSw3"}],
+        ),
         client.pause(team.id),
         client.resume(team.id),
         client.broadcast(team.id, "Everyone!"),

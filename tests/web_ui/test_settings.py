@@ -60,18 +60,26 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await expect(general.get_by_label("A reviewer checks results")).to_have_value("never")
     await goal.get_by_label("New goal").fill("Weigh the beans")
     await goal.get_by_label("Done when").fill("answer")
+    await goal.get_by_label("Files to attach").set_input_files(beans)
+    given = goal.get_by_role("list", name="Attached files")
+    await expect(given).to_contain_text("beans.csv")
     await go(page, coordinator)
     await page.get_by_role("log").wait_for()
     await page.go_back()
     await expect(goal.get_by_label("New goal")).to_have_value("Weigh the beans")
     await expect(goal.get_by_label("Done when")).to_have_value("answer")
+    await expect(given).to_contain_text("beans.csv")
     await expect(goal.get_by_label("Limit for this goal")).to_have_value("1.25")
     await expect(goal).to_contain_text("1,000 turns, 24h of working time")
     await goal.get_by_role("button", name="Start with this goal").click()
     # The field is emptied once the server has the goal; until then its own text says the same.
     await expect(goal.get_by_label("New goal")).to_have_value("")
     await goal.get_by_text("Weigh the beans").wait_for()
+    await expect(given).to_have_count(0)
     [team] = await desk.up.ask("GET", "/teams")
+    said = await desk.up.ask("GET", f"/agents/{team['coordinator_id']}/conversation")
+    sent = [[file["name"] for file in one["attachments"]] for one in said]
+    assert [names for names in sent if names] == [["beans.csv"]]
     board = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     goals = [await desk.up.ask("GET", f"/nodes/{n['id']}") for n in board if n["lane"] == "work"]
     assert [goal["acceptance"] for goal in goals] == [["answer", "The sum is right"], ["answer"]]

@@ -91,6 +91,8 @@ ACCEPTANCE = (
     "published; `answer` means that any answer is enough. Agents can add lines, not change these."
 )
 
+ATTACHMENTS = "Files that belong to the goal. The coordinator has them from its first step."
+
 
 class NewTeam(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -125,8 +127,7 @@ class NewTeam(BaseModel):
     effort: Effort | None = Field(default=None, description=EFFORT)
     acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
     attachments: Attachments = Field(
-        default_factory=list[AttachmentRequest],
-        description="Files that belong to the goal. The coordinator has them from its first step.",
+        default_factory=list[AttachmentRequest], description=ATTACHMENTS
     )
 
 
@@ -242,3 +243,6 @@ class NewGoal(BaseModel):
         default=None, description="Null: the same limits as for the team's last goal."
     )
     acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
+    attachments: Attachments = Field(
+        default_factory=list[AttachmentRequest], description=ATTACHMENTS
+    )

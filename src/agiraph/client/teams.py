@@ -167,9 +167,16 @@ class TeamCalls(Connection):
         *,
         budget: Mapping[str, Any] | None = None,
         acceptance: Sequence[str] = (),
+        attachments: Sequence[Mapping[str, str]] = (),
     ) -> TeamView:
-        """Give a team a new goal. Limits that `budget` does not name are those of the last goal."""
-        body = {"goal": goal, "budget": budget, "acceptance": list(acceptance)}
+        """Give a team a new goal. Limits that `budget` does not name are those of the last goal;
+        attachments are as those of a new team."""
+        body = {
+            "goal": goal,
+            "budget": budget,
+            "acceptance": list(acceptance),
+            "attachments": list(attachments),
+        }
         return await self.make(TeamView, path_of("teams", team, "goal"), body)
 
     async def agents(self, team: str, *, all: bool = False) -> list[AgentView]:

@@ -4653,6 +4653,11 @@ export interface components {
              * @description What must be true when the goal is reached, one statement each. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
              */
             acceptance?: string[];
+            /**
+             * Attachments
+             * @description Files that belong to the goal. The coordinator has them from its first step.
+             */
+            attachments?: components["schemas"]["AttachmentRequest"][];
         };
         /**
          * NewGrant

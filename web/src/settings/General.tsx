@@ -1,13 +1,14 @@
 /** General: the team's name, how long it works, its goal and its soul. */
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useRef } from "react";
+import { useRef, useState } from "react";
 import { api, nextKey, unwrap } from "@/api/client";
 import { randomId } from "@/lib/randomId";
 import { useStoredDraft } from "@/lib/storedDraft";
 import { Fields, Section, SectionForm } from "@/settings/Section";
 import { refreshTeam, type TeamSettings, useSave } from "@/settings/settingsQuery";
 import { useEdits } from "@/settings/useEdits";
+import { asRequested, forgetGoalFiles, GoalFiles, goalFiles } from "@/shell/GoalFiles";
 import { AcceptanceField, EffortField, IntervalField, linesOf, type Mode, ModePills, ReviewField } from "@/shell/teamFields";
 import { Input, Textarea } from "@/ui";
 import { screenHref } from "@/views";
@@ -50,6 +51,8 @@ export function General({ settings: { team } }: { settings: TeamSettings }) {
 export function Goal({ settings: { team, budget } }: { settings: TeamSettings }) {
   const [goal, setGoal] = useStoredDraft(`goal.${team.id}`);
   const [acceptance, setAcceptance] = useStoredDraft(`acceptance.${team.id}`);
+  const filesDraft = `goal.${team.id}`;
+  const [fileProblem, setFileProblem] = useState("");
   const last = budget ? totalsOf(budget).usd : "";
   const limit = useEdits({ usd: last }, undefined, `limit.${team.id}`);
   const { usd } = limit.changes; // undefined: as for the last goal
@@ -57,10 +60,16 @@ export function Goal({ settings: { team, budget } }: { settings: TeamSettings })
   // A goal that is sent twice with the same key is set once, also if the response to the first was lost.
   const idempotencyKey = useRef(randomId());
   const aim = useMutation({
-    mutationFn: () =>
-      unwrap(api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body: { goal: goal.trim(), acceptance: team.mode === "finite" ? linesOf(acceptance) : [], ...(usd === undefined ? {} : { budget: { usd: usd ? Number(usd) : null } }) } })),
-    onSuccess: async () => {
+    mutationFn: async () => {
+      const files = await goalFiles(filesDraft);
+      const body = { goal: goal.trim(), acceptance: team.mode === "finite" ? linesOf(acceptance) : [], attachments: asRequested(files), ...(usd === undefined ? {} : { budget: { usd: usd ? Number(usd) : null } }) };
+      await unwrap(api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body }));
+      return files;
+    },
+    onSuccess: async (files) => {
       setGoal("");
+      forgetGoalFiles(filesDraft, files);
+      setFileProblem("");
       limit.forget();
       setAcceptance("");
       await refreshTeam(team.id);
@@ -80,11 +89,17 @@ export function Goal({ settings: { team, budget } }: { settings: TeamSettings })
         <HistoryLink team={team.id} file="GOAL.md" />
       </div>
       <SectionForm save={aim} isChanged={goal.trim() !== ""} onSave={() => aim.mutate()} label="Start with this goal">
-        <label className="flex flex-col gap-1">
-          New goal
-          <Textarea rows={3} value={goal} onChange={(event) => setGoal(event.target.value)} className="font-normal" dir="auto" />
-        </label>
-        <p className="font-normal text-ink-2">Files for it: attach them to a message in the team's conversation.</p>
+        <GoalFiles draft={filesDraft} onProblem={setFileProblem}>
+          <label className="flex flex-col gap-1">
+            New goal
+            <Textarea rows={3} value={goal} onChange={(event) => setGoal(event.target.value)} className="font-normal" dir="auto" />
+          </label>
+        </GoalFiles>
+        {fileProblem && (
+          <p role="alert" className="font-normal text-fail">
+            {fileProblem}
+          </p>
+        )}
         {team.mode === "finite" && goal.trim() && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
         <div>
           <label className="flex flex-col gap-1">

@@ -1,4 +1,4 @@
-/** GoalFiles: the files that a person gives a new team with its goal. They are kept as those of a message, until a team has them. */
+/** GoalFiles: the files that a person gives a team with its goal. They are kept as those of a message, until the team has them. */
 import { Paperclip } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { type Attachment, pastedFiles } from "@/conversation/attachments";
@@ -7,20 +7,20 @@ import { attachFiles, currentFiles, restoreFiles, useComposer } from "@/conversa
 import { cx } from "@/lib/cx";
 import { Button } from "@/ui";
 
-/** Under this key the files are kept until a team gets them. */
-const KEY = "new-team";
+/** The draft of a new team. The files of a goal are kept under the name of its draft. */
+export const NEW_TEAM = "new-team";
 
 /** The field of the goal, on which files can be dropped, and the files below it. */
-export function GoalFiles({ children, onProblem }: { children: ReactNode; onProblem: (problem: string) => void }) {
-  const files = useComposer((state) => state.files[KEY]) ?? [];
+export function GoalFiles({ draft, children, onProblem }: { draft: string; children: ReactNode; onProblem: (problem: string) => void }) {
+  const files = useComposer((state) => state.files[draft]) ?? [];
   const setFiles = useComposer((state) => state.setFiles);
   const [isDragOver, setIsDragOver] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
   const attachButton = useRef<HTMLButtonElement>(null);
-  useEffect(() => void restoreFiles(KEY), []);
-  const attach = async (chosen: File[]) => onProblem((await attachFiles(KEY, chosen)).join(" "));
+  useEffect(() => void restoreFiles(draft), [draft]);
+  const attach = async (chosen: File[]) => onProblem((await attachFiles(draft, chosen)).join(" "));
   const removeFile = (index: number) => {
-    void setFiles(KEY, files.filter((_, other) => other !== index));
+    void setFiles(draft, files.filter((_, other) => other !== index));
     attachButton.current?.focus();
   };
   const onDragOver = (event: DragEvent) => {
@@ -70,10 +70,13 @@ export function GoalFiles({ children, onProblem }: { children: ReactNode; onProb
 }
 
 /** Return the files of the goal, also those that an earlier page kept. */
-export async function goalFiles(): Promise<Attachment[]> {
-  await restoreFiles(KEY);
-  return currentFiles(KEY);
+export async function goalFiles(draft: string): Promise<Attachment[]> {
+  await restoreFiles(draft);
+  return currentFiles(draft);
 }
 
+/** Return the files as a request has them. */
+export const asRequested = (files: readonly Attachment[]) => files.map(({ name, media_type, data }) => ({ name, media_type, data }));
+
 /** Forget the files that a team has got. */
-export const forgetGoalFiles = (files: readonly Attachment[]): void => useComposer.getState().clear(KEY, { text: "", files });
+export const forgetGoalFiles = (draft: string, files: readonly Attachment[]): void => useComposer.getState().clear(draft, { text: "", files });

@@ -14,7 +14,7 @@ import type { Trust } from "@/lib/trust";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 import { ModelField } from "@/models/ModelField";
 import { DEMO_GOAL, demoName } from "@/setup/demoGoal";
-import { forgetGoalFiles, GoalFiles, goalFiles } from "@/shell/GoalFiles";
+import { asRequested, forgetGoalFiles, GoalFiles, goalFiles, NEW_TEAM } from "@/shell/GoalFiles";
 import { useShell } from "@/shell/state";
 import { AcceptanceField, type Effort, EffortField, FoldersField, IntervalField, linesOf, type Mode, ModePills, type Review, ReviewField, TrustField } from "@/shell/teamFields";
 
@@ -99,7 +99,7 @@ export default function NewTeam() {
     if (trust === "open" && typedName.trim() !== openName) return setProblem(`Type “${openName}” to create an open team.`);
     setIsSending(true);
     setProblem("");
-    const files = startsDemo ? [] : await goalFiles();
+    const files = startsDemo ? [] : await goalFiles(NEW_TEAM);
     const request: Body = {
       goal: goal.trim(),
       name: name.trim(),
@@ -116,7 +116,7 @@ export default function NewTeam() {
       review,
       trust,
       folders: linesOf(folders),
-      attachments: files.map(({ name, media_type, data }) => ({ name, media_type, data })),
+      attachments: asRequested(files),
     };
     const asked = JSON.stringify({ ...request, attachments: files.map((file) => [file.name, file.media_type, hash(file.data)]) });
     if (sent !== "" && !sent.endsWith(` ${asked}`)) {
@@ -130,7 +130,7 @@ export default function NewTeam() {
     setSent(`${key} ${asked}`);
     try {
       const team = await unwrap(api.POST("/api/teams", { params: { header: { "idempotency-key": key } }, body: request }));
-      forgetGoalFiles(files);
+      forgetGoalFiles(NEW_TEAM, files);
       for (const forget of [setSent, setGoal, setName, setModel, setEffort, setUsd, setWorkers, setAcceptance, setFolders]) forget("");
       setMode("finite");
       setRestInterval(INTERVAL);
@@ -165,7 +165,7 @@ export default function NewTeam() {
             </button>
           ))}
         </div>
-        {startsDemo ? goalField : <GoalFiles onProblem={setProblem}>{goalField}</GoalFiles>}
+        {startsDemo ? goalField : <GoalFiles draft={NEW_TEAM} onProblem={setProblem}>{goalField}</GoalFiles>}
         {mode === "finite" && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
         <div className="grid grid-cols-[1fr_168px] items-start gap-3 text-sm font-medium max-sm:grid-cols-2">
           <label className="flex flex-col gap-1">

@@ -200,7 +200,14 @@ async def set_goal(
         limits = budgets.for_next_goal(tx, found.id, chosen)
         is_priced = api.is_priced(teams.coordinator(tx, found.id).model)
         budget = budgets.for_goal(limits, mode=found.mode, is_priced=is_priced)
-        aimed = verbs.set_goal(tx, found.id, body.goal, budget=budget, acceptance=body.acceptance)
+        aimed = verbs.set_goal(
+            tx,
+            found.id,
+            body.goal,
+            budget=budget,
+            acceptance=body.acceptance,
+            attachments=received(body.attachments),
+        )
         return team_view(tx, aimed, person)
 
     return await idempotently(aim, status=201)  # pyright: ignore[reportReturnType]

@@ -107,9 +107,7 @@ def create(
     coordinator = roster.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
-    node = start_goal(tx, team, coordinator, budget, acceptance) if start else None
-    if node is not None and attachments:
-        _attach(tx, node, coordinator, attachments)
+    node = start_goal(tx, team, coordinator, budget, acceptance, attachments) if start else None
     if heartbeat:
         team_heartbeat.create(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
     return NewTeam(team, coordinator, node)
@@ -129,10 +127,11 @@ def start_goal(
     coordinator: Agent,
     budget: Budget | None,
     acceptance: Sequence[str] = (),
+    attachments: tuple[Attachment, ...] = (),
 ) -> WorkNode:
-    """Create the node of the team's goal, assigned to the coordinator."""
+    """Create the node of the team's goal with its files, assigned to the coordinator."""
     lines = acceptance_lines.checked(acceptance)
-    return planning.create(
+    node = planning.create(
         tx,
         team_id=team.id,
         task=team.goal,
@@ -144,6 +143,9 @@ def start_goal(
         acceptance=lines,
         given_lines=len(lines),
     )
+    if attachments:
+        _attach(tx, node, coordinator, attachments)
+    return node
 
 
 def _attach(
@@ -223,10 +225,12 @@ def set_goal(
     *,
     budget: Budget | None = None,
     acceptance: Sequence[str] = (),
+    attachments: tuple[Attachment, ...] = (),
 ) -> Team:
     """Give a team a new goal: cancel the work on the old one, keep what the team knows.
 
-    Without a budget the goal gets the limits of the team's last goal.
+    Without a budget the goal gets the limits of the team's last goal. The first turn of the work on
+    it has the attachments.
     """
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
@@ -239,7 +243,8 @@ def set_goal(
     definitions.revive(tx, team_id)
     coordinator = teams.coordinator(tx, team_id)
     budget = budget or budgets.for_next_goal(tx, team_id, {})
-    node = start_goal(tx, teams.TEAMS.get(tx, team_id), coordinator, budget, acceptance)
+    aimed = teams.TEAMS.get(tx, team_id)
+    node = start_goal(tx, aimed, coordinator, budget, acceptance, attachments)
     team_heartbeat.pay_from(tx, node)
     firing.pay_from(tx, node)
     return teams.TEAMS.get(tx, team_id)
