@@ -110,6 +110,37 @@ async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_
     await expect(versions).to_contain_text(["You", "agiraph"])
 
 
+async def test_edits_that_are_not_saved_are_kept_while_a_person_is_elsewhere(visit: Visit) -> None:
+    desk = await visit(STEPS, path=EMPTY)
+    page = desk.page
+    team = await opened(desk, "settings", budget={"usd": 2.0})
+    model = part(desk, "Model")
+    await model.get_by_role("button", name="Choose a model").click()
+    await model.get_by_label("Search for a model").fill("openai/gpt-5-mini")
+    await model.get_by_role("button", name="Add openai/gpt-5-mini as a fallback").click()
+    dollars = part(desk, "Budget").get_by_label("Dollars in total")
+    await dollars.fill("7")
+    folders = part(desk, "Permissions").get_by_label("Folders of this machine")
+    await folders.fill("/srv/beans")
+    await part(desk, "Permission rules").get_by_role("button", name="Add a rule").click()
+    pattern = part(desk, "Permission rules").get_by_label("Pattern of rule 1")
+    await pattern.fill("rm *")
+    patience = part(desk, "Notifications").get_by_label("Waits for your answer")
+    await patience.select_option("1 week")
+
+    await desk.go(f"/t/{team['id']}/board")
+    await page.get_by_role("heading", name="Board").wait_for()
+    await desk.go(f"/t/{team['id']}/settings")
+    await expect(model.get_by_role("listitem")).to_have_count(2)
+    await expect(dollars).to_have_value("7")
+    await expect(folders).to_have_value("/srv/beans")
+    await expect(pattern).to_have_value("rm *")
+    await expect(patience.locator("option:checked")).to_have_text("1 week")
+
+    await part(desk, "Budget").get_by_role("button", name="Drop my changes").click()
+    await expect(dollars).to_have_value("2.00")
+
+
 async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
     visit: Visit,
 ) -> None:

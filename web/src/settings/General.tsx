@@ -25,7 +25,7 @@ const trimmedSoul = ({ soul }: { soul: string }) => ({ soul: soul.trim() });
 
 export function General({ settings: { team } }: { settings: TeamSettings }) {
   const save = useSave(team.id, "Saved. It applies from the team's next step on.");
-  const form = useEdits({ name: team.name, mode: team.mode, interval: team.interval, review: team.review, effort: team.effort ?? ("default" as const) }, trimmed, `general.${team.id}`);
+  const form = useEdits({ name: team.name, mode: team.mode, interval: team.interval, review: team.review, effort: team.effort ?? ("default" as const) }, `general.${team.id}`, trimmed);
   const { name, mode, interval, review, effort } = form.values;
   return (
     <Section id="general" title="General">
@@ -54,7 +54,7 @@ export function Goal({ settings: { team, budget } }: { settings: TeamSettings })
   const filesDraft = `goal.${team.id}`;
   const [fileProblem, setFileProblem] = useState("");
   const last = budget ? totalsOf(budget).usd : "";
-  const limit = useEdits({ usd: last }, undefined, `limit.${team.id}`);
+  const limit = useEdits({ usd: last }, `limit.${team.id}`);
   const { usd } = limit.changes; // undefined: as for the last goal
   const others = budget ? otherLimits(budget) : "";
   // A goal that is sent twice with the same key is set once, also if the response to the first was lost.
@@ -116,7 +116,7 @@ export function Goal({ settings: { team, budget } }: { settings: TeamSettings })
 export function Soul({ settings }: { settings: TeamSettings }) {
   const { team } = settings;
   const save = useSave(team.id, "Saved. New tasks begin with it.");
-  const form = useEdits({ soul: settings.soul }, trimmedSoul, `soul.${team.id}`);
+  const form = useEdits({ soul: settings.soul }, `soul.${team.id}`, trimmedSoul);
   const { soul } = form.values;
   return (
     <Section id="soul" title="Soul" about="The team's character and rules, in its file SOUL.md. Every member reads its beginning before it starts a task. Empty: agiraph's own.">

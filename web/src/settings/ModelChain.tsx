@@ -17,7 +17,7 @@ const split = (chain: string): string[] => chain.split(",").map((name) => name.t
 export function ModelChain({ settings }: { settings: TeamSettings }) {
   const save = useSave(settings.team.id, "Saved. The coordinator uses it from its next step on.");
   const models = useQuery(modelsQuery);
-  const form = useEdits({ chain: split(settings.model) });
+  const form = useEdits({ chain: split(settings.model) }, `model.${settings.team.id}`);
   const { chain } = form.values;
   const setChain = (chain: string[]) => form.set({ chain });
   const [isChoosing, setIsChoosing] = useState(false);

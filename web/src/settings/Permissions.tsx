@@ -13,7 +13,7 @@ export function Permissions({ settings }: { settings: TeamSettings }) {
   const save = useSave(team.id);
   const [typed, setTyped] = useState("");
   const given = team.folders.map((folder) => `${folder.path}:${folder.access}`).join("\n");
-  const form = useEdits({ trust: team.trust, folders: given }, ({ trust, folders }) => ({ trust, folders: linesOf(folders).join("\n") }));
+  const form = useEdits({ trust: team.trust, folders: given }, `permissions.${team.id}`, ({ trust, folders }) => ({ trust, folders: linesOf(folders).join("\n") }));
   const { trust, folders } = form.values;
   const { folders: listed, ...changes } = form.changes;
   const isUnconfirmed = trust === "open" && team.trust !== "open" && typed.trim() !== team.name;

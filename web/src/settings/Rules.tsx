@@ -21,7 +21,7 @@ const selectStyle = "h-9 rounded-sm border border-control bg-surface px-2 text-s
 
 export function Rules({ team, saved }: { team: string; saved: readonly Rule[] }) {
   const save = useSave(team, "The rules are saved.");
-  const form = useEdits<{ permissions: readonly Rule[] }>({ permissions: saved });
+  const form = useEdits<{ permissions: readonly Rule[] }>({ permissions: saved }, `rules.${team}`);
   const rules = form.values.permissions;
   const setRules = (permissions: readonly Rule[]) => form.set({ permissions });
   const id = useId();

@@ -33,8 +33,8 @@ interface SectionFormProps {
   isChanged: boolean;
   onSave: () => void;
   label?: string;
-  /** The edits of the form, which says if somebody else has changed the same fields. */
-  edits?: Pick<Form<object>, "isChangedElsewhere" | "forget">;
+  /** The edits of the form, which says if somebody else has changed the same fields. They are kept until they are saved or dropped. */
+  edits?: Pick<Form<object>, "isChanged" | "isChangedElsewhere" | "forget">;
   children: ReactNode;
 }
 
@@ -50,17 +50,19 @@ export function SectionForm({ save, isChanged, onSave, label = "Save", edits, ch
       {children}
       <Problem error={save.error} />
       {edits?.isChangedElsewhere && !save.isPending && (
-        <div role="status" className="flex flex-wrap items-center gap-3 rounded-sm bg-wait-bg px-3 py-2 font-normal text-wait">
-          <p className="min-w-0 flex-1 basis-60">What you edit here was changed elsewhere meanwhile. If you save, yours replaces it.</p>
-          <Button size="sm" onClick={edits.forget}>
-            Drop my changes
-          </Button>
-        </div>
+        <p role="status" className="rounded-sm bg-wait-bg px-3 py-2 font-normal text-wait">
+          What you edit here was changed elsewhere meanwhile. If you save, yours replaces it.
+        </p>
       )}
-      <div>
+      <div className="flex flex-wrap gap-2">
         <Button variant="primary" type="submit" disabled={!isChanged || save.isPending}>
           {save.isPending ? "Saving…" : label}
         </Button>
+        {edits?.isChanged && !save.isPending && (
+          <Button variant="ghost" onClick={edits.forget}>
+            Drop my changes
+          </Button>
+        )}
       </div>
     </form>
   );

@@ -23,7 +23,7 @@ export function TeamNotifications({ settings: { team } }: { settings: TeamSettin
   const save = useSave(team.id);
   const me = useQuery(meQuery);
   const saved = { quiet_hours: team.quiet_hours, quiet_zone: team.quiet_zone, channel: team.channel, answer_within: team.answer_within };
-  const form = useEdits(saved, (values) => ({ ...values, quiet_hours: values.quiet_hours.trim(), quiet_zone: values.quiet_zone.trim() }));
+  const form = useEdits(saved, `notifications.${team.id}`, (values) => ({ ...values, quiet_hours: values.quiet_hours.trim(), quiet_zone: values.quiet_zone.trim() }));
   const { quiet_hours: hours, quiet_zone: zone, channel, answer_within: patience } = form.values;
   const isListed = PATIENCES.some(([seconds]) => seconds === patience);
   return (

@@ -1,10 +1,12 @@
 // @vitest-environment jsdom
 import { act, renderHook } from "@testing-library/react";
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { useEdits } from "@/settings/useEdits";
 
 const trim = ({ trust, folders }: { trust: string; folders: string }) => ({ trust, folders: folders.trim() });
-const form = () => renderHook((saved: { trust: string; folders: string }) => useEdits(saved, trim), { initialProps: { trust: "normal", folders: "/a" } });
+const form = () => renderHook((saved: { trust: string; folders: string }) => useEdits(saved, "permissions.team_1", trim), { initialProps: { trust: "normal", folders: "/a" } });
+
+beforeEach(() => localStorage.clear());
 
 describe("a form", () => {
   it("sends only what was edited, and shows what was changed elsewhere", () => {
@@ -44,7 +46,7 @@ describe("a form", () => {
 });
 
 it("keeps the edits of a form under a name, also after the person left it, until they are saved", () => {
-  const open = () => renderHook(() => useEdits({ name: "Beans", mode: "finite" }, undefined, "general.team_1"));
+  const open = () => renderHook(() => useEdits({ name: "Beans", mode: "finite" }, "general.team_1"));
   const first = open();
   act(() => first.result.current.set({ name: "Peas" }));
   first.unmount();

@@ -31,12 +31,10 @@ function storedEdits<T extends object>(draft: string, saved: T): Edits<T> {
   return Object.fromEntries(keysOf(stored).filter((key) => !isSame(stored[key]!.value, saved[key])).map((key) => [key, stored[key]])) as Edits<T>;
 }
 
-/** `clean` returns the values as they are compared and sent, such as without spaces at the ends. With a `draft`, the edits are kept under this name until they are saved. */
-export function useEdits<T extends object>(saved: T, clean: (values: T) => T = (values) => values, draft?: string): Form<T> {
-  const [edits, setEdits] = useState<Edits<T>>(() => (draft ? storedEdits(draft, saved) : {}));
-  useEffect(() => {
-    if (draft) writeStored(`draft.${draft}`, keysOf(edits).length > 0 ? JSON.stringify(edits) : null);
-  }, [draft, edits]);
+/** The edits are kept under the name `draft` until they are saved. `clean` returns the values as they are compared and sent, such as without spaces at the ends. */
+export function useEdits<T extends object>(saved: T, draft: string, clean: (values: T) => T = (values) => values): Form<T> {
+  const [edits, setEdits] = useState<Edits<T>>(() => storedEdits(draft, saved));
+  useEffect(() => writeStored(`draft.${draft}`, keysOf(edits).length > 0 ? JSON.stringify(edits) : null), [draft, edits]);
   const values = { ...saved };
   for (const key of keysOf(edits)) values[key] = edits[key]!.value;
   const [cleaned, cleanSaved] = [clean(values), clean(saved)];

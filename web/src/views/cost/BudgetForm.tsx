@@ -8,7 +8,7 @@ import type { Budget } from "@/views/cost/LimitUses";
 
 export default function BudgetForm({ team, budget, onSaved }: { team: string; budget: Budget; onSaved?: () => void }) {
   const save = useSave(team, budget.waits ? "The limits are saved. What waited for them goes on." : "The limits are saved.");
-  const form = useEdits(totalsOf(budget));
+  const form = useEdits(totalsOf(budget), `budget.${team}`);
   const limits = changedLimits(form.changes);
   const saved = () => {
     form.forget();
