@@ -8,7 +8,7 @@ import { createContext, memo, type MouseEvent, Suspense, useContext, useState } 
 import { lazyChunk } from "@/live/chunks";
 import type { Message } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
-import { type Draft, resendMessage, useLive } from "@/live";
+import { discardUnsent, type Draft, putBackUnsent, resendMessage, useLive } from "@/live";
 import { callMs, type GivenAnswer, type ToolCall, type NodeSummary, type MessageRow, type TextRow, type SystemRow, type ToolsRow } from "@/live/log";
 import { describeConsulted } from "@/lib/consulted";
 import { cx } from "@/lib/cx";
@@ -27,6 +27,7 @@ import { noticeLink } from "@/conversation/noticeLinks";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { editUnsent } from "@/conversation/sending";
 import { screenHref } from "@/views";
+import { showToast } from "@/views/shared/toast";
 import { Sources } from "@/views/shared/Sources";
 
 interface Member {
@@ -228,10 +229,21 @@ function Consulted({ calls }: { calls: readonly string[] }) {
 function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
   const { unsent } = item;
   const isLive = useLive((state) => state.connection === "live");
-  const retry = (
-    <Button size="sm" onClick={() => resendMessage(unsent)}>
-      <RotateCcw className="size-3.5" /> Try again
-    </Button>
+  const discard = async () => {
+    if (await discardUnsent(unsent)) showToast("The message is discarded.", () => void putBackUnsent(unsent));
+  };
+  const actions = (
+    <>
+      <Button size="sm" onClick={() => resendMessage(unsent)}>
+        <RotateCcw className="size-3.5" /> Try again
+      </Button>
+      <Button size="sm" variant="ghost" onClick={() => void editUnsent(unsent)}>
+        Edit
+      </Button>
+      <Button size="sm" variant="ghost" onClick={() => void discard()}>
+        Discard
+      </Button>
+    </>
   );
   return (
     <article className="flex gap-3 px-4 pt-2 pb-1 max-md:px-3">
@@ -248,14 +260,11 @@ function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
           <Markdown text={unsent.text} breaks />
           {unsent.attachments.length > 0 && <MessageAttachments files={unsent.attachments} />}
         </div>
-        {unsent.state === "queued" && retry}
+        {unsent.state === "queued" && <div className="mt-1 flex flex-wrap items-center gap-2">{actions}</div>}
         {unsent.state === "refused" && (
           <div dir="auto" role="alert" className="mt-1 flex flex-wrap items-center gap-2 text-xs text-fail">
             <CircleAlert className="size-3.5" aria-hidden /> Not delivered. {unsent.reason}
-            {retry}
-            <Button size="sm" variant="ghost" onClick={() => void editUnsent(unsent)}>
-              Edit
-            </Button>
+            {actions}
           </div>
         )}
       </div>

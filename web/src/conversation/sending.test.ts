@@ -30,7 +30,7 @@ async function openPage() {
   vi.resetModules();
   const { currentFiles, currentText, restoreFiles, useComposer } = await import("@/conversation/composerState");
   const { editUnsent, sendWritten } = await import("@/conversation/sending");
-  const { live } = await import("@/live");
+  const { discardUnsent, live, putBackUnsent, resendMessage } = await import("@/live");
   await restoreFiles("ada");
   return {
     field: () => ({ text: currentText("ada"), files: currentFiles("ada").map(({ name }) => name) }),
@@ -42,6 +42,10 @@ async function openPage() {
     send: () => sendWritten("ada", [], "send"),
     unsent: () => live.store.getState().unsent.map(({ text, state }) => `${text} ${state}`),
     edit: () => editUnsent(live.store.getState().unsent[0]!),
+    discard: () => discardUnsent(live.store.getState().unsent[0]!),
+    retry: () => resendMessage(live.store.getState().unsent[0]!),
+    live,
+    putBackUnsent,
   };
 }
 const outbox = () => [...(browser.rows.get(OUTBOX)?.values() ?? [])].map(({ text }) => text);
@@ -131,4 +135,70 @@ it("a message that is edited leaves its conversation at once, and the outbox onc
   const edited = { text: "Read this.", files: ["note.txt"] };
   expect(seen).toEqual([edited, [], ["Read this."]]);
   expect([page.field(), page.unsent(), outbox()]).toEqual([edited, [], []]);
+});
+
+it("a queued message that is edited comes before what stands in the field, and is not sent", async () => {
+  const page = await openPage();
+  status = 503;
+  await page.write("Read this.", [note]);
+  await page.send();
+  await vi.waitFor(() => expect(page.unsent()).toEqual(["Read this. queued"]));
+  await page.write("And this.", [{ ...note, name: "later.txt" }]);
+  expect(await page.edit()).toBe(true);
+  expect([page.field(), page.unsent(), outbox()]).toEqual([{ text: "Read this.\n\nAnd this.", files: ["note.txt", "later.txt"] }, [], []]);
+  expect(received.length).toBe(1);
+});
+
+it("a queued message that is discarded is forgotten by the outbox and by other tabs, and can be put back", async () => {
+  const page = await openPage();
+  status = 503;
+  await page.write("Read this.", [note]);
+  await page.send();
+  await vi.waitFor(() => expect(page.unsent()).toEqual(["Read this. queued"]));
+  const unsent = page.live.store.getState().unsent[0]!;
+  const other = await openPage();
+  other.live.putUnsent(unsent); // as an earlier page has left it
+  expect(await page.discard()).toBe(true);
+  expect([page.field(), page.unsent(), outbox()]).toEqual([EMPTY, [], []]);
+  await vi.waitFor(() => expect(other.unsent()).toEqual([]));
+  status = 202;
+  await page.putBackUnsent(unsent);
+  await vi.waitFor(() => expect([received.length, page.unsent(), outbox()]).toEqual([2, [], []]));
+});
+
+it("a message that is on its way to the server is not discarded", async () => {
+  const page = await openPage();
+  status = 503;
+  await page.write("Read this.");
+  await page.send();
+  await vi.waitFor(() => expect(page.unsent()).toEqual(["Read this. queued"]));
+  page.retry();
+  expect([await page.discard(), page.unsent(), outbox()]).toEqual([false, ["Read this. sending"], ["Read this."]]);
+});
+
+it("a message that another tab takes back while it is sent is not kept when the server refuses it", async () => {
+  const page = await openPage();
+  let answer = () => {};
+  const take = fetch;
+  status = 503;
+  vi.stubGlobal("fetch", async (request: Request) => {
+    const taken = await take(request);
+    await new Promise<void>((resolve) => (answer = resolve));
+    return taken;
+  });
+  await page.write("Read this.");
+  await page.send();
+  const unsent = page.live.store.getState().unsent[0]!;
+  const other = await openPage();
+  other.live.putUnsent({ ...unsent, state: "queued" });
+  await other.discard();
+  await vi.waitFor(() => expect(page.unsent()).toEqual([]));
+  await page.write("Two");
+  await page.send();
+  answer();
+  // The messages to one agent are sent one after the other.
+  await vi.waitFor(() => expect(received.length).toBe(2));
+  answer();
+  await vi.waitFor(() => expect(page.unsent()).toEqual(["Two queued"]));
+  expect(outbox()).toEqual(["Two"]);
 });

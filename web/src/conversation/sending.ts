@@ -44,7 +44,7 @@ async function send(agentId: string, agents: Agent[], mode: NewMessage["mode"]):
 }
 
 /** Put a message that was not delivered back into the composer. Its row disappears at once: nobody sends what is being edited. */
-export const editUnsent = (unsent: UnsentMessage): Promise<void> =>
+export const editUnsent = (unsent: UnsentMessage): Promise<boolean> =>
   takeBackUnsent(unsent, () => useComposer.getState().putBefore(unsent.agentId, unsent.text, unsent.attachments.map(takenBack)));
 
 const isSame = (one: NewMessage, other: NewMessage): boolean => JSON.stringify({ ...one, clientId: "" }) === JSON.stringify({ ...other, clientId: "" });

@@ -101,12 +101,31 @@ export function resendMessage(unsent: UnsentMessage): void {
   void postInOrder(unsent, postUnsent);
 }
 
-/** Take a message out of its conversation. The outbox forgets it once the page has stored it elsewhere. */
-export async function takeBackUnsent(unsent: UnsentMessage, store: () => Promise<void>): Promise<void> {
+/** Take a message out of its conversation. The outbox forgets it once the page has stored it elsewhere. One that is on its way to the server stays: return false. */
+export async function takeBackUnsent(unsent: UnsentMessage, store: () => Promise<void>): Promise<boolean> {
+  if (unsentOf(unsent.clientId)?.state === "sending") return false;
   live.removeUnsent(unsent.clientId);
+  otherTabs?.postMessage(unsent.clientId);
   await store();
   await forgetUnsent(unsent.clientId);
+  return true;
 }
+
+/** Forget a message: nobody sends it. Return false if it is on its way to the server. */
+export const discardUnsent = (unsent: UnsentMessage): Promise<boolean> => takeBackUnsent(unsent, async () => {});
+
+/** Undo `discardUnsent`. */
+export async function putBackUnsent(unsent: UnsentMessage): Promise<void> {
+  await keepUnsent(unsent);
+  live.putUnsent(unsent);
+  if (unsent.state === "queued") resendMessage(unsent);
+}
+
+const unsentOf = (clientId: string): UnsentMessage | undefined => live.store.getState().unsent.find((one) => one.clientId === clientId);
+
+const otherTabs = globalThis.BroadcastChannel && new BroadcastChannel("agiraph-taken-back");
+// Another tab has restored the same message from the outbox, and would send it.
+otherTabs?.addEventListener("message", ({ data }: MessageEvent<string>) => live.removeUnsent(data));
 
 /** The messages of one agent arrive in the order in which they were written. */
 const postInOrder = (unsent: UnsentMessage, task: (unsent: UnsentMessage) => Promise<void>): Promise<void> => inOrder(`post ${unsent.agentId}`, () => task(unsent));
@@ -125,6 +144,8 @@ async function post({ agentId, text, mode, clientId, attachments, mentions = [] 
 }
 
 async function postUnsent(unsent: UnsentMessage): Promise<void> {
+  // Another tab has taken it back while it waited for the message before it.
+  if (!unsentOf(unsent.clientId)) return;
   try {
     // Before the unsent message is removed: otherwise it would disappear until the next fetch.
     await post(unsent);
@@ -134,6 +155,8 @@ async function postUnsent(unsent: UnsentMessage): Promise<void> {
   } catch (error) {
     // Signed out is no refusal of the message: it is sent after the next sign-in.
     const isLater = error instanceof ApiError && (error.isOffline || error.status === 503 || error.status === 401);
+    // Kept now, a message that was taken back meanwhile would be sent by the next page.
+    if (!unsentOf(unsent.clientId)) return;
     const change = { state: isLater ? "queued" : "refused", reason: error instanceof Error ? error.message : "The server refused the message." } as const;
     live.updateUnsent(unsent.clientId, change);
     // If the browser refuses this, it still has the message as it was sent.
