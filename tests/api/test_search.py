@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain.attached_files import path_of
 from agiraph.domain.chat import Attachment
 from agiraph.domain.fence import enclose_foreign, mark_of
 from agiraph.domain.ids import TeamId
@@ -147,7 +148,7 @@ async def test_uploaded_attached_and_delivered_files_are_found_by_name_and_text(
 
     found = await _found(served, "marmalade")
     assert {(one["kind"], one["ref"], one["title"], one["preview"]) for one in found} == {
-        ("file", message, "taste.txt", "The marmalade is bitter."),
+        ("file", path_of(message, 0, "taste.txt"), "taste.txt", "The marmalade is bitter."),
         (
             "file",
             "user_uploads/offer notes.md",
@@ -186,12 +187,12 @@ async def test_a_file_that_went_to_two_agents_is_found_once_and_files_keep_to_th
     await served.world.store.write(attach, taste)
     last = await served.world.store.write(attach, taste, other)
     found = await _found(served, "marmalade")
-    assert sorted((one["title"], one["ref"] == last) for one in found) == [
-        ("a.md", False),
-        ("b.md", False),
-        ("c.md", False),
-        ("other", True),
-        ("taste", True),
+    assert sorted(one["ref"] for one in found) == [
+        "user_uploads/a.md",
+        path_of(last, 0, "taste"),
+        path_of(last, 1, "other"),
+        "user_uploads/b.md",
+        "user_uploads/c.md",
     ]
     few = await _found(served, "marmalade", limit=2)
     assert [one["title"] for one in few] == [one["title"] for one in found[:2]]
@@ -244,8 +245,13 @@ def test_a_preview_shows_no_marks_of_fences() -> None:
     mark = mark_of("Two jars, please.", thread="t")
 
     assert preview(fenced, "jars") == "Two jars, please."
-    assert preview(f"It says:\n{fenced}\nThat is all.", "all") == (
-        "It says: Two jars, please. That is all."
-    )
+    assert preview(f"It says:\n{fenced}\nThat is all.", "all") == ("…jars, please. That is all.")
     assert preview(f"Two jars <<< {mark[:7]}", "jars") == "Two jars"
     assert mark not in preview(" ".join(fenced.split()), "jars")
+
+
+def test_a_preview_begins_with_a_word_shortly_before_the_first_found_one() -> None:
+    before = "The kettle boils at dawn, and all of the tea is drunk."
+    assert preview(f"{before} Two jars.", "jars") == "…the tea is drunk. Two jars."
+    assert preview("Tea, and two jars.", "jars") == "Tea, and two jars."
+    assert preview(f"{'x' * 100}jars", "jars") == f"…{'x' * 24}jars"

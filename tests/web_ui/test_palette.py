@@ -1,12 +1,14 @@
 """Palette: one box finds work, files, messages and knowledge of all teams, by keyboard alone."""
 
 import re
+from base64 import b64encode
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.async_api import Request, expect
 
+from agiraph.domain.chat import Attachment
 from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
 from agiraph.services.mail import bus
@@ -15,7 +17,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.thread_queries import reply_count
-from tests.web_ui.browsing import EMPTY, Desk, Visit
+from tests.web_ui.browsing import EMPTY, PHONE, Desk, Visit
 from tests.web_ui.test_flow import is_reflection, thread
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -134,6 +136,30 @@ async def test_a_word_of_another_team_is_found_and_opened_by_keyboard(visit: Vis
     read = page.get_by_role("article", name="On teapots")
     await expect(read).to_contain_text("A teapot pours.")
     await expect(read).to_contain_text("Contains text from")
+
+
+async def test_a_hit_in_a_file_shows_the_found_word_on_a_phone_and_opens_the_file(
+    visit: Visit,
+) -> None:
+    desk = await visit([], path=EMPTY)
+    assert desk.world is not None
+    team = await desk.found("Keep the pantry", start=False, name="Pantry of the whole household")
+    line = f"{'Peas and beans, lentils and rice. ' * 4}Of marmalade there is a jar."
+    file = Attachment(
+        name="shelves.txt", media_type="text/plain", data=b64encode(line.encode()).decode()
+    )
+    about = {"team_id": team["id"], "sender": OWNER, "recipient": team["coordinator_id"]}
+    await desk.world.store.write(bus.send, **about, text="See the list.", attachments=(file,))
+    phone = await desk.opens(**PHONE)
+    await desk.go("/inbox", phone)
+    await phone.get_by_role("heading", name="Inbox").wait_for()
+    await phone.keyboard.press("Control+k")
+    await phone.keyboard.type("marmalade")
+    hit = phone.get_by_role("group", name="Files").get_by_role("option", name="shelves.txt")
+    await expect(hit.locator("mark")).to_be_in_viewport(ratio=1)
+    await hit.click()
+    await expect(phone).to_have_url(re.compile("/files/user_uploads/attached/.*/shelves.txt$"))
+    await phone.get_by_text("Of marmalade there is a jar.").wait_for()
 
 
 async def _say_much(desk: Desk, team: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ class FoundView(View):
     team_name: str
     ref: str = Field(
         description="The id of a team, agent, node, message, insight or thread; a path, or a URL. "
-        "For an answer, the id of its question; for an attached file, that of its message."
+        "For an answer, the id of its question."
     )
     title: str
     preview: str = Field(description="The part of its text around the first of the words.")

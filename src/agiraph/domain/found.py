@@ -21,8 +21,7 @@ class Found:
     kind: FoundKind
     team_id: TeamId
     ref: str
-    """What it is: the id of a team, agent, node, message, insight or thread, a path, or a URL. For
-    an attached file, the id of its message."""
+    """What it is: the id of a team, agent, node, message, insight or thread, a path, or a URL."""
     title: str
     text: str
     at: datetime

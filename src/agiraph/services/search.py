@@ -14,6 +14,8 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 MOST_WORDS = 8
+_LEAD = 24
+"""Characters of a preview before the first found word. The two lines that a phone shows hold it."""
 _STRAY_MARK = re.compile(r"(?:<<<|>>>) [0-9a-f]{4,16}(?::|…|$)\s?")
 """A mark of a fence in the middle of a line, or one that was cut off."""
 
@@ -81,6 +83,7 @@ def preview(text: str, query: str, *, characters: int = 200) -> str:
     line = " ".join(_STRAY_MARK.sub("", words).split())
     lowered = line.lower()
     places = [place for word in query.lower().split() if (place := lowered.find(word)) >= 0]
-    start = max(min(places, default=0) - characters // 3, 0)
+    place = min(places, default=0)
+    start = 0 if place <= _LEAD else line.find(" ", place - _LEAD - 1, place) + 1 or place - _LEAD
     part = line[start : start + characters]
     return f"{'…' if start else ''}{part}{'…' if start + characters < len(line) else ''}"

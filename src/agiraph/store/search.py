@@ -8,6 +8,7 @@ import base64
 import re
 from collections.abc import Callable, Sequence
 
+from agiraph.domain.attached_files import path_of
 from agiraph.domain.chat import Attachment
 from agiraph.domain.found import Found, describe_calls
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId, TeamId
@@ -151,22 +152,23 @@ def attachments(
     tx: Tx, words: Sequence[str], *, person: PersonId, team: TeamId | None, limit: int
 ) -> list[Found]:
     """Return files that a person attached to a message or got with one, of the newest messages with
-    short files, by name and text, those with all words in their name first. Its `ref` is the id of
-    the message. A file that went to several agents is there once, with the newest message."""
+    short files, by name and text, those with all words in their name first. Its `ref` is its path
+    among the team's files. A file that went to several agents is there once, with the newest
+    message."""
     where = (
         f"{_IN_TEAM.format(column='team_id')} and (sender = :person or recipient = :person)"
         f" and length(attachments) between 3 and {_LONGEST_ATTACHED}"
         f" order by id desc limit {NEWEST_ATTACHED}"
     )
-    once: dict[tuple[TeamId, Attachment], Message] = {}
+    once: dict[tuple[TeamId, Attachment], tuple[Message, int]] = {}
     for m in MESSAGES.select(tx, where, team=team or "", person=person):
-        for file in m.attachments:
-            once.setdefault((m.team_id, file), m)
+        for place, file in enumerate(m.attachments):
+            once.setdefault((m.team_id, file), (m, place))
     found = [
         Found(
             kind="file",
             team_id=m.team_id,
-            ref=m.id,
+            ref=path_of(m.id, place, file.name),
             title=file.name,
             text=text,
             at=m.created_at,
@@ -174,7 +176,7 @@ def attachments(
             node_id=m.node_id,
             label=m.label,
         )
-        for (_, file), m in once.items()
+        for (_, file), (m, place) in once.items()
         for text in [_attached_text(file)]
         if is_in(f"{file.name}\n{text}", words)
     ]

@@ -3663,7 +3663,7 @@ export interface components {
             team_name: string;
             /**
              * Ref
-             * @description The id of a team, agent, node, message, insight or thread; a path, or a URL. For an answer, the id of its question; for an attached file, that of its message.
+             * @description The id of a team, agent, node, message, insight or thread; a path, or a URL. For an answer, the id of its question.
              */
             ref: string;
             /** Title */

@@ -257,8 +257,8 @@ const EntryText = ({ entry }: { entry: Entry }) => (
 const FoundText = ({ found, words }: { found: Found; words: string[] }) => (
   <>
     <span className="min-w-0 flex-1" dir="auto">
-      {found.title && <span className="block truncate"><Marked text={found.kind === "agent" ? capitalize(found.title) : found.title} words={words} /></span>}
-      {found.preview !== found.title && <span className="line-clamp-2 text-xs text-ink-2"><Marked text={previewText(found)} words={words} /></span>}
+      {found.title && <span className="line-clamp-2 break-words"><Marked text={found.kind === "agent" ? capitalize(found.title) : found.title} words={words} /></span>}
+      {found.preview !== found.title && <span className="line-clamp-2 text-xs break-words text-ink-2"><Marked text={previewText(found)} words={words} /></span>}
     </span>
     <span className="max-w-[35%] shrink-0 truncate text-xs text-ink-3">
       {found.kind !== "team" && (

@@ -29,8 +29,7 @@ export function foundHref(found: Found): string {
     case "report":
       return href("board", "", `?node=${found.ref}`);
     case "file":
-      // An attached file is shown in its message.
-      return found.ref.startsWith("msg_") ? foundHref({ ...found, kind: "message" }) : href("files", found.ref);
+      return href("files", found.ref);
     case "step":
       return href("threads", found.ref, found.seq === null ? "" : `?step=${found.seq}`);
     case "insight":

@@ -50,7 +50,6 @@ describe("what the server has found", () => {
     expect(foundHref(found({}))).toBe("/t/t/a/a?at=msg_1");
     expect(foundHref(found({ agent_id: null }))).toBe("/inbox/msg_1");
     expect(foundHref(found({ kind: "file", ref: "user_uploads/tea.md" }))).toBe("/t/t/files/user_uploads/tea.md");
-    expect(foundHref(found({ kind: "file", ref: "msg_1", title: "tea.md" }))).toBe("/t/t/a/a?at=msg_1");
     expect(foundHref(found({ kind: "step", ref: "thread_1", seq: 7 }))).toBe("/t/t/threads/thread_1?step=7");
     expect(foundHref(found({ kind: "page", ref: "https://a.example/b?c=d&e" }))).toBe("/t/t/memory?page=https%3A%2F%2Fa.example%2Fb%3Fc%3Dd%26e");
   });
