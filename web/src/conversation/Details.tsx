@@ -54,6 +54,8 @@ function Section({ title, note, children }: { title: string; note?: ReactNode; c
 
 const UNFINISHED = new Set<WorkNode["status"]>(["pending", "assigned", "running", "waiting"]);
 
+const MOST_LISTED = 6;
+
 function TeamDetails({ team, agent, agents }: Props) {
   const board = useQuery(boardQuery(team.id));
   const stages = useQuery(stagesQuery(team.id));
@@ -80,9 +82,16 @@ function TeamDetails({ team, agent, agents }: Props) {
           <p className="text-sm text-ink-3">Nothing planned yet. The coordinator adds tasks as it plans.</p>
         ) : (
           <ul className="flex flex-col gap-1.5">
-            {[...open, ...nodes.filter((node) => !UNFINISHED.has(node.status)).reverse()].slice(0, 6).map((node) => (
+            {[...open, ...nodes.filter((node) => !UNFINISHED.has(node.status)).reverse()].slice(0, MOST_LISTED).map((node) => (
               <NodeItem key={node.id} node={node} team={team} />
             ))}
+            {nodes.length > MOST_LISTED && (
+              <li className="text-xs">
+                <Link to={(screenHref(team.id, "board") ?? "/") as "/"} className="text-ink-2 underline pointer-coarse:leading-10">
+                  {nodes.length - MOST_LISTED} more on the board
+                </Link>
+              </li>
+            )}
           </ul>
         )}
       </Section>

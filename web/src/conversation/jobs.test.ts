@@ -27,5 +27,5 @@ test("the plan counts the tasks that the card of the goal counts", () => {
   const given = [node("list", { parent_id: "goal", status: "failed" }), node("map", { parent_id: "goal" })];
   const others = [node("review", { parent_id: "goal", creator_id: "system" }), node("part", { parent_id: "map", status: "completed" })];
 
-  expect([planProgress([goal]), planProgress([goal, ...given, ...others])]).toEqual([undefined, "1 of 2 tasks done"]);
+  expect([planProgress([goal]), planProgress([goal, ...given, ...others])]).toEqual([undefined, "1 of 2 delegated tasks done"]);
 });

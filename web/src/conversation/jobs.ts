@@ -23,13 +23,13 @@ export function jobState({ state, worker, position }: Job, isStopped = false): s
   return `${worker}, ${STATES[state] ?? state}`;
 }
 
-const doneText = (done: number, tasks: number): string => `${done} of ${plural(tasks, "task")} done`;
+const doneText = (done: number, tasks: number, kind = "task"): string => `${done} of ${plural(tasks, kind)} done`;
 
-/** Say how many of the tasks that the coordinator gave away have ended, counted as the cards of its work do: without the goal itself, reviews, and what others gave away. */
+/** Say how many of the tasks that the coordinator gave away have ended, counted as the cards of its work do: without the goal itself, reviews, and what others gave away. The list below shows these, too, so the words say what is counted. */
 export function planProgress(nodes: readonly WorkNode[]): string | undefined {
   const roots = new Set(nodes.filter((node) => node.parent_id === null).map((node) => node.id));
   const tasks = nodes.filter((node) => node.parent_id !== null && roots.has(node.parent_id) && node.creator_id !== SYSTEM);
-  return tasks.length > 0 ? doneText(tasks.filter((node) => isFinished(node.status)).length, tasks.length) : undefined;
+  return tasks.length > 0 ? doneText(tasks.filter((node) => isFinished(node.status)).length, tasks.length, "delegated task") : undefined;
 }
 
 const TOOLS: Record<string, [string, string]> = { web_search: ["search", "searches"], web_fetch: ["page", "pages"] };
