@@ -1,6 +1,7 @@
 """Decisions: a person confirms, rejects and revokes in the browser what a team may know and do."""
 
 import re
+from base64 import b64encode
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -70,6 +71,32 @@ async def test_a_person_decides_on_the_entries_of_the_digest(visit: Visit) -> No
     assert grant["pattern"] == lively.CHECK_STOCK
 
 
+async def test_all_knowledge_is_confirmed_at_once_and_an_uploaded_file_says_why_it_is_listed(
+    visit: Visit,
+) -> None:
+    desk = await visit(lively.Lively().play, path=EMPTY)
+    page = desk.page
+    team = await lively.forward_offers(desk)
+    note = {"name": "offer notes.txt", "data": b64encode(b"Ten cards.").decode()}
+    await desk.up.ask("POST", f"/teams/{team['id']}/uploads", note)
+    known = await desk.up.ask("GET", f"/teams/{team['id']}/unconfirmed")
+    assert len(known) > 1
+    await desk.open(f"/t/{team['id']}/memory?tab=unconfirmed")
+    await page.get_by_role("button", name=f"Confirm all {len(known)}", exact=True).click()
+    await page.get_by_text("Nothing needs review").wait_for()
+    # What acts or leaves the team is decided by itself.
+    assert await kinds_to_decide(desk) == {"trigger": 1, "ask": 1, "file": 2}
+
+    await desk.go("/inbox/digest")
+    uploaded = page.get_by_role("group", name="Uploaded files")
+    await expect(uploaded).to_contain_text("Others may have written their text")
+    await expect(uploaded.get_by_role("listitem")).not_to_contain_text("from the file")
+    await uploaded.get_by_role("link", name="Read the file").click()
+    await page.get_by_text("Ten cards.").wait_for()
+    await page.get_by_text("Uploaded. Others may have written its text").wait_for()
+    await expect(page.get_by_text("Contains text from")).to_have_count(0)
+
+
 async def grants_of(desk: Desk, team: dict[str, Any]) -> list[dict[str, Any]]:
     found = await desk.up.ask("GET", f"/teams/{team['id']}/grants")
     return [grant for grant in found if grant["is_in_force"]]
@@ -96,9 +123,9 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     team = await lively.forward_offers(desk)
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
     log = page.get_by_role("log")
-    # Under the message with the file, its reply and the result.
+    # Under the reply and the result; not under the message that shows the file itself.
     await expect(log.get_by_text(f"Contains text from the file {lively.OFFER_FILE}")).to_have_count(
-        3
+        2
     )
     settings_page = await open_settings(page)
     permissions = settings_page.get_by_role("region", name="Permissions", exact=True)

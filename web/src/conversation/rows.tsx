@@ -16,6 +16,7 @@ import { type Ending, messageLabel } from "@/lib/endings";
 import { fencedWords, withoutMarks, withoutOpenMarks } from "@/lib/fence";
 import { duration, fullTime, plural, clockTime } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
+import { withoutFiles } from "@/lib/sources";
 import { Avatar, Button } from "@/ui";
 import type { Item } from "@/conversation/items";
 import { Literal } from "@/conversation/Literal";
@@ -149,7 +150,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
         </div>
         {attachments.length > 0 && <MessageAttachments files={attachments} sent={{ team: info.team, message: row.id }} />}
         {message && message.consulted.length > 0 && <Consulted calls={message.consulted} />}
-        {message && <Sources of={message.sources} />}
+        {message && <Sources of={withoutFiles(message.sources, attachments.map(({ name }) => name))} />}
         {row.messageKind === "failure" && row.recipient === HUMAN && row.nodeId && <WhatToDo node={row.nodeId} />}
         <ActionsButton {...actions} />
       </div>

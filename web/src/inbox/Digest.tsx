@@ -6,7 +6,7 @@ import { useEffect, useId, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { digestQuery, queryClient, queryKeys } from "@/api/queries";
 import { Literal, LongText } from "@/conversation/Literal";
-import { decidedText, type Decisions, type DigestEntry, entryTitle, entryWords, groupEntries, isForAll } from "@/inbox/digestEntries";
+import { decidedText, type Decisions, type DigestEntry, entrySource, entryTitle, entryWords, groupEntries, isForAll } from "@/inbox/digestEntries";
 import { NONE, only, type Selection, toggle, toggleAll } from "@/inbox/selection";
 import { bulk, type Outcome } from "@/inbox/useFiling";
 import { fullTime, plural, shortTime } from "@/lib/format";
@@ -177,8 +177,8 @@ function TeamSection({ team }: { team: TeamDigest }) {
         </p>
       )}
       <SelectedBar team={team} selection={selection} onSelect={setChosen} />
-      {groupEntries(team.entries).map(({ kind, title, note, entries }) => (
-        <div key={kind} role="group" aria-label={title} className="mt-4">
+      {groupEntries(team.entries).map(({ name, title, note, entries }) => (
+        <div key={name} role="group" aria-label={title} className="mt-4">
           <h3 dir="auto" className="flex items-baseline gap-2 text-sm font-semibold">
             {title} <span className="tabular text-xs font-normal text-ink-3">{entries.length}</span>
           </h3>
@@ -217,6 +217,7 @@ interface RowProps {
 function Row({ entry, team, decide, isSending, isSelected, onSelect }: RowProps) {
   const textId = useId();
   const title = entryTitle(entry);
+  const source = entrySource(entry);
   return (
     // A digest may have thousands of entries: the browser lays out only those that are in view.
     <li data-entry={entry.id} className="flex gap-2 py-3 [contain-intrinsic-size:auto_110px] [content-visibility:auto]">
@@ -236,9 +237,9 @@ function Row({ entry, team, decide, isSending, isSelected, onSelect }: RowProps)
         <time dateTime={entry.created_at} title={fullTime(entry.created_at)}>
           {shortTime(entry.created_at)}
         </time>
-        {entry.source && (
+        {source && (
           <span dir="ltr" className="literal">
-            from <Literal text={entry.source} />
+            from <Literal text={source} />
           </span>
         )}
         {entry.is_waited_for && <span className="font-medium text-wait">Work waits for it</span>}

@@ -1,15 +1,25 @@
 import { expect, test } from "vitest";
-import { decidedText, type DigestEntry, entryTitle, entryWords, groupEntries, isForAll } from "@/inbox/digestEntries";
+import { decidedText, type DigestEntry, entrySource, entryTitle, entryWords, groupEntries, isForAll } from "@/inbox/digestEntries";
 
 const entry = (more: Partial<DigestEntry>): DigestEntry => ({ id: "x", kind: "pending", title: "note", text: "words", is_cut: false, source: "", agent_id: null, created_at: "2026-01-01T00:00:00Z", is_waited_for: false, always: null, ...more });
 
 test("requests come first, and kinds without entries are left out", () => {
   const given = [entry({ id: "a", kind: "trigger" }), entry({ id: "b", kind: "ask" }), entry({ id: "c", kind: "trigger" })];
 
-  expect(groupEntries(given).map((group) => [group.kind, group.entries.map(({ id }) => id)])).toEqual([
+  expect(groupEntries(given).map((group) => [group.name, group.entries.map(({ id }) => id)])).toEqual([
     ["ask", ["b"]],
     ["trigger", ["a", "c"]],
   ]);
+});
+
+test("uploaded files have a group of their own, and do not say that their words come from themselves", () => {
+  const given = [entry({ id: "a", kind: "file", text: "user_uploads/offer.md", source: "the file offer.md" }), entry({ id: "b", kind: "file", text: "PLAN.md", source: "the file offer.md" })];
+
+  expect(groupEntries(given).map((group) => [group.name, group.entries.map(({ id }) => id)])).toEqual([
+    ["file", ["b"]],
+    ["upload", ["a"]],
+  ]);
+  expect(given.map(entrySource)).toEqual(["", "the file offer.md"]);
 });
 
 test("all means knowledge, notes and triggers, never a request or a file", () => {

@@ -1,29 +1,37 @@
 /** Digest entries: what the digest shows of each entry, in which group, and what a decision says when it is saved. */
 import type { Schemas } from "@/api/client";
 import { capitalize, plural } from "@/lib/format";
+import { isUploaded } from "@/lib/sources";
 
 export type DigestEntry = Schemas["DigestEntry"];
 export type Decisions = Partial<Schemas["DigestDecisions"]>;
 
-const GROUPS: readonly (readonly [DigestEntry["kind"], string, string])[] = [
+type GroupName = DigestEntry["kind"] | "upload";
+const GROUPS: readonly (readonly [GroupName, string, string])[] = [
   ["ask", "Asks for your approval", "The agents go on with other work until you decide."],
   ["pending", "Not in use yet", "Agents use this text only after you have confirmed it."],
   ["unverified", "Unverified", "Agents use this text with a mark that it comes from outside sources."],
   ["file", "Files with text from outside sources", "Read a file before you confirm it: the team then treats its text as its own."],
+  ["upload", "Uploaded files", "Others may have written their text, also instructions for agents, so agents see it marked as text from outside. Read a file before you confirm it: the team then treats its text as its own."],
   ["trigger", "Triggers that agents set", "A confirmed trigger has no limits; its text stays marked as from outside."],
   ["use", "Permissions that were used", "You can revoke them in the settings of the team."],
 ];
 
 export interface EntryGroup {
-  kind: DigestEntry["kind"];
+  name: GroupName;
   title: string;
   note: string;
   entries: DigestEntry[];
 }
 
+const groupOf = ({ kind, text }: DigestEntry): GroupName => (kind === "file" && isUploaded(text) ? "upload" : kind);
+
 /** Return the entries by kind, requests first; kinds without entries are left out. */
 export const groupEntries = (entries: readonly DigestEntry[]): EntryGroup[] =>
-  GROUPS.map(([kind, title, note]) => ({ kind, title, note, entries: entries.filter((entry) => entry.kind === kind) })).filter((group) => group.entries.length > 0);
+  GROUPS.map(([name, title, note]) => ({ name, title, note, entries: entries.filter((entry) => groupOf(entry) === name) })).filter((group) => group.entries.length > 0);
+
+/** Return where the words of an entry come from; nothing of an uploaded file, which is named already. */
+export const entrySource = (entry: DigestEntry): string => (groupOf(entry) === "upload" ? "" : entry.source);
 
 /** Whether "confirm all" covers an entry: knowledge, notes and triggers, never a way out and never a file. */
 export const isForAll = ({ kind }: DigestEntry): boolean => kind === "pending" || kind === "unverified" || kind === "trigger";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { describeSources, sourceName } from "@/lib/sources";
+import { describeSources, sourceName, withoutFiles } from "@/lib/sources";
 
 test("names each kind of source in words", () => {
   expect(sourceName("page:docs.python.org")).toBe("a page of docs.python.org");
@@ -14,4 +14,9 @@ test("joins several sources", () => {
   expect(describeSources([])).toBe("");
   expect(describeSources(["search"])).toBe("a web search");
   expect(describeSources(["hook", "page:a.example", "program:make"])).toBe("a webhook's caller, a page of a.example and the program make");
+});
+
+test("leaves files out by the name that the server has for them", () => {
+  expect(withoutFiles(["file:a b.txt", "file:other.txt", "page:a.example"], [" a\n b.txt"])).toEqual(["file:other.txt", "page:a.example"]);
+  expect(withoutFiles([`file:${"😀".repeat(60)}`], ["😀".repeat(80)])).toEqual([]);
 });

@@ -22,3 +22,14 @@ export function describeSources(sources: readonly string[]): string {
   const names = sources.map(sourceName);
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
+
+/** Return the sources without these files. The server writes the name of a file in one line, without control characters, and cuts it. */
+export function withoutFiles(sources: readonly string[], names: readonly string[]): string[] {
+  const own = new Set(names.map((name) => `file:${[...name.trim().replace(/\s+/g, " ").replace(/(?! )[\p{C}\p{Z}]/gu, "")].slice(0, MAX_FILE_NAME).join("") || "unnamed"}`));
+  return sources.filter((source) => !own.has(source));
+}
+const MAX_FILE_NAME = 60;
+
+const UPLOADS = "user_uploads/";
+/** Whether a path of Files is that of a file that a person uploaded or attached. */
+export const isUploaded = (path: string): boolean => path.startsWith(UPLOADS);

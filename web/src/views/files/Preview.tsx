@@ -3,6 +3,7 @@ import { Download, FileQuestion } from "lucide-react";
 import { type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { searchedWords, showWords } from "@/lib/foundWords";
 import { fileSize } from "@/lib/format";
+import { isUploaded } from "@/lib/sources";
 import { lazyChunk } from "@/live/chunks";
 import { Markdown } from "@/conversation/Markdown";
 import { Button, EmptyState, Loading, Pills } from "@/ui";
@@ -10,7 +11,7 @@ import { extension, LANGUAGES, previewKind } from "@/views/files/previewKind";
 import { isLarge } from "@/views/files/lines";
 import { baseName } from "@/views/files/tree";
 import type { FileContent } from "@/views/files/fileQuery";
-import { Sources } from "@/views/shared/Sources";
+import { Sources, UploadedFile } from "@/views/shared/Sources";
 
 const Code = lazyChunk(() => import("@/views/files/Code"));
 const LargeText = lazyChunk(() => import("@/views/files/LargeText"));
@@ -29,7 +30,8 @@ export function Preview({ file, href }: { file: File; href: string }) {
     <div className="flex h-full flex-col">
       {file.sources.length > 0 && (
         <div className="shrink-0 border-b border-line px-4 pb-2">
-          <Sources of={file.sources} />
+          {isUploaded(file.path) && <UploadedFile />}
+          <Sources of={isUploaded(file.path) ? file.sources.filter((source) => !source.startsWith("file:")) : file.sources} />
         </div>
       )}
       <div ref={content} className="min-h-0 flex-1">
