@@ -106,11 +106,28 @@ async def test_a_server_that_is_down_says_how_it_is_started() -> None:
     )
 
 
-async def test_a_vendors_wrong_key_names_the_variable() -> None:
+@pytest.mark.parametrize(
+    ("key", "is_stored", "advice"),
+    [
+        ("k", False,
+         "Check OPENAI_API_KEY: {host} does not accept the key. Set the right one in the "
+         "environment and start agiraph again."),
+        ("k", True,
+         "{host} does not accept the key that was entered in the web UI. Enter the right one "
+         "there, under Models."),
+        ("", False,
+         "{host} wants a key: enter it in the web UI, under Models, or set OPENAI_API_KEY in the "
+         "environment and start agiraph again."),
+    ],
+)  # fmt: skip
+async def test_what_to_do_about_a_vendors_wrong_key_depends_on_where_the_key_is(
+    key: str, is_stored: bool, advice: str
+) -> None:
     async with LocalServer({}, refuses=(401, "invalid x-api-key")) as server:
-        models = catalogue({}, {"openai": Account(key="k", base_url=server.base_url)})
-        error = await refusal(models, "openai/gpt-6-sol")
-    assert "Check OPENAI_API_KEY: " in str(error)
+        account = Account(key=key, base_url=server.base_url, is_stored=is_stored)
+        error = await refusal(catalogue({}, {"openai": account}), "openai/gpt-6-sol")
+        host = server.base_url.removeprefix("http://").partition("/")[0]
+    assert str(error).endswith(advice.format(host=host))
 
 
 @pytest.mark.parametrize(

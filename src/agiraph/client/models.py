@@ -20,7 +20,8 @@ class ModelCalls(Connection):
         return await self.post(SetupView, "/operations/keys", body)
 
     async def remove_api_key(self, provider: str) -> None:
-        """Remove the stored API key of a provider, whose models cannot be used any more."""
+        """Remove the stored API key of a provider, which is then used with the key of the
+        environment, if there is one."""
         await self.ask("DELETE", path_of("operations", "keys", provider))
 
     async def set_default_model(self, model: str) -> SetupView:

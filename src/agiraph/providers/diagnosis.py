@@ -100,6 +100,17 @@ class Diagnosis:
                 f"{self.place} wants a key: name the server in agiraph.toml, "
                 f"[servers.{self.provider}] with base_url and key_env."
             )
+        account = self.registry.account(vendor)
+        if account.is_stored:
+            return (
+                f"{self.place} does not accept the key that was entered in the web UI. Enter the "
+                "right one there, under Models."
+            )
+        if not account.key:
+            return (
+                f"{self.place} wants a key: enter it in the web UI, under Models, or set "
+                f"{vendor.key_variable} in the environment and start agiraph again."
+            )
         return (
             f"Check {vendor.key_variable}: {self.place} does not accept the key. Set the right "
             "one in the environment and start agiraph again."

@@ -2374,7 +2374,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Api Key
-         * @description Remove a stored API key. The models of its provider cannot be used any more.
+         * @description Remove a stored API key. A key of the environment, if there is one, stays in use.
          */
         delete: operations["remove_api_key"];
         options?: never;

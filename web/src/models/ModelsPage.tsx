@@ -160,7 +160,7 @@ function RemoveKey({ provider }: { provider: string }) {
         Remove the key
       </Button>
       {isAsking && (
-        <Dialog open onOpenChange={setIsAsking} title={`Remove the key for ${provider}?`} description="Agents that use its models wait until it has a key again. The provider does not hear of it: revoke the key there if somebody else may know it.">
+        <Dialog open onOpenChange={setIsAsking} title={`Remove the key for ${provider}?`} description="If the server's environment has no key either, agents that use its models wait until there is one. The provider does not hear of it: revoke the key there if somebody else may know it.">
           {remove.isError && (
             <p role="alert" className="text-sm text-fail">
               {errorMessage(remove.error)}

@@ -27,7 +27,7 @@ async def set_api_key(body: KeyRequest, api: ApiDep, request: Request) -> SetupV
 
 @router.delete("/operations/keys/{provider}", status_code=204, responses=documented(404))
 async def remove_api_key(provider: Annotated[str, Path(max_length=100)], api: ApiDep) -> None:
-    """Remove a stored API key. The models of its provider cannot be used any more."""
+    """Remove a stored API key. A key of the environment, if there is one, stays in use."""
     model_setup.remove_key(api, provider)
 
 
