@@ -100,6 +100,17 @@ def test_a_stop_of_all_work_lasts_until_it_is_resumed() -> None:
     assert ((first.end - first.start).total_seconds(), last.end) == (31, None)
 
 
+def test_a_model_call_that_a_stop_interrupts_was_thinking_until_then_and_costs_what_was_lost() -> (
+    None
+):
+    told = Told().queue(0).start(2)(5, "work.stopped", by="admin").queue(1)
+    told(30, "work.resumed", by="admin").start(4)(0, "call.lost", tokens=900, usd=0.5).reply(3)
+    spans = told.folded().closed
+
+    assert lengths(spans) == [("queued", 2), ("model", 6), ("queued", 34), ("model", 3)]
+    assert [(s.tokens, s.usd) for s in spans] == [(0, None), (900, 0.5), (0, None), (100, 0.01)]
+
+
 def test_the_end_of_a_stop_that_a_team_was_not_told_of_changes_no_earlier_stop() -> None:
     told = Told()(0, "work.resumed")(5, "work.stopped", by="admin")(30, "work.resumed")
     [only] = told(600, "work.resumed").folded().stops

@@ -251,8 +251,10 @@ class SpanFold:
         if run is None:
             run = self._open[node] = _Open(agent or "", phase, event.at)
         else:
-            if run.phase == "model":
-                run.phase = "other"  # no reply came: the runtime did something else
+            # A node that goes back into its queue was interrupted while its model answered.
+            # Otherwise no reply came: the runtime did something else.
+            if run.phase == "model" and phase != "queued":
+                run.phase = "other"
             self._close(node, event)
         run.phase, run.label = phase, label[:LABEL_CHARACTERS]
         run.agent_id = agent or run.agent_id
@@ -280,7 +282,8 @@ class SpanFold:
     def _charge_lost(self, node: str, run: _Open, event: Event) -> None:
         """Add the estimated cost of a lost call to the span in which it was lost.
 
-        After a crash that is the span before the one that has just begun.
+        After a crash that is the span before the one that has just begun; after a stop, the one
+        before the node was queued again.
         """
         tokens, usd = int(event.data.get("tokens") or 0), event.data.get("usd")
         if run.start < event.at:
@@ -288,7 +291,7 @@ class SpanFold:
             return
         for index in range(len(self.closed) - 1, max(-1, len(self.closed) - 500), -1):
             span = self.closed[index]
-            if span.node_id == node:
+            if span.node_id == node and span.phase != "queued":
                 added = span.usd if usd is None else (span.usd or 0.0) + usd
                 self.closed[index] = replace(span, tokens=span.tokens + tokens, usd=added)
                 return
