@@ -7,12 +7,13 @@ import { errorMessage } from "@/api/client";
 import { inboxQuery, overviewQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { lazyChunk } from "@/live/chunks";
-import { Badge, IconButton, Kbd, Logo } from "@/ui";
+import { IconButton, Kbd, Logo } from "@/ui";
 import { ConnectionStatus } from "@/shell/Connection";
 import { openPalette } from "@/shell/openPalette";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
+import { WaitingBadge } from "@/shell/WaitingBadge";
 
 const TeamList = lazyChunk(() => import("@/shell/TeamList"));
 const NoTeams = lazyChunk(() => import("@/shell/NoTeams"));
@@ -161,7 +162,7 @@ function InboxLink({ pathname, unanswered, unread }: { pathname: string; unanswe
     <Link to="/inbox" className={cx(rowStyle, "mt-2", pathname.startsWith("/inbox") && currentStyle)}>
       <Inbox className="size-4 text-ink-2" aria-hidden />
       <span className="flex-1 font-medium">Inbox</span>
-      <Badge n={unanswered || unread} isUrgent={unanswered > 0} label={unanswered ? `${unanswered} waiting for your answer` : `${unread} unread`} />
+      <WaitingBadge questions={unanswered} unread={unread} />
     </Link>
   );
 }

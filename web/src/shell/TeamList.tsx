@@ -9,7 +9,8 @@ import { agentsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, money, plural } from "@/lib/format";
 import { isMuted } from "@/lib/quiet";
-import { Badge, StatusDot, type AgentStatus } from "@/ui";
+import { WaitingBadge } from "@/shell/WaitingBadge";
+import { StatusDot, type AgentStatus } from "@/ui";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { keepOrder, type SidebarRow, sidebarRows, sortTeams } from "@/shell/sidebarRows";
 import { shownStatus, useIsStopped } from "@/shell/serverQueries";
@@ -230,7 +231,7 @@ function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
       >
         <Pin className={cx("size-3.5", isPinned && "fill-current")} aria-hidden />
       </button>
-      {!isOpen && <Badge n={team.open_questions || team.unread} isUrgent={team.open_questions > 0} label={team.open_questions > 0 ? `${team.open_questions} waiting for your answer` : `${team.unread} unread`} />}
+      {!isOpen && <WaitingBadge questions={team.open_questions} unread={team.unread} />}
       {team.usd > 0 && <span className="tabular ml-1.5 text-xs text-ink-3">{money(team.usd)}</span>}
     </div>
   );
@@ -239,7 +240,6 @@ function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
 function MemberRow({ row, pathname, tabIndex }: RowProps<"member">) {
   const { member, team, isFormer } = row;
   const isCurrent = pathname === `/t/${team.id}/a/${member.id}`;
-  const isAsking = member.questions > 0;
   const isStopped = useIsStopped();
   const unread = isCurrent ? 0 : member.unread;
   return (
@@ -253,10 +253,10 @@ function MemberRow({ row, pathname, tabIndex }: RowProps<"member">) {
     >
       <StatusDot status={shownStatus(member.status as AgentStatus, isStopped)} />
       <span className="min-w-0 flex-1 truncate" dir="auto">
-        <span className={cx((isAsking || unread > 0) && "font-semibold")}>{capitalize(member.name)}</span>
+        <span className={cx((member.questions > 0 || unread > 0) && "font-semibold")}>{capitalize(member.name)}</span>
         {!["coordinator", "worker", "", member.name].includes(member.role) && <span className="ml-2 text-xs font-normal text-ink-3">{member.role}</span>}
       </span>
-      <Badge n={isAsking ? Math.max(1, unread) : unread} isUrgent={isAsking} label={isAsking ? "Waiting for your answer" : `${unread} unread`} />
+      <WaitingBadge questions={member.questions} unread={unread} />
     </Link>
   );
 }

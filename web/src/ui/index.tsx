@@ -89,6 +89,7 @@ export function Badge({ n, isUrgent = false, label }: { n: number; isUrgent?: bo
   return (
     <span
       aria-label={label}
+      title={label}
       role="img"
       className={cx("tabular inline-flex h-[18px] min-w-[18px] items-center justify-center rounded-full px-1 text-2xs font-semibold", isUrgent ? "bg-badge text-badge-ink" : "bg-ink text-paper")}
     >
