@@ -308,7 +308,7 @@ function AgentText({ row }: { row: TextRow }) {
 const ICONS = { assigned: CirclePlay, started: CirclePlay, done: CheckCircle2, partial: CircleSlash2, failed: CircleAlert, cancelled: Ban, waiting: Hourglass, stage: Flag, person: UserRound, clock: AlarmClock, note: StickyNote, team: Users, model: Unplug, network: Globe };
 const TONE_STYLES = { plain: "text-ink-3", work: "text-work", done: "text-done", wait: "text-wait", fail: "text-fail" };
 
-/** The words of a notice, with a link to what changed. */
+/** The words of a notice, with a link to what changed. In a row that is too narrow, the title and the details become shorter first. */
 function NoticeText({ row }: { row: SystemRow }) {
   const info = useContext(TeamContext);
   const title = row.nodeId ? info.nodes[row.nodeId]?.title || "its work" : "";
@@ -318,23 +318,23 @@ function NoticeText({ row }: { row: SystemRow }) {
   const changed = noticeLink(info.team, row.seq);
   return (
     <>
-      {before}
+      <span>{before}</span>
       {namesTask &&
         (boardHref ? (
-          <Link to={boardHref as "/"} dir="auto" className="font-medium text-ink hover:underline">
+          <Link to={boardHref as "/"} dir="auto" className="min-w-8 shrink-[1e6] font-medium text-ink hover:underline">
             {title}
           </Link>
         ) : (
-          <span dir="auto" className="font-medium text-ink">{title}</span>
+          <span dir="auto" className="min-w-8 shrink-[1e6] font-medium text-ink">{title}</span>
         ))}
-      {after}
-      {row.detail && <span dir="auto" className="text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
+      {after && <span>{after}</span>}
+      {row.detail && <span dir="auto" className="shrink-[1e6] text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
       {changed && (
-        <Link to={changed.href as "/"} className="underline hover:text-ink">
+        <Link to={changed.href as "/"} className="shrink-0 underline hover:text-ink">
           {changed.label}
         </Link>
       )}{" "}
-      <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
+      <time className="shrink-0 text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
         {clockTime(row.at)}
       </time>
     </>
@@ -376,7 +376,8 @@ function FoldedLine({ item, onFold }: { item: Extract<Item, { kind: "folded" }>;
         <Icon className={cx("size-4", notice && !isOpen ? TONE_STYLES[notice.tone] : "text-ink-3")} aria-hidden />
       </span>
       {notice && !isOpen && (
-        <p className="min-w-0 truncate">
+        // Each part is cut by itself: a link that its paragraph cuts off would still lie below the button.
+        <p className="flex min-w-0 items-center *:overflow-hidden *:text-ellipsis *:whitespace-nowrap [&>.underline]:ms-1 [&>a]:leading-7 [&>a]:pointer-coarse:leading-[44px] [&>span:not([dir])]:whitespace-pre [&>time]:ms-1 [&>time]:max-md:hidden">
           <NoticeText row={notice} />
         </p>
       )}
