@@ -25,6 +25,8 @@ const MIN_ZOOM = 0.08;
 const FIT = { padding: { top: "28px", bottom: "76px", x: "28px" }, maxZoom: 1, minZoom: MIN_ZOOM } as const;
 /** So much empty space can be moved into view beside the board; a person cannot lose the board. */
 const MARGIN = { x: 240, y: 180 };
+/** A card that is shown keeps this distance from the edge of the board. */
+const REVEAL_MARGIN = 28;
 /** The pointer must rest on a card for this time before its lines stand out: a moving board passes many cards. */
 const HOVER_DELAY_MS = 90;
 const detailAt = (state: { transform: [number, number, number] }): Detail => (state.transform[2] < STATUS_ZOOM ? "status" : state.transform[2] < TITLE_ZOOM ? "title" : "full");
@@ -183,6 +185,32 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
     [flow, layout],
   );
 
+  /** Move the view as little as needed to show the whole card. */
+  function reveal(id: string, duration = 0) {
+    const position = layout.positions.get(id);
+    const { width, height } = frame.current!.getBoundingClientRect();
+    if (!position || width === 0) return;
+    const { x, y, zoom } = flow.getViewport();
+    const missing = (from: number, size: number, room: number) => Math.max(0, REVEAL_MARGIN - from) || Math.min(0, room - REVEAL_MARGIN - size - from);
+    const dx = missing(position.x * zoom + x, CARD.width * zoom, width);
+    const dy = missing(position.y * zoom + y, CARD.height * zoom, height);
+    if (dx !== 0 || dy !== 0) void flow.setViewport({ x: x + dx, y: y + dy, zoom }, { duration });
+  }
+
+  // The details of a card make the board narrower, and may come from a link: the card stays in view.
+  const width = useStore((state) => state.width);
+  const shown = hidden ?? selected;
+  useEffect(() => {
+    if (shown !== undefined) reveal(shown, 160);
+  }, [shown, width]); // eslint-disable-line
+
+  /** A card that gets the focus by a key is shown. The browser would scroll to it, which React Flow takes back. */
+  function onFocus(event: FocusEvent) {
+    onPointAt(event);
+    const id = (event.target as HTMLElement).dataset.card;
+    if (id && event.target.matches(":focus-visible")) reveal(id);
+  }
+
   /** Arrow keys move the focus to the nearest card in their direction. */
   function onKeyDown(event: KeyboardEvent) {
     const step = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] }[event.key];
@@ -191,7 +219,7 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
     event.preventDefault();
     const next = nextCard(layout, id, step as [number, number]);
     if (!next) return;
-    if (!isInView(next)) centerOn(next);
+    reveal(next);
     // One frame to move the view, one to render the card: with many cards, an invisible card has no element yet.
     requestAnimationFrame(() => requestAnimationFrame(() => frame.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(next)}"]`)?.focus({ preventScroll: true })));
   }
@@ -213,7 +241,7 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
   const hasManyCards = cardNodes.length > MANY_CARDS;
   const isAnyClosed = [...stacks.values()].some((stack) => !stack.isOpen);
   return (
-    <div ref={frame} className={cx("relative size-full", hasManyCards && "many")} onKeyDown={onKeyDown} onPointerOver={onPointAt} onFocus={onPointAt} onBlur={onPointAt}>
+    <div ref={frame} className={cx("relative size-full", hasManyCards && "many")} onKeyDown={onKeyDown} onPointerOver={onPointAt} onFocus={onFocus} onBlur={onPointAt}>
       <DetailLevel value={detail}>
         <ReactFlow
           nodes={nodes}
