@@ -240,16 +240,33 @@ async def check_toasts(visit: Visit, commands: Mapping[str, str]) -> None:
     assert shown == {name: argument_text(command) for name, command in commands.items()}
 
 
-async def test_of_several_toasts_only_the_first_can_be_approved(visit: Visit) -> None:
-    many = [call("bash", command=f"echo {n}") for n in range(3)]
-    desk = await visit([says(*many)], path="/settings")
+async def test_a_new_question_does_not_take_the_place_of_the_one_that_is_answered(
+    visit: Visit,
+) -> None:
+    def play(seen: Seen) -> Step:
+        if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
+            return says("There is nothing to add.")
+        return says(call("bash", command=re.findall(r"echo \w+", str(seen.messages))[0]))
+
+    desk = await visit(play, path="/settings")
     page = desk.page
     await page.get_by_text("Live", exact=True).wait_for()
-    await desk.found("Run it", permissions=ASK)
+    toast = page.get_by_role("group", name="coordinator asks")
+    note = toast.get_by_role("textbox", name="A note")
+    await desk.found("Run echo first", permissions=ASK)
+    await note.click()
+    await page.keyboard.type("Only ")
+    for goal in ("Run echo second", "Run echo third"):
+        await desk.found(goal, permissions=ASK)
 
-    toasts = page.locator("[data-sonner-toast]")
-    await expect(toasts).to_have_count(len(many))
-    await expect(page.get_by_role("button", name="Approve")).to_have_count(1)
+    # What is typed goes on in the note: c would create a team, and 1 approve the newest call.
+    await expect(toast.get_by_role("link", name="2 more in the inbox")).to_be_visible()
+    await page.keyboard.type("once, 1 c")
+    await expect(note).to_have_value("Only once, 1 c")
+    await expect(page.locator("[data-sonner-toast]")).to_have_count(1)
+    await toast.get_by_role("button", name="Later").click()
+    await expect(toast).to_contain_text("echo second")
+    await expect(note).to_have_value("")
 
 
 async def test_a_question_and_its_options_are_shown_exactly(visit: Visit) -> None:

@@ -127,6 +127,10 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     await expect(log.get_by_text(f"Contains text from the file {lively.OFFER_FILE}")).to_have_count(
         2
     )
+    # The work went on and ended without the decision: nobody waits for it.
+    await expect(page.locator("[data-waiting]")).to_contain_text("Still open")
+    request = log.get_by_role("group", name="Coordinator asks")
+    await expect(request).to_contain_text("The task that asked has ended")
     settings_page = await open_settings(page)
     permissions = settings_page.get_by_role("region", name="Permissions", exact=True)
     notifications = settings_page.get_by_role("region", name="Notifications")

@@ -30,10 +30,12 @@ interface Props {
   answered: GivenAnswer | null;
   /** What "always" would allow; absent if each call is decided alone. */
   always?: Schemas["GrantOffer"] | null;
+  /** The task that asked has ended. */
+  isLate?: boolean;
   onDone?: () => void;
 }
 
-export function QuestionCard({ id, text, at, kind, asker, message, answered, always, onDone }: Props) {
+export function QuestionCard({ id, text, at, kind, asker, message, answered, always, isLate = false, onDone }: Props) {
   const isAnswered = answered !== null || (message?.answered_at ?? null) !== null;
   const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
   if (isAnswered) return <AnsweredCard {...{ text, asker, kind, message, answered }} />;
@@ -47,11 +49,12 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
     >
       <div className="mb-1.5 flex items-center gap-2 text-sm font-semibold text-wait">
         <Icon className="size-4 shrink-0" aria-hidden />
-        <span className="flex-1">{kind === "approval" ? `${asker} wants your approval` : `${asker} is waiting for your answer`}</span>
+        <span className="flex-1">{headingOf(asker, kind, isLate)}</span>
         <time className="text-xs font-normal text-ink-2" dateTime={at} title={fullTime(at)}>
           {clockTime(at)}
         </time>
       </div>
+      {isLate && <p className="mb-1.5 text-sm text-ink-2">{kind === "approval" ? "The task that asked has ended: no work waits for your decision." : `The task that asked has ended. Your answer reaches ${asker} as a message.`}</p>}
       {/* Another request must be read anew, and a note belongs to one request. */}
       <ReadGate key={id}>
         <QuestionBody {...{ text, kind, message }} />
@@ -64,6 +67,11 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
       </ReadGate>
     </div>
   );
+}
+
+function headingOf(asker: string, kind: Props["kind"], isLate: boolean): string {
+  if (kind === "approval") return isLate ? `${asker} wanted your approval` : `${asker} wants your approval`;
+  return isLate ? `${asker} asked` : `${asker} is waiting for your answer`;
 }
 
 /** The question's text, unformatted; for an approval also the complete call. */
@@ -145,7 +153,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           onKeyDown={onKey}
           data-answer={id}
           placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
-          className={cx("min-w-0 flex-1", kind === "approval" && "basis-44 max-sm:basis-full")}
+          className={cx("min-w-0 flex-1", kind === "approval" && "basis-60 max-sm:basis-full")}
         />
         {kind === "question" ? (
           <Button variant="primary" className="h-9" disabled={isSending || !typed.trim()} onClick={() => sendAnswer(typed.trim())}>

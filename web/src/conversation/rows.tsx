@@ -26,6 +26,7 @@ import { MessageAttachments } from "@/conversation/MessageAttachments";
 import { wordsFor } from "@/conversation/attachments";
 import { noticeLink } from "@/conversation/noticeLinks";
 import { QuestionCard } from "@/conversation/QuestionCard";
+import { isLate } from "@/inbox/entries";
 import { editUnsent } from "@/conversation/sending";
 import { screenHref } from "@/views";
 import { showToast } from "@/views/shared/toast";
@@ -190,8 +191,8 @@ function OtherConversation({ agent, message, words }: { agent: string; message: 
 /** A question in the conversation. What "always" would allow stands in the inbox only. */
 function QuestionItem({ row, message }: { row: MessageRow; message: Message | null }) {
   const info = useContext(TeamContext);
-  const always = useQuery({ ...inboxQuery, select: (inbox) => inbox.items.find((item) => item.message.id === row.id)?.always }).data;
-  return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} always={always} />;
+  const item = useQuery({ ...inboxQuery, select: (inbox) => inbox.items.find((one) => one.message.id === row.id) }).data;
+  return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} always={item?.always} isLate={item !== undefined && isLate(item)} />;
 }
 
 /** What a reply has read before it was written, folded into one line. */

@@ -9,7 +9,7 @@ import { live } from "@/live";
 import { lazyChunk } from "@/live/chunks";
 import { cx } from "@/lib/cx";
 import { fullTime } from "@/lib/format";
-import { authorOf, bodyOf, labelOf, splitNote, titleOf } from "@/inbox/entries";
+import { authorOf, bodyOf, isLate, labelOf, splitNote, titleOf } from "@/inbox/entries";
 import { iconOf } from "@/inbox/ItemList";
 import { SnoozeMenu } from "@/inbox/SnoozeMenu";
 import type { Filing } from "@/inbox/useFiling";
@@ -100,7 +100,7 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
               <p dir="auto" className="mb-3 text-sm text-ink-3">
                 <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi> · {fullTime(message.created_at)}
               </p>
-              <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={authorOf(item)} message={message} answered={answered} always={item.always} />
+              <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={authorOf(item)} message={message} answered={answered} always={item.always} isLate={isLate(item)} />
             </>
           ) : (
             <>

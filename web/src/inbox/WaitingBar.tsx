@@ -1,7 +1,7 @@
-/** WaitingBar: a bar on a team's pages while somebody of the team waits for the person, with a link to the next question. */
+/** WaitingBar: a bar on a team's pages while a question of the team is open, with a link to the next one. */
 import { Link, useLocation } from "@tanstack/react-router";
 import { ArrowRight } from "lucide-react";
-import { authorOf, titleOf } from "@/inbox/entries";
+import { authorOf, isLate, titleOf } from "@/inbox/entries";
 import { useTeamQuestions } from "@/inbox/teamQuestions";
 
 export default function WaitingBar({ team }: { team: string }) {
@@ -22,7 +22,7 @@ export default function WaitingBar({ team }: { team: string }) {
       className="flex min-h-9 shrink-0 items-center gap-2 border-b border-wait-line bg-wait-bg px-4 text-sm outline-offset-[-2px] hover:brightness-95 max-md:px-3 pointer-coarse:min-h-11"
     >
       <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
-      <span className="shrink-0 font-semibold text-wait">Waiting for you</span>
+      <span className="shrink-0 font-semibold text-wait">{isLate(next) ? "Still open" : "Waiting for you"}</span>
       <span className="flex min-w-0 flex-1 gap-1 text-ink-2">
         <bdi className="shrink-0">{authorOf(next)}: </bdi>
         {/* In its own direction: a long text is cut at its end, and starts beside the name. */}

@@ -1,8 +1,8 @@
-/** Notifications: a toast for each new question, the number of open questions in the page title, and browser notifications if they are on. */
+/** Notifications: a toast for each new question, one after the other, the number of open questions in the page title, and browser notifications if they are on. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import { QUESTIONS, toast } from "@/ui/toast";
 import type { InboxItem } from "@/api/client";
 import { inboxQuery, overviewQuery, queryClient, teamQuery } from "@/api/queries";
@@ -16,6 +16,8 @@ import { AnswerForm, QuestionBody } from "@/conversation/QuestionCard";
 import { ReadGate } from "@/conversation/ReadGate";
 
 const RENDER_DELAY_MS = 500;
+/** So long after a toast the next one follows. The second press of a double click must not decide on it. */
+const PAUSE_MS = 700;
 /** Kinds of messages that are worth a notification: an agent needs the person, finished or failed. */
 const NOTIFIED_KINDS = new Set(["question", "approval", "report", "result", "failure"]);
 
@@ -25,7 +27,7 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
   const navigate = useNavigate();
   const { pathname } = useLocation();
   const knownIds = useRef(knownAtStart);
-  const openToasts = useRef(new Map<string, string | number>());
+  const [queue, setQueue] = useState<readonly InboxItem[]>([]);
   const items = inbox.data?.items;
 
   const count = unansweredItems(items).length || (inbox.data?.unread ?? 0);
@@ -35,32 +37,43 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
 
   useEffect(() => {
     if (!items) return;
-    const dismiss = () => {
+    const keepOpenOnes = () => {
       const stillOpen = new Set(unansweredItems(items).filter((item) => !isOnScreen(item, pathname)).map((item) => item.message.id));
-      for (const [id, toastId] of openToasts.current) {
-        if (stillOpen.has(id)) continue;
-        toast.dismiss(toastId);
-        openToasts.current.delete(id);
-      }
+      setQueue((before) => (before.every((item) => stillOpen.has(item.message.id)) ? before : before.filter((item) => stillOpen.has(item.message.id))));
     };
-    dismiss();
+    keepOpenOnes();
     // The page that was just opened may still be rendering the question card that makes the toast unnecessary.
-    const timer = setTimeout(dismiss, RENDER_DELAY_MS);
+    const timer = setTimeout(keepOpenOnes, RENDER_DELAY_MS);
     const previousIds = knownIds.current;
     knownIds.current = new Set(items.map((item) => item.message.id));
     for (const item of items) {
       const { message } = item;
       if (previousIds.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind) || isQuietNow(message.team_id)) continue;
-      if (item.needs_answer && !isOnScreen(item, pathname)) {
-        // The toast stays until the question is answered or the person closes it.
-        const toastId = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY, toasterId: QUESTIONS });
-        openToasts.current.set(message.id, toastId);
-      }
+      if (item.needs_answer && !isOnScreen(item, pathname)) setQueue((before) => [...before, item]);
       if (notifications && document.hidden) void teamName(message.team_id).then((team) => showNotification(item, team, () => void navigate({ to: "/inbox/$item", params: { item: message.id } })));
     }
     return () => clearTimeout(timer);
   }, [items, notifications, navigate, pathname]);
+
+  useQuestionToast(queue[0], (id) => setQueue((before) => before.filter((item) => item.message.id !== id)));
   return null;
+}
+
+/** Show one question as a toast until it is answered or the person closes it. The next one waits: it must not take the place of the one that the person is answering. */
+function useQuestionToast(item: InboxItem | undefined, onClose: (id: string) => void): void {
+  const id = item?.message.id;
+  const closedAt = useRef(Number.NEGATIVE_INFINITY);
+  useEffect(() => {
+    if (!item || id === undefined) return;
+    const close = () => onClose(id);
+    const show = () => toast.custom(() => <QuestionToast item={item} onClose={close} />, { id, duration: Number.POSITIVE_INFINITY, toasterId: QUESTIONS, onDismiss: close });
+    const timer = setTimeout(show, closedAt.current + PAUSE_MS - Date.now());
+    return () => {
+      clearTimeout(timer);
+      closedAt.current = Date.now();
+      toast.dismiss(id);
+    };
+  }, [id]); // eslint-disable-line
 }
 
 /** Whether the team is muted, or has quiet hours now. What it says is in the inbox all the same. */
@@ -83,6 +96,7 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
   const { message } = item;
   const kind = message.kind === "approval" ? "approval" : "question";
   const team = useQuery(overviewQuery).data?.find((one) => one.id === message.team_id)?.name ?? "";
+  const more = unansweredItems(useQuery(inboxQuery).data?.items).length - 1;
   return (
     <div role="group" aria-label={`${message.sender_name} asks${team && `, ${team}`}`} className="scroll max-h-[calc(100dvh-84px)] w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
       <div className="mb-1 flex items-center gap-2">
@@ -96,16 +110,21 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
             </span>
           )}
         </Link>
-        <button type="button" aria-label="Later" title="Later; it stays in the inbox" onClick={onClose} className="flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover">
+        <button type="button" aria-label="Later" title="Later; it stays in the inbox" onClick={onClose} className="-my-2 flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover pointer-coarse:-mr-2 pointer-coarse:size-11">
           <X className="size-4" />
         </button>
       </div>
       <ReadGate>
-        <div tabIndex={0} role="group" aria-label="Question" className="scroll max-h-[45vh] text-sm">
+        <div tabIndex={0} role="group" aria-label="Question" className="scroll scroll-shade -mx-2 max-h-[45vh] px-2 pb-1 text-sm">
           <QuestionBody text={message.text} kind={kind} message={message} />
         </div>
         <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
       </ReadGate>
+      {more > 0 && (
+        <Link to="/inbox" className="mt-2 flex min-h-6 w-fit items-center text-xs text-ink-2 underline pointer-coarse:min-h-11">
+          {more} more in the inbox
+        </Link>
+      )}
     </div>
   );
 }

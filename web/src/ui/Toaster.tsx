@@ -1,4 +1,4 @@
-/** Toaster: the places where toasts appear: questions at the top, reports at the bottom. */
+/** Toaster: the places where toasts appear: one question at the top, reports at the bottom. */
 import { useLocation } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import { Toaster as Library, toast as library } from "sonner";
@@ -6,7 +6,7 @@ import { attachToaster, QUESTIONS, toast } from "@/ui/toast";
 
 /** On a narrow screen a question would cover the dialog that is open. It is hidden until the dialog is closed. */
 const BEHIND_DIALOGS = "max-md:in-[body:has([role=dialog][data-state=open])]:hidden";
-const SHARED = { className: "font-sans!", visibleToasts: 3 };
+const SHARED = { className: "font-sans!" };
 /** How far reports are from the lower edge: on an agent's page above the composer. */
 const EDGE = 16;
 const ABOVE_COMPOSER = 132;
@@ -34,9 +34,9 @@ export default function Toaster() {
   return (
     <div ref={frame} className="contents">
       {/* The pointer goes through a report to what is below it; its button takes the pointer. */}
-      <Library {...SHARED} containerAriaLabel="Reports" position="bottom-right" offset={{ bottom, right: 16 }} mobileOffset={{ bottom, right: 12, left: 12 }} toastOptions={{ unstyled: true, className: "pointer-events-none" }} expand />
+      <Library {...SHARED} visibleToasts={3} containerAriaLabel="Reports" position="bottom-right" offset={{ bottom, right: 16 }} mobileOffset={{ bottom, right: 12, left: 12 }} toastOptions={{ unstyled: true, className: "pointer-events-none" }} expand />
       {/* The last one: if there are both, Alt T goes to the question. */}
-      <Library {...SHARED} className={`${SHARED.className} ${BEHIND_DIALOGS}`} id={QUESTIONS} containerAriaLabel="Questions" position="top-right" offset={{ top: 60, right: 16 }} mobileOffset={{ top: 60, right: 12, left: 12 }} toastOptions={{ unstyled: true }} />
+      <Library {...SHARED} className={`${SHARED.className} ${BEHIND_DIALOGS}`} id={QUESTIONS} visibleToasts={1} containerAriaLabel="Questions" position="top-right" offset={{ top: 60, right: 16 }} mobileOffset={{ top: 60, right: 12, left: 12 }} toastOptions={{ unstyled: true }} />
     </div>
   );
 }

@@ -101,7 +101,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       </div>
 
       {question && (question.message.kind === "question" || question.message.kind === "approval") && (
-        <QuestionCard key={question.message.id} id={question.message.id} text={question.message.text} at={question.message.created_at} kind={question.message.kind} asker={capitalize(question.message.sender_name)} message={question.message} answered={null} always={question.always} />
+        <QuestionCard key={question.message.id} id={question.message.id} text={question.message.text} at={question.message.created_at} kind={question.message.kind} asker={capitalize(question.message.sender_name)} message={question.message} answered={null} always={question.always} isLate={isFinished(node.status)} />
       )}
       {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{waitingReason(node.waiting_reason)}</Note>}
       {node.status === "partial" && (

@@ -57,7 +57,7 @@ export default function EventLog({ team }: { team: Team }) {
     <div className="flex h-full flex-col">
       <div role="search" aria-label="Filter events" className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-4 py-2">
         <Input type="search" aria-label="Find in events" placeholder="Find words" value={typed} onChange={(event) => setTyped(event.target.value)} onBlur={() => setParams({ text: typed.trim() || undefined }, true)} className="h-8 w-48 max-md:w-full" />
-        <select aria-label="Kind" value={params.kind ?? ""} onChange={(event) => setParams({ kind: event.target.value || undefined }, true)} className={cx(SELECT, "max-w-52 max-md:flex-1")}>
+        <select aria-label="Kind" value={params.kind ?? ""} onChange={(event) => setParams({ kind: event.target.value || undefined }, true)} className={cx(SELECT, "max-w-52 max-md:max-w-none max-md:flex-1")}>
           {KINDS.map(([name, label]) => (
             <option key={name} value={name}>
               {label}

@@ -155,7 +155,7 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
           Now
         </Button>
       </div>
-      <p className="flex min-w-0 flex-wrap items-baseline gap-x-3 text-xs text-ink-2">
+      <p className="mt-1 flex min-w-0 flex-wrap items-baseline gap-x-3 text-xs text-ink-2">
         <time dateTime={at ?? undefined} className="tabular shrink-0 font-medium text-ink">
           {at ? fullTime(at) : ""}
         </time>

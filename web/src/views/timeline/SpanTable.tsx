@@ -10,7 +10,7 @@ import { Swatch } from "@/views/timeline/Swatch";
 import type { LoadedTimeline } from "@/views/timeline/timelineQuery";
 
 const ROW_PX = 36;
-const COLUMNS = "grid grid-cols-[minmax(96px,1fr)_minmax(140px,2fr)_minmax(180px,2fr)_170px_84px_76px_84px] items-center gap-3 px-4";
+const COLUMNS = "grid grid-cols-[minmax(96px,1fr)_minmax(140px,2fr)_minmax(180px,2fr)_170px_100px_76px_84px] items-center gap-3 px-4";
 
 interface Props {
   timeline: LoadedTimeline;
@@ -79,7 +79,7 @@ const SpanRow = memo(function SpanRow({ span, end, agent, task, usdSoFar, index 
         <span dir="auto" className="truncate text-xs text-ink-3">{waitingReason(span.label)}</span>
       </span>
       <span role="cell" className="tabular text-xs text-ink-2">{fullTime(span.start)}</span>
-      <span role="cell" className="tabular text-xs">{duration(end - startOf(span))}{span.end === null && " …"}</span>
+      <span role="cell" className="tabular text-xs">{duration(end - startOf(span))}{span.end === null && " so far"}</span>
       <span role="cell" className="tabular text-xs">{span.usd ? money(span.usd) : ""}</span>
       <span role="cell" className="tabular text-xs text-ink-2">{money(usdSoFar)}</span>
     </div>
