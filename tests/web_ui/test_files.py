@@ -302,10 +302,11 @@ DROP = """([name, text, bytes]) => {
 async def test_files_are_uploaded_by_button_and_by_dropping_them(shelf: Shelf) -> None:
     page, uploads = shelf.page, shelf.folder / "user_uploads"
     await shelf.show("files")
-    await page.evaluate(DROP, ["prices.csv", "a,1\n", 10_000_001])
+    await page.get_by_role("navigation", name="Files of the team").wait_for()
+    await page.evaluate(DROP, ["prices.csv", "a,1\n", 11 * 2**20])
     panel = page.get_by_role("region", name="Uploads")
     await expect(panel).to_contain_text("1 of 2 files uploaded")
-    await expect(panel).to_contain_text("a file may have 9.5 MiB at most")
+    await expect(panel).to_contain_text("a file may have 10.0 MiB at most")
 
     one = {"name": "prices.csv", "mimeType": "text/csv", "buffer": b"a,2\n"}
     with shelf.refusing():
