@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain.chat import Attachment
 from agiraph.domain.deletions import Deletion
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.ids import TeamId
@@ -34,7 +35,8 @@ async def worked(world: World) -> NewTeam:
         ),
         says(call("ask_human", question="Which beans?")),
     )
-    founded = await world.found("Count the beans", name="Beans")
+    beans = Attachment(name="beans.csv", media_type="text/csv", data="eCw2Mg==")
+    founded = await world.found("Count the beans", name="Beans", attachments=(beans,))
     await world.settle()
     await world.store.write(digest.schedule, founded.team.id)
 

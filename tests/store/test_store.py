@@ -333,7 +333,7 @@ async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
 
 NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
-    *("about", "agents", "answered", "audit", "channels", "client_turns"),
+    *("about", "agents", "answered", "attached_files", "audit", "channels", "client_turns"),
     *("conversation_summaries", "daily_limits", "deletions", "deliveries", "dependencies"),
     *("errands", "events", "evidence", "file_labels", "firings", "folder_changes", "grants"),
     "insights",

@@ -1,38 +1,22 @@
-"""Attached files: lists the files that came with a team's messages, without their bytes."""
+"""Attached files: the names and sizes of the files that came with messages, without their bytes.
+
+The bytes are in the row of the message. To read any part of that JSON reads all of it.
+"""
 
 import base64
 from datetime import datetime
 
 from agiraph.domain.attached_files import path_of
-from agiraph.domain.ids import TeamId
+from agiraph.domain.ids import MessageId, TeamId
+from agiraph.domain.messages import Message
 from agiraph.domain.value import value
 from agiraph.store.rows import from_micros
 from agiraph.store.tx import Tx
 
-_EACH = {
-    "sqlite": (
-        "select m.id, m.created_at, f.key as place,"
-        " json_extract(f.value, '$.name') as name, json_extract(f.value, '$.data') as data"
-        " from {messages} m, json_each(m.attachments) f"
-    ),
-    "postgres": (
-        "select m.id, m.created_at, f.place - 1 as place,"
-        " f.value ->> 'name' as name, f.value ->> 'data' as data from {messages} m"
-        " cross join lateral json_array_elements(cast(m.attachments as json))"
-        " with ordinality f (value, place)"
-    ),
-}
 _ONE = {
     "sqlite": "json_extract(attachments, '$[' || :place || '].data')",
     "postgres": "cast(attachments as json) -> cast(:place as integer) ->> 'data'",
 }
-# As many messages as files: each of these has one at least.
-# A message that went to several agents, or that an agent passed on, is stored several times.
-_MESSAGES = (
-    "(select min(id) as id, min(created_at) as created_at, attachments from messages"
-    " where team_id = :team and attachments <> '[]' group by attachments"
-    " order by min(id) desc limit :limit)"
-)
 
 
 @value
@@ -42,22 +26,53 @@ class AttachedFile:
     created_at: datetime
 
 
+def add(tx: Tx, message: Message) -> None:
+    """Store the names and sizes of the files of a message that was just inserted."""
+    # Of base64: four characters are three bytes.
+    sizes = [len(file.data.rstrip("=")) * 3 // 4 for file in message.attachments]
+    first = _first_with_same_files(tx, message, sizes[0]) if sizes else message.id
+    for place, (file, size) in enumerate(zip(message.attachments, sizes, strict=True)):
+        tx.run(
+            "insert into attached_files (message_id, place, team_id, first_id, name, size)"
+            " values (:message, :place, :team, :first, :name, :size)",
+            message=message.id,
+            place=place,
+            team=message.team_id,
+            first=first,
+            name=file.name,
+            size=size,
+        )
+
+
+def _first_with_same_files(tx: Tx, message: Message, size: int) -> MessageId:
+    """Return the id of the team's first message with the files of this one. Bytes are read only of
+    messages whose first file has the same name and size."""
+    row = tx.one(
+        "select min(m.id) from attached_files f join messages m on m.id = f.message_id"
+        " where f.team_id = :team and f.first_id = f.message_id and f.place = 0 and f.name = :name"
+        " and f.size = :size and m.attachments = (select attachments from messages where id = :id)",
+        team=message.team_id,
+        name=message.attachments[0].name,
+        size=size,
+        id=message.id,
+    )
+    return message.id if row is None or row[0] is None else MessageId(row[0])
+
+
 def newest(tx: Tx, team: TeamId, *, limit: int) -> list[AttachedFile]:
-    """Return the files of a team's messages, newest first."""
-    each = _EACH[tx.dialect].format(messages=_MESSAGES)
+    """Return the files of a team's messages, newest first. A message that went to several agents,
+    or that an agent passed on, is stored several times; its files are there once."""
     rows = tx.all(
-        "select id, created_at, place, name, length(rtrim(data, '='))"
-        f" from ({each}) files order by id desc, place limit :limit",
+        "select f.message_id, m.created_at, f.place, f.name, f.size"
+        " from attached_files f join messages m on m.id = f.message_id"
+        " where f.team_id = :team and f.first_id = f.message_id"
+        " order by f.message_id desc, f.place limit :limit",
         team=team,
         limit=limit,
     )
     return [
-        AttachedFile(
-            path=path_of(message_id, place, name),
-            size=characters * 3 // 4,  # of base64
-            created_at=from_micros(at),
-        )
-        for message_id, at, place, name, characters in rows
+        AttachedFile(path=path_of(message_id, place, name), size=size, created_at=from_micros(at))
+        for message_id, at, place, name, size in rows
     ]
 
 

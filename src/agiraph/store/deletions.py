@@ -45,9 +45,9 @@ _STATEMENTS = (
 )
 _TABLES = (
     "evidence", "research_pages", "research_jobs", "client_turns", "deliveries", "triggers",
-    "messages", "memories", "insights", "notes", "knowledge_changes", "conversation_summaries",
-    "folder_changes", "link_fetches", "file_labels", "grants", "spend", "threads", "nodes",
-    "stages", "agents",
+    "attached_files", "messages", "memories", "insights", "notes", "knowledge_changes",
+    "conversation_summaries", "folder_changes", "link_fetches", "file_labels", "grants", "spend",
+    "threads", "nodes", "stages", "agents",
 )  # fmt: skip
 """The tables with a column `team_id`, those that refer to others first."""
 

@@ -26,8 +26,8 @@ NEWEST_TURNS = 20_000
 """How many of the newest turns are searched. Turns are long, and no index holds their text."""
 NEWEST_ATTACHED = 50
 """How many of the newest messages with attached files are searched."""
-_LONGEST_ATTACHED = 300_000
-"""Characters of a message's attached files, as they are stored, above which they are left out."""
+_LONGEST_ATTACHED = 225_000
+"""Bytes of a message's attached files above which they are left out."""
 _TEXT = 4000
 """Characters of a turn that are compared and shown."""
 _LETTERS = "abcdefgh"
@@ -156,9 +156,11 @@ def attachments(
     among the team's files. A file that went to several agents is there once, with the newest
     message."""
     where = (
-        f"{_IN_TEAM.format(column='team_id')} and (sender = :person or recipient = :person)"
-        f" and length(attachments) between 3 and {_LONGEST_ATTACHED}"
-        f" order by id desc limit {NEWEST_ATTACHED}"
+        "id in (select m.id from attached_files f join messages m on m.id = f.message_id"
+        f" where {_IN_TEAM.format(column='f.team_id')}"
+        " and (m.sender = :person or m.recipient = :person)"
+        f" group by m.id having sum(f.size) <= {_LONGEST_ATTACHED}"
+        f" order by m.id desc limit {NEWEST_ATTACHED}) order by id desc"
     )
     once: dict[tuple[TeamId, Attachment], tuple[Message, int]] = {}
     for m in MESSAGES.select(tx, where, team=team or "", person=person):

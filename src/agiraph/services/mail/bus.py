@@ -26,6 +26,7 @@ from agiraph.services.board import labels, planning, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
 from agiraph.services.members import roster
+from agiraph.store import attached_files as attached_rows
 from agiraph.store import messages, nodes, teams
 from agiraph.store.messages import MESSAGES
 from agiraph.store.rows import to_json
@@ -165,6 +166,7 @@ def _lock_recipient(tx: Tx, team_id: TeamId, recipient: str) -> Agent | None:
 
 def _store(tx: Tx, message: Message, notifies: bool) -> None:
     MESSAGES.insert(tx, message)
+    attached_rows.add(tx, message)
     if notifies:
         deliveries.queue(tx, message)
     if not is_person(message.sender) and not is_person(message.recipient):
