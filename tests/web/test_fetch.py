@@ -67,7 +67,7 @@ async def test_an_endless_body_is_refused() -> None:
             await writer.drain()
 
     async with site(endless=endless) as opened:
-        with pytest.raises(Refused, match="larger than 5 MB"):
+        with pytest.raises(Refused, match="larger than 5 MiB"):
             await fetcher().fetch(opened.url("/endless"))
 
 
