@@ -142,7 +142,8 @@ async def test_a_refused_connection_may_be_retried(http: HttpClient) -> None:
     async with ModelServer([]) as server:
         pass
 
-    with pytest.raises(ModelUnavailable, match=r"^Cannot reach 127\.0\.0\.1:"):
+    refused = r"^Cannot reach 127\.0\.0\.1:\d+: the connection was refused\.$"
+    with pytest.raises(ModelUnavailable, match=refused):
         await post(http, server)
 
 

@@ -227,6 +227,22 @@ async def try_the_demo(page: Page) -> None:
     await log.get_by_text("You answered “Lisbon”: the trip is planned.").wait_for()
 
 
+async def test_a_model_on_this_machine_that_does_not_answer_says_so_in_its_own_row(
+    visit: Visit,
+) -> None:
+    desk = await visit([Status(401, "This server wants a key.")], key="")
+    here = desk.page.get_by_role("region", name="On this machine")
+    use = here.get_by_role("button", name="Use openai/scripted")
+
+    await use.press("Enter")
+
+    row = here.get_by_role("listitem").filter(has_text="openai/scripted")
+    failed = row.get_by_role("alert")
+    await expect(failed).to_contain_text("openai/scripted did not answer, so nothing was stored.")
+    await expect(use).to_be_focused()
+    assert await desk.page.get_by_role("alert").count() == 1
+
+
 async def test_a_first_key_is_tested_before_it_is_stored_and_never_shown_again(
     visit: Visit,
 ) -> None:

@@ -31,15 +31,16 @@ export default function SetUpModel({ isWelcome = false, provider = "", takesFocu
   const update = useShell((state) => state.update);
   const openNewTeam = () => update({ newTeam: true });
   const done = (setup: Setup) => {
+    if (!setup.is_stored) return;
     setMade(setup);
-    if (setup.is_stored) void queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
+    void queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
   };
-  if (made?.is_stored) return <Ready setup={made} team={team} onStart={isWelcome ? undefined : openNewTeam} onAnother={() => setMade(null)} onDefault={setMade} />;
+  if (made) return <Ready setup={made} team={team} onStart={isWelcome ? undefined : openNewTeam} onAnother={() => setMade(null)} onDefault={setMade} />;
   return (
     <div className={cx("space-y-3 text-left", isWelcome && "mx-auto max-w-[560px]")}>
       {isWelcome && <p className="text-center text-sm font-medium text-ink">No model is set up yet. Choose one of three ways:</p>}
-      <KeyForm providers={(models.data?.providers ?? []).filter((one) => one.takes_key).map((one) => one.name)} initial={provider} takesFocus={takesFocus} failed={made} onTry={() => setMade(null)} onDone={done} />
-      <LocalModels models={models.data} isLoading={models.isFetching} onLook={() => void models.refetch()} onTry={() => setMade(null)} onDone={done} />
+      <KeyForm providers={(models.data?.providers ?? []).filter((one) => one.takes_key).map((one) => one.name)} initial={provider} takesFocus={takesFocus} onDone={done} />
+      <LocalModels models={models.data} isLoading={models.isFetching} onLook={() => void models.refetch()} onDone={done} />
       <Card icon={<Sparkles />} title="Demo">
         <p className="text-sm text-ink-2">A scripted team shows how agiraph works: it hires a teammate, asks you a question and delivers a file. It takes a minute, needs no key and costs nothing.</p>
         <Button className="mt-3" onClick={() => update({ newTeam: true, startsDemo: true })}>
@@ -61,10 +62,10 @@ function Card({ icon, title, children }: { icon: ReactNode; title: string; child
   );
 }
 
-function KeyForm({ providers, initial, takesFocus, failed, onTry, onDone }: { providers: string[]; initial: string; takesFocus: boolean; failed: Setup | null; onTry: () => void; onDone: (setup: Setup) => void }) {
+function KeyForm({ providers, initial, takesFocus, onDone }: { providers: string[]; initial: string; takesFocus: boolean; onDone: (setup: Setup) => void }) {
   const [key, setKey] = useState("");
   const [provider, setProvider] = useState(initial);
-  const save = useMutation({ mutationFn: () => unwrap(api.POST("/api/operations/keys", { body: { key: key.trim(), provider, model: "" } })), onMutate: onTry, onSuccess: onDone });
+  const save = useMutation({ mutationFn: () => unwrap(api.POST("/api/operations/keys", { body: { key: key.trim(), provider, model: "" } })), onSuccess: onDone });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (key.trim()) save.mutate();
@@ -97,17 +98,24 @@ function KeyForm({ providers, initial, takesFocus, failed, onTry, onDone }: { pr
           {errorMessage(save.error)}
         </p>
       )}
-      {failed && failed.test.checks[0] && (
-        <p role="alert" dir="auto" className="mt-2 text-sm break-words text-fail">
-          {failed.model} did not answer, so nothing was stored. <Advice text={`${failed.test.checks[0].what} ${failed.test.checks[0].advice}`} />
-        </p>
-      )}
+      <Failure setup={save.data} />
     </Card>
   );
 }
 
-function LocalModels({ models, isLoading, onLook, onTry, onDone }: { models: Schemas["ModelsView"] | undefined; isLoading: boolean; onLook: () => void; onTry: () => void; onDone: (setup: Setup) => void }) {
-  const use = useMutation({ mutationFn: (model: string) => unwrap(api.POST("/api/operations/default-model", { body: { model } })), onMutate: onTry, onSuccess: onDone });
+/** Why a model was not stored, in the card where the person tried it. */
+function Failure({ setup }: { setup: Setup | undefined }) {
+  const check = setup?.is_stored === false && setup.test.checks[0];
+  if (!check) return null;
+  return (
+    <p role="alert" dir="auto" className="mt-2 w-full text-sm break-words text-fail">
+      {setup.model} did not answer, so nothing was stored. <Advice text={`${check.what} ${check.advice}`} />
+    </p>
+  );
+}
+
+function LocalModels({ models, isLoading, onLook, onDone }: { models: Schemas["ModelsView"] | undefined; isLoading: boolean; onLook: () => void; onDone: (setup: Setup) => void }) {
+  const use = useMutation({ mutationFn: (model: string) => unwrap(api.POST("/api/operations/default-model", { body: { model } })), onSuccess: onDone });
   const found = (models?.providers ?? []).filter((one) => one.is_local && one.state === "ready").flatMap((one) => one.models.map((model) => ({ ...model, provider: one })));
   const name = (model: (typeof found)[number]) => (model.tools?.value === false ? `text/${model.name}` : model.name);
   return (
@@ -129,6 +137,7 @@ function LocalModels({ models, isLoading, onLook, onTry, onDone }: { models: Sch
               <Button size="sm" aria-label={`Use ${model.name}`} disabled={use.isPending} onClick={() => use.mutate(name(model))}>
                 {use.isPending && use.variables === name(model) ? "Testing…" : "Use"}
               </Button>
+              {use.variables === name(model) && <Failure setup={use.data} />}
             </li>
           ))}
         </ul>

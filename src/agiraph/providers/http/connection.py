@@ -346,12 +346,14 @@ class ConnectionPool:
                     ssl=trusted_certificates() if origin.is_tls else None,
                     server_hostname=origin.host if origin.is_tls else None,
                 )
-        # This one and TimeoutError are subclasses of OSError, so they come first.
+        # Subclasses of OSError, so they come first.
         except ssl.SSLCertVerificationError as error:
             raise CertificateUntrusted(error.verify_message, is_unsent=True) from error
         except TimeoutError as error:
             reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
             raise ConnectionFailed(reason, is_unsent=True) from error
+        except ConnectionRefusedError as error:
+            raise ConnectionFailed("the connection was refused", is_unsent=True) from error
         except OSError as error:
             raise ConnectionFailed(str(error) or type(error).__name__, is_unsent=True) from error
         return connection
