@@ -259,10 +259,10 @@ async def test_a_new_question_does_not_take_the_place_of_the_one_that_is_answere
     for goal in ("Run echo second", "Run echo third"):
         await desk.found(goal, permissions=ASK)
 
-    # What is typed goes on in the note: c would create a team, and 1 approve the newest call.
+    # What is typed goes on in the note: as a shortcut, c would create a team.
     await expect(toast.get_by_role("link", name="2 more in the inbox")).to_be_visible()
-    await page.keyboard.type("once, 1 c")
-    await expect(note).to_have_value("Only once, 1 c")
+    await page.keyboard.type("once, cc")
+    await expect(note).to_have_value("Only once, cc")
     await expect(page.locator("[data-sonner-toast]")).to_have_count(1)
     await toast.get_by_role("button", name="Later").click()
     await expect(toast).to_contain_text("echo second")

@@ -85,7 +85,8 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
       event.preventDefault();
       void send();
     }
-    if (event.key === "Escape") input.current?.blur();
+    // The conversation takes the focus: it can be scrolled, and letters are shortcuts there.
+    if (event.key === "Escape") document.getElementById("thread")?.focus({ preventScroll: true });
   };
   const readTyped = () => {
     const element = input.current;

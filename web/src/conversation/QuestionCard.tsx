@@ -84,6 +84,9 @@ export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind
   );
 }
 
+/** A key decides in a card only: a toast may appear just when the person presses a key. */
+const KEY_HINT = "not-in-[[data-question]]:hidden";
+
 interface FormProps {
   id: string;
   kind: "question" | "approval";
@@ -125,7 +128,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
               <span dir="ltr" className="literal" data-choice={index + 1}>
                 <Literal text={option} keepEmoji />
               </span>{" "}
-              {index < 9 && <span className="text-2xs font-normal text-ink-3 pointer-coarse:hidden">{index + 1}</span>}
+              {index < 9 && <span className={cx("text-2xs font-normal text-ink-3 pointer-coarse:hidden", KEY_HINT)}>{index + 1}</span>}
             </Button>
           ))}
         </div>
@@ -162,10 +165,10 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
         ) : (
           <>
             <Button className="h-9" disabled={isSending} data-option="2" onClick={() => decide("deny")}>
-              <X className="size-4" /> Deny <Kbd>2</Kbd>
+              <X className="size-4" /> Deny <Kbd className={KEY_HINT}>2</Kbd>
             </Button>
             <Button variant="primary" className="h-9" disabled={!canApprove} aria-describedby={unread.length > 0 ? unreadId : undefined} data-option="1" onClick={() => decide("approve")}>
-              <Check className="size-4" /> Approve <Kbd className="border-paper/40 text-paper">1</Kbd>
+              <Check className="size-4" /> Approve <Kbd className={cx("border-paper/40 text-paper", KEY_HINT)}>1</Kbd>
             </Button>
           </>
         )}

@@ -1,5 +1,5 @@
 /** Lazy overlays: dialogs, side panels and menus, whose code is loaded when the first of them is opened. */
-import { cloneElement, type ComponentProps, type KeyboardEvent, type ReactElement, type ReactNode, useEffect, useState } from "react";
+import { cloneElement, type ComponentProps, type KeyboardEvent, type MouseEvent, type ReactElement, type ReactNode, useEffect, useState } from "react";
 import { loadChunk } from "@/live/chunks";
 
 type Overlays = typeof import("@/ui/overlays");
@@ -41,17 +41,17 @@ export function Sheet(props: SheetProps) {
 
 /** A menu behind a button. `trigger` is the button. */
 export function Menu({ trigger, children }: { trigger: ReactElement<ComponentProps<"button">>; children: ReactNode }) {
-  const [isWanted, setIsWanted] = useState(false);
-  const loaded = useOverlays(isWanted);
-  if (isWanted && loaded) return <loaded.Menu trigger={trigger}>{children}</loaded.Menu>;
-  const open = () => setIsWanted(true);
+  const [openedBy, setOpenedBy] = useState<"key" | "pointer" | null>(null);
+  const loaded = useOverlays(openedBy !== null);
+  if (openedBy && loaded) return <loaded.Menu trigger={trigger} isOpenedByKey={openedBy === "key"}>{children}</loaded.Menu>;
   return cloneElement(trigger, {
     "aria-haspopup": "menu",
     "aria-expanded": false,
-    onClick: open,
+    // A key makes a click without a count.
+    onClick: (event: MouseEvent) => setOpenedBy(event.detail === 0 ? "key" : "pointer"),
     onPointerEnter: () => void loadOverlays(),
     onFocus: () => void loadOverlays(),
-    onKeyDown: (event: KeyboardEvent) => event.key === "ArrowDown" && open(),
+    onKeyDown: (event: KeyboardEvent) => event.key === "ArrowDown" && setOpenedBy("key"),
   });
 }
 

@@ -1,7 +1,7 @@
 /** Overlays: dialogs, side panels and menus. `lazyOverlays.tsx` loads this file when the first of them is opened. */
 import { X } from "lucide-react";
 import { Dialog as RadixDialog, DropdownMenu } from "radix-ui";
-import { type ComponentProps, type ReactNode, useRef } from "react";
+import { type ComponentProps, type ReactNode, useEffect, useRef } from "react";
 import { cx } from "@/lib/cx";
 import { useUnsaved } from "@/live/unsaved";
 import { Button } from "@/ui";
@@ -78,12 +78,19 @@ export function Sheet({ open, onOpenChange, side, title, children, className }: 
 }
 
 /** A menu that is open at first: it is loaded when the person opens it. It is part of the content, and hides the rest of the page from nobody. */
-export function Menu({ trigger, children }: { trigger: ReactNode; children: ReactNode }) {
+export function Menu({ trigger, isOpenedByKey, children }: { trigger: ReactNode; isOpenedByKey: boolean; children: ReactNode }) {
+  const content = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!isOpenedByKey) return;
+    // The library focuses the first entry if a key opens the menu, but was not there yet to notice this key.
+    const frame = requestAnimationFrame(() => content.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus());
+    return () => cancelAnimationFrame(frame);
+  }, []); // eslint-disable-line
   return (
     <DropdownMenu.Root defaultOpen modal={false}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal container={document.getElementById("main")}>
-        <DropdownMenu.Content align="end" sideOffset={6} className="z-50 min-w-[190px] rounded-md border border-line bg-surface p-1 shadow-high animate-pop">
+        <DropdownMenu.Content ref={content} align="end" sideOffset={6} className="z-50 min-w-[190px] rounded-md border border-line bg-surface p-1 shadow-high animate-pop">
           {children}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>
