@@ -28,7 +28,7 @@ from bench.stage import Stage
 
 
 def write_long(_: Seen) -> Step:
-    return Trickle(900, says(seeding.WORDS.format(n=7) * 8), seconds=0.016)
+    return Trickle(900, says(seeding.WORDS.format(n=7) * 64), seconds=0.016)
 
 
 async def conversation(stage: Stage, served: Served, long: seeding.Long) -> None:
