@@ -2,12 +2,18 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { atSecondFrame } from "@/live/schedule";
 
 describe("a batch", () => {
-  let frames: (() => void)[];
-  const runFrame = () => frames.splice(0).forEach((run) => run());
+  let frames: Map<number, () => void>;
+  let count: number;
+  const runFrame = () => {
+    const due = [...frames.values()];
+    frames.clear();
+    due.forEach((run) => run());
+  };
   beforeEach(() => {
-    frames = [];
+    [frames, count] = [new Map(), 0];
     vi.useFakeTimers();
-    vi.stubGlobal("requestAnimationFrame", (run: () => void) => frames.push(run));
+    vi.stubGlobal("requestAnimationFrame", (run: () => void) => (frames.set(++count, run), count));
+    vi.stubGlobal("cancelAnimationFrame", (frame: number) => frames.delete(frame));
   });
   afterEach(() => {
     vi.useRealTimers();
@@ -33,5 +39,12 @@ describe("a batch", () => {
     expect(flush).toHaveBeenCalledTimes(1);
     runFrame();
     expect(flush).toHaveBeenCalledTimes(1);
+  });
+
+  it.each([0, 1])("leaves no frame behind in a page that is hidden after %i frames", (before) => {
+    atSecondFrame(vi.fn());
+    for (let ran = 0; ran < before; ran++) runFrame();
+    vi.advanceTimersByTime(250);
+    expect(frames.size).toBe(0);
   });
 });

@@ -5,13 +5,12 @@ const HIDDEN_MS = 250;
 
 /** Call the function at the second animation frame from now: each batch renders the message that is being written anew, and nobody reads faster than that. In a page that is hidden, or is hidden before the frame comes, call it after a short time. */
 export function atSecondFrame(flush: () => void): void {
-  let isCalled = false;
-  const callOnce = () => {
-    if (isCalled) return;
-    isCalled = true;
+  const call = () => {
     clearTimeout(timer);
+    // A page that is hidden for hours would collect one frame for each batch.
+    cancelAnimationFrame(frame);
     flush();
   };
-  const timer = setTimeout(callOnce, HIDDEN_MS);
-  requestAnimationFrame(() => requestAnimationFrame(callOnce));
+  const timer = setTimeout(call, HIDDEN_MS);
+  let frame = requestAnimationFrame(() => (frame = requestAnimationFrame(call)));
 }

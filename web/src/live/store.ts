@@ -1,7 +1,7 @@
 /**
  * Store: the state that the server sends over the WebSocket, for components to select from.
  *
- * Frames are collected and applied together once per animation frame. A team's event log is loaded when a page
+ * Frames are collected and applied together, when `scheduleFlush` says. A team's event log is loaded when a page
  * shows the team. For all other teams only the cursor is kept (the number of the last received event), so that
  * the server can send the missing events after a reconnect.
  */
@@ -55,11 +55,11 @@ export interface LiveState {
 
 export interface LiveOptions {
   fetchEvents: (team: string, after: number, limit: number) => Promise<Event[]>;
-  /** Called once per animation frame with the new events of all teams, also of those without a loaded log. */
+  /** Called with each batch of new events of all teams, also of those without a loaded log. */
   onEvents?: (events: Event[]) => void;
   /** All cached data may be out of date: after a reconnect (null), or when the server no longer has a team's missed events. */
   onReload?: (team: string | null) => void;
-  /** Calls `flush` before the next frame is painted. */
+  /** Calls `flush` once, soon: what arrives until then is one batch. */
   scheduleFlush?: (flush: () => void) => void;
   now?: () => number;
 }
