@@ -43,10 +43,10 @@ const refuse = (text: string) => toast.report(() => <ToastMessage isError text={
 export function Composer({ team, agent, isCoordinator, agents }: { team: Team; agent: Agent; isCoordinator: boolean; agents: Agent[] }) {
   const text = useComposer((state) => state.texts[agent.id]) ?? storedText(agent.id);
   const files = useComposer((state) => state.files[agent.id]) ?? NO_FILES;
-  const { focusRequests, setText, setFiles, addReference } = useComposer();
+  const isNudge = useComposer((state) => state.nudges[agent.id]) ?? false;
+  const { focusRequests, setText, setFiles, addReference, setNudge } = useComposer();
   const isLive = useLive((state) => state.connection === "live");
   const isStopped = useIsStopped();
-  const [isNudge, setIsNudge] = useState(false);
   const [isDragOver, setIsDragOver] = useState(false);
   const [typed, setTyped] = useState<Typed | null>(null);
   const [activeOption, setActiveOption] = useState<string | undefined>();
@@ -213,8 +213,8 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
           <IconButton label="Attach files" onClick={chooseFiles}>
             <Paperclip className="size-4" />
           </IconButton>
-          {isBusy && (
-            <Button variant={isNudge ? "primary" : "ghost"} size="sm" aria-pressed={isNudge} onClick={() => setIsNudge(!isNudge)} title="Adds the message to the current work; the agent does not reply">
+          {(isBusy || isNudge) && (
+            <Button variant={isNudge ? "primary" : "ghost"} size="sm" aria-pressed={isNudge} onClick={() => setNudge(agent.id, !isNudge)} title="Adds the message to the current work; the agent does not reply">
               Don't reply
             </Button>
           )}

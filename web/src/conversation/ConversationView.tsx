@@ -7,7 +7,7 @@ import { toast } from "@/ui/toast";
 import { useShallow } from "zustand/shallow";
 import { type Agent, api, errorMessage, type Message, type Team, unwrap } from "@/api/client";
 import { conversationQuery, inboxQuery, queryKeys, loadMessagesUntil, loadOlderMessages, queryClient } from "@/api/queries";
-import { live, useLive } from "@/live";
+import { hasArrivedAfterAll, live, useLive } from "@/live";
 import type { NodeSummary, Row } from "@/live/log";
 import { capitalize } from "@/lib/format";
 import { HUMAN } from "@/lib/participants";
@@ -17,6 +17,7 @@ import { buildItems, firstUnread, type Item } from "@/conversation/items";
 import { DraftItem, TeamContext, ItemView } from "@/conversation/rows";
 import { useShell } from "@/shell/state";
 import { ToastMessage } from "@/conversation/AgentPage";
+import { showToast } from "@/views/shared/toast";
 
 const NO_ROWS: Row[] = [];
 const NO_NODES: Record<string, NodeSummary> = {};
@@ -52,6 +53,9 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
   }, [hasHello, hasLog, team.id, team.coordinator_id]);
 
   const messages = conversation.data?.messages;
+  useEffect(() => {
+    void hasArrivedAfterAll(messages ?? []).then((hasArrived) => hasArrived && showToast("The message that you took back had already arrived."));
+  }, [messages]);
   const newFrom = useFirstUnread(agent.id, messages, !conversation.isFetching || conversation.isError);
   const rows = log?.rowsByAgent[agent.id] ?? NO_ROWS;
   const hasEarlier = (conversation.data?.hasMore ?? false) || (log?.first ?? 0) > 1;

@@ -11,12 +11,15 @@ interface ComposerState {
   texts: Record<string, string>;
   files: Record<string, Attachment[]>;
   references: Record<string, Reference[]>;
+  /** Whether the agent is asked not to reply. */
+  nudges: Record<string, boolean>;
   /** Raised to ask the composer to take the focus. */
   focusRequests: number;
   setText: (agentId: string, text: string) => void;
   /** Resolve to whether a reload would bring the files back. */
   setFiles: (agentId: string, files: Attachment[]) => Promise<boolean>;
   addReference: (agentId: string, reference: Reference) => void;
+  setNudge: (agentId: string, isNudge: boolean) => void;
   /** Put a text and files before what is written already, and take the focus. Nothing is replaced. Resolve when the files are kept, or cannot be. */
   putBefore: (agentId: string, text: string, files?: Attachment[]) => Promise<void>;
   /** Forget what was sent. What was written or attached since then stays. */
@@ -27,6 +30,7 @@ export const useComposer = create<ComposerState>((set, get) => ({
   texts: {},
   files: {},
   references: {},
+  nudges: {},
   focusRequests: 0,
   setText: (agentId, text) => {
     writeStored(`words.${agentId}`, text || null);
@@ -46,6 +50,7 @@ export const useComposer = create<ComposerState>((set, get) => ({
     writeStored(`references.${agentId}`, JSON.stringify(references));
     set({ references: { ...get().references, [agentId]: references } });
   },
+  setNudge: (agentId, isNudge) => set({ nudges: { ...get().nudges, [agentId]: isNudge } }),
   putBefore: async (agentId, text, files = []) => {
     const written = currentText(agentId);
     get().setText(agentId, written ? `${text.trimEnd()}\n\n${written}` : text);

@@ -228,18 +228,25 @@ function Consulted({ calls }: { calls: readonly string[] }) {
   );
 }
 
+const NOT_STORED = "The message is taken back on this page. Your browser did not store that: after a reload, it may be sent.";
+
 function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
   const { unsent } = item;
   const isLive = useLive((state) => state.connection === "live");
   const discard = async () => {
-    if (await discardUnsent(unsent)) showToast("The message is discarded.", () => void putBackUnsent(unsent));
+    const result = await discardUnsent(unsent);
+    // Not "it was not sent": the server may have it, if only its response was lost.
+    if (result !== "on its way") showToast(result === "taken back" ? "The message is discarded. It will not be sent again." : NOT_STORED, () => void putBackUnsent(unsent));
+  };
+  const edit = async () => {
+    if ((await editUnsent(unsent)) === "not stored") showToast(NOT_STORED);
   };
   const actions = (
     <>
       <Button size="sm" onClick={() => resendMessage(unsent)}>
         <RotateCcw className="size-3.5" /> Try again
       </Button>
-      <Button size="sm" variant="ghost" onClick={() => void editUnsent(unsent)}>
+      <Button size="sm" variant="ghost" onClick={() => void edit()}>
         Edit
       </Button>
       <Button size="sm" variant="ghost" onClick={() => void discard()}>

@@ -6,6 +6,7 @@ import { FakeDatabase } from "@/live/fakeDatabase";
 const note: Attachment = { name: "note.txt", media_type: "text/plain", data: btoa("note"), bytes: 4 };
 const OUTBOX = "agiraph";
 const FILES = "agiraph-attachments";
+const Channel = BroadcastChannel;
 let browser: FakeDatabase;
 /** The messages that the server got, and its status for the next ones. */
 let received: { message: string; client_id: string }[];
@@ -18,6 +19,10 @@ beforeEach(() => {
   vi.stubGlobal("indexedDB", (browser = new FakeDatabase()));
   vi.stubGlobal("IDBKeyRange", { bound: (from: string, to: string) => [from, to] });
   vi.stubGlobal("location", { origin: "http://127.0.0.1" });
+  vi.stubGlobal("document", { addEventListener: () => {} });
+  vi.stubGlobal("addEventListener", () => {});
+  vi.stubGlobal("WebSocket", class {});
+  vi.stubGlobal("BroadcastChannel", Channel);
   [received, status] = [[], 202];
   vi.stubGlobal("fetch", async (request: Request) => {
     received.push((await request.json()) as (typeof received)[number]);
@@ -30,7 +35,7 @@ async function openPage() {
   vi.resetModules();
   const { currentFiles, currentText, restoreFiles, useComposer } = await import("@/conversation/composerState");
   const { editUnsent, sendWritten } = await import("@/conversation/sending");
-  const { discardUnsent, live, putBackUnsent, resendMessage } = await import("@/live");
+  const { discardUnsent, hasArrivedAfterAll, live, putBackUnsent, resendMessage, startLive } = await import("@/live");
   await restoreFiles("ada");
   return {
     field: () => ({ text: currentText("ada"), files: currentFiles("ada").map(({ name }) => name) }),
@@ -39,16 +44,44 @@ async function openPage() {
       await useComposer.getState().setFiles("ada", files);
     },
     type: (more: string) => useComposer.getState().setText("ada", currentText("ada") + more),
-    send: () => sendWritten("ada", [], "send"),
+    send: (mode: "send" | "nudge" = "send") => sendWritten("ada", [], mode),
+    isNudge: () => useComposer.getState().nudges["ada"],
+    hasArrived: (clientId: string) => hasArrivedAfterAll([{ client_id: null }, { client_id: clientId }]),
+    startLive,
     unsent: () => live.store.getState().unsent.map(({ text, state }) => `${text} ${state}`),
-    edit: () => editUnsent(live.store.getState().unsent[0]!),
+    edit: (unsent = live.store.getState().unsent[0]!) => editUnsent(unsent),
     discard: () => discardUnsent(live.store.getState().unsent[0]!),
     retry: () => resendMessage(live.store.getState().unsent[0]!),
     live,
     putBackUnsent,
   };
 }
-const outbox = () => [...(browser.rows.get(OUTBOX)?.values() ?? [])].map(({ text }) => text);
+type Page = Awaited<ReturnType<typeof openPage>>;
+/** Connect a page with the server: it sends what the outbox holds for it. */
+async function start(page: Page) {
+  vi.useFakeTimers(); // the files of all screens are fetched later
+  page.live.setConnection("live", null);
+  page.startLive();
+  await vi.advanceTimersByTimeAsync(0);
+  vi.useRealTimers();
+}
+async function reload() {
+  const page = await openPage();
+  await start(page);
+  return page;
+}
+/** Open a page with a message that waits for the server. */
+async function openQueued(mode: "send" | "nudge" = "send") {
+  const page = await openPage();
+  status = 503;
+  await page.write("Read this.", [note]);
+  await page.send(mode);
+  await vi.waitFor(() => expect(page.unsent()).toEqual(["Read this. queued"]));
+  status = 202;
+  return { ...page, message: page.live.store.getState().unsent[0]! };
+}
+/** The words in the outbox. A message that was taken back has none there. */
+const outbox = () => [...(browser.rows.get(OUTBOX)?.values() ?? [])].map(({ text }) => text).filter(Boolean);
 const EMPTY = { text: "", files: [] };
 
 it("words and files are still there if the tab crashes before the outbox has stored them", async () => {
@@ -134,36 +167,30 @@ it("a message that is edited leaves its conversation at once, and the outbox onc
   await page.edit();
   const edited = { text: "Read this.", files: ["note.txt"] };
   expect(seen).toEqual([edited, [], ["Read this."]]);
-  expect([page.field(), page.unsent(), outbox()]).toEqual([edited, [], []]);
+  await vi.waitFor(() => expect([page.field(), page.unsent(), outbox()]).toEqual([edited, [], []]));
 });
 
 it("a queued message that is edited comes before what stands in the field, and is not sent", async () => {
-  const page = await openPage();
-  status = 503;
-  await page.write("Read this.", [note]);
-  await page.send();
-  await vi.waitFor(() => expect(page.unsent()).toEqual(["Read this. queued"]));
+  const page = await openQueued();
   await page.write("And this.", [{ ...note, name: "later.txt" }]);
-  expect(await page.edit()).toBe(true);
-  expect([page.field(), page.unsent(), outbox()]).toEqual([{ text: "Read this.\n\nAnd this.", files: ["note.txt", "later.txt"] }, [], []]);
-  expect(received.length).toBe(1);
+  expect(await Promise.all([page.edit(), page.edit(page.message)])).toEqual(["taken back", "on its way"]);
+  const edited = { text: "Read this.\n\nAnd this.", files: ["note.txt", "later.txt"] };
+  await vi.waitFor(() => expect([page.field(), page.unsent(), outbox()]).toEqual([edited, [], []]));
+  const next = await reload();
+  expect([next.field().text, next.unsent(), received.length]).toEqual([edited.text, [], 1]);
 });
 
 it("a queued message that is discarded is forgotten by the outbox and by other tabs, and can be put back", async () => {
-  const page = await openPage();
-  status = 503;
-  await page.write("Read this.", [note]);
-  await page.send();
-  await vi.waitFor(() => expect(page.unsent()).toEqual(["Read this. queued"]));
-  const unsent = page.live.store.getState().unsent[0]!;
+  const page = await openQueued();
   const other = await openPage();
-  other.live.putUnsent(unsent); // as an earlier page has left it
-  expect(await page.discard()).toBe(true);
-  expect([page.field(), page.unsent(), outbox()]).toEqual([EMPTY, [], []]);
+  other.live.putUnsent(page.message); // as an earlier page has left it
+  expect(await page.discard()).toBe("taken back");
+  await vi.waitFor(() => expect([page.field(), page.unsent(), outbox()]).toEqual([EMPTY, [], []]));
   await vi.waitFor(() => expect(other.unsent()).toEqual([]));
-  status = 202;
-  await page.putBackUnsent(unsent);
-  await vi.waitFor(() => expect([received.length, page.unsent(), outbox()]).toEqual([2, [], []]));
+  expect([(await reload()).unsent(), received.length]).toEqual([[], 1]);
+  await page.putBackUnsent(page.message);
+  await vi.waitFor(() => expect([received.length, page.unsent(), browser.rows.get(OUTBOX)]).toEqual([2, [], new Map()]));
+  expect(await page.hasArrived(page.message.clientId)).toBe(false);
 });
 
 it("a message that is on its way to the server is not discarded", async () => {
@@ -173,7 +200,7 @@ it("a message that is on its way to the server is not discarded", async () => {
   await page.send();
   await vi.waitFor(() => expect(page.unsent()).toEqual(["Read this. queued"]));
   page.retry();
-  expect([await page.discard(), page.unsent(), outbox()]).toEqual([false, ["Read this. sending"], ["Read this."]]);
+  expect([await page.discard(), page.unsent(), outbox()]).toEqual(["on its way", ["Read this. sending"], ["Read this."]]);
 });
 
 it("a message that another tab takes back while it is sent is not kept when the server refuses it", async () => {
@@ -201,4 +228,88 @@ it("a message that another tab takes back while it is sent is not kept when the 
   answer();
   await vi.waitFor(() => expect(page.unsent()).toEqual(["Two queued"]));
   expect(outbox()).toEqual(["Two"]);
+});
+
+it("a message that was put back into the field before the tab crashed is not sent by the next page", async () => {
+  const page = await openQueued();
+  browser.fails.set(FILES, "hangs");
+  void page.edit();
+  await vi.waitFor(() => expect(page.field().text).toBe("Read this."));
+  const next = await reload();
+  expect([next.field().text, next.unsent(), received.length]).toEqual(["Read this.", ["Read this. refused"], 1]);
+});
+
+it.each(["hangs", "refuses"] as const)("a message leaves its conversation also if the outbox %s to store that", async (fails) => {
+  const page = await openQueued();
+  browser.fails.set(OUTBOX, fails);
+  vi.useFakeTimers();
+  const discarded = page.discard();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([await discarded, page.unsent()]).toEqual(["not stored", []]);
+});
+
+it.each([503, 202])("a message that was taken back while another tab sends it stays taken back, also if that tab has not heard of it (%i)", async (answered) => {
+  vi.stubGlobal("BroadcastChannel", undefined);
+  const page = await openQueued();
+  const other = await openPage();
+  let answer = () => {};
+  vi.stubGlobal("fetch", async () => {
+    await new Promise<void>((resolve) => (answer = resolve));
+    return Response.json({ id: "msg_1", title: "Refused", detail: "Later.", status: answered }, { status: answered });
+  });
+  other.live.putUnsent(page.message);
+  other.retry();
+  await page.discard();
+  await vi.waitFor(() => expect(outbox()).toEqual([]));
+  answer();
+  await vi.waitFor(() => expect(other.unsent()).toEqual(answered === 503 ? ["Read this. queued"] : []));
+  expect([(await reload()).unsent(), outbox()]).toEqual([[], []]);
+  // The page that took it back says that it has arrived.
+  expect(await page.hasArrived(page.message.clientId)).toBe(true);
+});
+
+it("a tab that has read the outbox before a message was taken back does not send it", async () => {
+  const page = await openQueued();
+  const other = await openPage();
+  let read = () => {};
+  browser.reads = new Promise<void>((resolve) => (read = resolve));
+  await start(other);
+  other.live.putUnsent(page.message);
+  await page.discard();
+  await vi.waitFor(() => expect(other.unsent()).toEqual([])); // it has heard of it
+  read();
+  await browser.reads;
+  await other.hasArrived("another"); // after the outbox was read
+  expect([other.unsent(), received.length]).toEqual([[], 1]);
+});
+
+it("a message that was taken back and had arrived before is reported once, also by a later page", async () => {
+  const page = await openQueued();
+  await page.discard();
+  await vi.waitFor(() => expect(outbox()).toEqual([]));
+  const [next, another] = [await reload(), await reload()];
+  const { clientId } = page.message;
+  expect([await next.hasArrived("another"), await next.hasArrived(clientId), await next.hasArrived(clientId)]).toEqual([false, true, false]);
+  expect([await another.hasArrived(clientId), await page.hasArrived(clientId)]).toEqual([false, false]);
+  expect(browser.rows.get(OUTBOX)).toEqual(new Map());
+});
+
+it("a message that is edited while another one is sent comes into the field after that one has left it", async () => {
+  const page = await openQueued();
+  await page.write("Two");
+  vi.useFakeTimers();
+  browser.fails.set(OUTBOX, "hangs");
+  const sent = page.send();
+  await vi.advanceTimersByTimeAsync(0);
+  browser.fails.clear();
+  const edited = page.edit();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(await Promise.all([sent, edited])).toEqual([null, "taken back"]);
+  expect(page.field()).toEqual({ text: "Read this.", files: ["note.txt"] });
+});
+
+it.each(["send", "nudge"] as const)("a message that is edited stays a %s", async (mode) => {
+  const page = await openQueued(mode);
+  await page.edit();
+  expect(page.isNudge()).toBe(mode === "nudge");
 });

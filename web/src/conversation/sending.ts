@@ -3,7 +3,7 @@ import type { Agent } from "@/api/client";
 import { errorMessage } from "@/api/client";
 import { inOrder } from "@/lib/lanes";
 import { randomId } from "@/lib/randomId";
-import { type NewMessage, sendMessage, takeBackUnsent, type UnsentMessage } from "@/live";
+import { type NewMessage, sendMessage, type TakeBack, takeBackUnsent, type UnsentMessage } from "@/live";
 import { takenBack, wordsFor } from "@/conversation/attachments";
 import { currentFiles, currentReferences, currentText, restoreFiles, useComposer } from "@/conversation/composerState";
 import { mentionedIn, withLinks } from "@/conversation/references";
@@ -43,8 +43,16 @@ async function send(agentId: string, agents: Agent[], mode: NewMessage["mode"]):
   return null;
 }
 
-/** Put a message that was not delivered back into the composer. Its row disappears at once: nobody sends what is being edited. */
-export const editUnsent = (unsent: UnsentMessage): Promise<boolean> =>
-  takeBackUnsent(unsent, () => useComposer.getState().putBefore(unsent.agentId, unsent.text, unsent.attachments.map(takenBack)));
+/** Put a message that was not delivered back into the composer, as what it was: with or without a reply. Its row disappears at once: nobody sends what is being edited. */
+export function editUnsent(unsent: UnsentMessage): Promise<TakeBack> {
+  const { agentId, text, attachments, mode } = unsent;
+  const { putBefore, setNudge } = useComposer.getState();
+  const putIntoComposer = () => {
+    setNudge(agentId, mode === "nudge");
+    return putBefore(agentId, text, attachments.map(takenBack));
+  };
+  // What is being sent leaves the composer first: it is found at the beginning of the text.
+  return takeBackUnsent(unsent, () => inOrder(`send ${agentId}`, putIntoComposer));
+}
 
 const isSame = (one: NewMessage, other: NewMessage): boolean => JSON.stringify({ ...one, clientId: "" }) === JSON.stringify({ ...other, clientId: "" });

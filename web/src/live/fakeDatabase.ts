@@ -9,6 +9,8 @@ export class FakeDatabase {
   readonly fails = new Map<string, "refuses" | "hangs">();
   /** When databases open. */
   opens: Promise<unknown> = Promise.resolve();
+  /** When pages get what they have read. */
+  reads: Promise<unknown> = Promise.resolve();
   /** Called when a change begins. */
   onChange: (database: string) => void = () => {};
 
@@ -22,19 +24,32 @@ export class FakeDatabase {
 
   #begin(database: string, rows: Map<string, Row>, mode: IDBTransactionMode) {
     const begun = { objectStore: () => store, oncomplete: () => {}, onabort: () => {} };
+    let isChanging = false;
     const change = (act: () => void) => {
+      isChanging = true;
       this.onChange(database);
       const fails = this.fails.get(database);
       if (fails === undefined) act();
       if (fails !== "hangs") queueMicrotask(() => (fails ? begun.onabort() : begun.oncomplete()));
       return { result: undefined };
     };
+    const get = (key: string) => {
+      const request = { result: undefined as Row | undefined, onsuccess: () => {} };
+      // Read when the answer comes, so that no other transaction comes between this and the change that it leads to.
+      queueMicrotask(() => {
+        request.result = structuredClone(rows.get(key));
+        request.onsuccess();
+        if (!isChanging) begun.oncomplete();
+      });
+      return request;
+    };
     const store = {
+      get,
       put: (row: Row) => change(() => rows.set(String(row["id"] ?? row["clientId"]), structuredClone(row))),
       delete: (key: string) => change(() => rows.delete(key)),
       getAll: ([from, to] = ["", "\uffff"]) => ({ result: [...rows].filter(([key]) => from <= key && key <= to).sort(([one], [other]) => (one < other ? -1 : 1)).map(([, row]) => structuredClone(row)) }),
     };
-    if (mode === "readonly") queueMicrotask(() => begun.oncomplete());
+    if (mode === "readonly") void this.reads.then(() => begun.oncomplete());
     return begun;
   }
 }

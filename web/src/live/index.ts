@@ -6,7 +6,7 @@ import { queryClient } from "@/api/queries";
 import { type Draft, LiveStore, type LiveState, type UnsentMessage } from "@/live/store";
 import { cacheChunks, setServerAway } from "@/live/chunks";
 import { batchedInvalidation } from "@/live/invalidation";
-import { forgetUnsent, keepUnsent, keptUnsent } from "@/live/outbox";
+import { forgetTakenBack, forgetUnsent, keepPutBack, keepTakenBack, keepUnsent, keptUnsent } from "@/live/outbox";
 import { atSecondFrame } from "@/live/schedule";
 import { ReconnectingSocket, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
@@ -66,7 +66,7 @@ export function startLive(): void {
   addEventListener("online", () => socket.reconnectNow());
   document.addEventListener("visibilitychange", () => document.hidden || socket.reconnectNow());
   socket.start();
-  void restoreUnsent();
+  restored = restoreUnsent();
   setTimeout(() => void cacheChunks(), CACHE_DELAY_MS);
 }
 
@@ -101,31 +101,54 @@ export function resendMessage(unsent: UnsentMessage): void {
   void postInOrder(unsent, postUnsent);
 }
 
-/** Take a message out of its conversation. The outbox forgets it once the page has stored it elsewhere. One that is on its way to the server stays: return false. */
-export async function takeBackUnsent(unsent: UnsentMessage, store: () => Promise<void>): Promise<boolean> {
-  if (unsentOf(unsent.clientId)?.state === "sending") return false;
-  live.removeUnsent(unsent.clientId);
-  otherTabs?.postMessage(unsent.clientId);
-  await store();
-  await forgetUnsent(unsent.clientId);
-  return true;
+/** Whether a message was taken back: it is not if it is on its way to the server. If the browser did not store that, the next page may send it. */
+export type TakeBack = "taken back" | "not stored" | "on its way";
+
+/** Take a message out of its conversation and put it elsewhere. From then on nobody sends it. */
+export async function takeBackUnsent({ clientId }: UnsentMessage, putElsewhere: () => Promise<void>): Promise<TakeBack> {
+  const unsent = unsentOf(clientId);
+  if (unsent === undefined || unsent.state === "sending") return "on its way";
+  live.removeUnsent(clientId);
+  takenBack.set(clientId, "here");
+  const tellOtherTabs = () => otherTabs?.postMessage(clientId);
+  // First as one that no page sends by itself: after a crash, its words may be in both places, and are sent from neither.
+  const isStored = await keepUnsent({ ...unsent, state: "refused", reason: "You took it back." });
+  tellOtherTabs();
+  await putElsewhere();
+  // Again: a tab that was opened meanwhile shows it.
+  void keepTakenBack(unsent).then(tellOtherTabs);
+  return isStored ? "taken back" : "not stored";
 }
 
-/** Forget a message: nobody sends it. Return false if it is on its way to the server. */
-export const discardUnsent = (unsent: UnsentMessage): Promise<boolean> => takeBackUnsent(unsent, async () => {});
+/** Forget a message. */
+export const discardUnsent = (unsent: UnsentMessage): Promise<TakeBack> => takeBackUnsent(unsent, async () => {});
 
 /** Undo `discardUnsent`. */
 export async function putBackUnsent(unsent: UnsentMessage): Promise<void> {
-  await keepUnsent(unsent);
+  takenBack.delete(unsent.clientId);
+  await keepPutBack(unsent);
   live.putUnsent(unsent);
   if (unsent.state === "queued") resendMessage(unsent);
 }
 
+/** Return whether one of the messages was taken back: the server had it already, and its response was lost. True once for each. */
+export async function hasArrivedAfterAll(messages: readonly { client_id: string | null }[]): Promise<boolean> {
+  await restored;
+  const arrived = messages.flatMap(({ client_id: id }) => (id !== null && takenBack.get(id) === "here" ? [id] : []));
+  for (const id of arrived) takenBack.delete(id);
+  return (await Promise.all(arrived.map(forgetTakenBack))).some(Boolean);
+}
+
 const unsentOf = (clientId: string): UnsentMessage | undefined => live.store.getState().unsent.find((one) => one.clientId === clientId);
 
+/** The messages that were taken back, by client id. What was taken back here, or by an earlier page, is reported here if it arrives after all. */
+const takenBack = new Map<string, "here" | "elsewhere">();
 const otherTabs = globalThis.BroadcastChannel && new BroadcastChannel("agiraph-taken-back");
-// Another tab has restored the same message from the outbox, and would send it.
-otherTabs?.addEventListener("message", ({ data }: MessageEvent<string>) => live.removeUnsent(data));
+// This tab has restored the same message from the outbox, or is about to, and would send it.
+otherTabs?.addEventListener("message", ({ data }: MessageEvent<string>) => {
+  takenBack.set(data, takenBack.get(data) ?? "elsewhere");
+  live.removeUnsent(data);
+});
 
 /** The messages of one agent arrive in the order in which they were written. */
 const postInOrder = (unsent: UnsentMessage, task: (unsent: UnsentMessage) => Promise<void>): Promise<void> => inOrder(`post ${unsent.agentId}`, () => task(unsent));
@@ -184,11 +207,16 @@ function resendQueued(): void {
   for (const unsent of live.store.getState().unsent) if (unsent.state === "queued") resendMessage(unsent);
 }
 
+/** When the outbox of the earlier pages was read. */
+let restored = Promise.resolve();
+
 /** Show the messages that an earlier page could not deliver, and send them if the server is there. */
 async function restoreUnsent(): Promise<void> {
-  for (const kept of await keptUnsent()) {
-    if (live.store.getState().unsent.some((one) => one.clientId === kept.clientId)) continue;
-    live.putUnsent({ ...kept, state: kept.state === "refused" ? "refused" : "queued" });
+  const kept = await keptUnsent();
+  for (const clientId of kept.takenBack) takenBack.set(clientId, takenBack.get(clientId) ?? "here");
+  for (const one of kept.unsent) {
+    if (unsentOf(one.clientId) || takenBack.has(one.clientId)) continue;
+    live.putUnsent({ ...one, state: one.state === "refused" ? "refused" : "queued" });
   }
   if (live.store.getState().connection === "live") resendQueued();
 }
