@@ -1,10 +1,10 @@
 """Overview over HTTP: all teams with their members in one response, and the archive."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from agiraph.api.presenters import team_views
-from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.ids import AgentId, PersonId, TeamId
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import teams as verbs
 from agiraph.services.mail import bus
@@ -29,6 +29,10 @@ class _Counted:
     def one(self, sql: str, **values: Any) -> Any:
         self.statements += 1
         return self._tx.one(sql, **values)
+
+    @property
+    def now(self) -> datetime:
+        return self._tx.now
 
     def emitted(self, team_id: TeamId) -> int:
         return self._tx.emitted(team_id)
@@ -71,6 +75,29 @@ async def test_the_overview_agrees_with_what_each_team_and_agent_says(served: Se
         "waiting_for_you",
     ]
     assert asking.team.id == found[1]["id"]
+
+
+async def test_a_question_that_is_snoozed_or_for_another_person_is_not_counted(
+    served: Served,
+) -> None:
+    served.world.script("ada", says(call("ask_human", question="Which beans?")))
+    asking = await served.world.found("Count the beans", name="asking")
+    await served.world.settle()
+
+    async def counted(person: PersonId = OWNER) -> list[int]:
+        [team] = await served.world.store.read(overview.read, person)
+        [view] = await served.world.store.read(team_views, [asking.team], person)
+        return [team.open_questions, view.open_questions, team.members[0].questions]
+
+    assert [await counted(), await counted(PersonId("person_other"))] == [[1, 1, 1], [0, 0, 0]]
+    _, inbox = await served.ask("GET", "/inbox")
+    until = served.world.clock.now() + timedelta(hours=1)
+    snooze = {"action": "snooze", "until": until.isoformat()}
+    ids = [item["message"]["id"] for item in inbox["items"] if item["needs_answer"]]
+    assert (await served.ask("POST", "/inbox/bulk", snooze | {"ids": ids}))[0] == 200
+    assert await counted() == [0, 0, 0]
+    served.world.clock.advance(hours=2)
+    assert await counted() == [1, 1, 1]
 
 
 async def test_a_team_whose_agents_did_something_or_wrote_last_comes_first(served: Served) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agiraph.api.presenters import message_view
 from agiraph.domain.grants import ASK_LASTS
 from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
@@ -195,6 +196,7 @@ async def test_an_approval_after_the_end_allows_the_exact_call_once_and_starts_n
 ) -> None:
     team = await place.found(says(RUN), DONE, place.reads, says(RUN), says(RUN), DONE)
     [request] = await place.asks(team)
+    assert (await place.world.store.read(message_view, request)).outlives_task
     await place.decide(request, "approve")
 
     assert len(await place.world.board(team.team.id)) == 1

@@ -218,6 +218,10 @@ class MessageView(View):
     call: ToolCallView | None = Field(
         description="For an approval: the tool call to decide on, complete. Show it as plain text."
     )
+    outlives_task: bool = Field(
+        description="For an approval: whether it still allows something after its task has ended. "
+        "The exact call is then allowed once, to any work of the team."
+    )
     stopped_by: StoppedBy | None = Field(
         description="For a question that agiraph asks for the agent: why its work cannot go on. "
         "Any answer lets it try again."
@@ -240,7 +244,7 @@ class InboxItem(View):
 
     message: MessageView
     state: State
-    needs_answer: bool = Field(description="Whether a node waits for the person's answer.")
+    needs_answer: bool = Field(description="Whether the person has not answered it yet.")
     deliveries: list[Delivery] = Field(description="The deliveries to the person's channels.")
     node_status: NodeStatus | None = Field(
         description="The status now of the node that the message is about; null if there is none."

@@ -25,6 +25,8 @@ _BOXES: dict[Box, str] = {
     "snoozed": "archived_at is null and snoozed_until > :now",
     "archived": "archived_at is not null",
 }
+UNANSWERED = f"{_TO_PERSON} and {_BOXES['inbox']} and {_WAITING}"
+"""The questions and requests in a person's inbox that they have not answered yet, of `messages`."""
 _IS_BACK = "(snoozed_until is not null and seen_at is null)"
 """Whether an item of the inbox came back from a snooze and was not read since."""
 

@@ -10,8 +10,8 @@ from typing import Any
 from agiraph.domain.agents import Doing
 from agiraph.domain.ids import PersonId
 from agiraph.domain.overview import MemberSummary, TeamSummary
-from agiraph.store import spend
-from agiraph.store.rows import from_micros
+from agiraph.store import inbox_items, spend
+from agiraph.store.rows import from_micros, to_micros
 from agiraph.store.teams import KEPT
 from agiraph.store.tx import Tx
 
@@ -58,10 +58,8 @@ _UNREAD = (
     " where recipient = :person and seen_at is null group by team_id, sender"
 )
 _QUESTIONS = (
-    "select team_id, sender, count(*) from messages where answered_at is null"
-    " and kind in ('question', 'approval') and recipient in (select id from persons)"
-    " and not exists (select 1 from nodes n where n.id = messages.node_id"
-    " and n.status = 'cancelled') group by team_id, sender"
+    f"select team_id, sender, count(*) from messages where {inbox_items.UNANSWERED}"
+    " group by team_id, sender"
 )
 
 
@@ -72,7 +70,7 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
     passive = ", ".join(f"'{each}'" for each in _NO_ACTIVITY)
     counted = "1 = 1" if archived else f"e.type not in ({passive})"
     unread = _counts(tx.all(_UNREAD, person=person_id))
-    questions = _counts(tx.all(_QUESTIONS))
+    questions = _counts(tx.all(_QUESTIONS, person=person_id, now=to_micros(tx.now)))
     members = _members(tx, which, unread, questions)
     former = {team: count for team, count in tx.all(_FORMER.format(which=which))}
     spent = spend.usd_by_team(tx)

@@ -4,7 +4,8 @@ from collections import defaultdict
 
 from agiraph.domain.ids import AgentId, PersonId, TeamId
 from agiraph.domain.value import value
-from agiraph.store import events, spend
+from agiraph.store import events, inbox_items, spend
+from agiraph.store.rows import to_micros
 from agiraph.store.tx import Tx
 
 _OF_TEAMS = "team_id >= :first and team_id <= :last"
@@ -13,10 +14,8 @@ _WORKING = (
     " and status = 'running' group by team_id"
 )
 _QUESTIONS = (
-    f"select team_id, count(*) from messages where {_OF_TEAMS} and answered_at is null"
-    " and kind in ('question', 'approval') and recipient in (select id from persons)"
-    " and not exists (select 1 from nodes n where n.id = messages.node_id"
-    " and n.status = 'cancelled') group by team_id"
+    f"select team_id, count(*) from messages where {_OF_TEAMS}"
+    f" and {inbox_items.UNANSWERED} group by team_id"
 )
 _UNREAD = (
     f"select team_id, count(*) from messages where {_OF_TEAMS} and recipient = :person"
@@ -35,6 +34,7 @@ class TeamCounts:
     working: int = 0
     """Work nodes that run now."""
     open_questions: int = 0
+    """Questions and requests in the viewer's inbox that they have not answered."""
     unread: int = 0
     """Messages to the viewer that they have not read."""
     usd: float = 0.0
@@ -49,7 +49,10 @@ def read(tx: Tx, first: TeamId, last: TeamId, viewer: PersonId) -> dict[TeamId, 
     for team, agent in tx.all(_MEMBERS, **of):
         members[team].append(agent)
     working = {row[0]: int(row[1]) for row in tx.all(_WORKING, **of)}
-    questions = {row[0]: int(row[1]) for row in tx.all(_QUESTIONS, **of)}
+    questions = {
+        row[0]: int(row[1])
+        for row in tx.all(_QUESTIONS, person=viewer, now=to_micros(tx.now), **of)
+    }
     unread = {row[0]: int(row[1]) for row in tx.all(_UNREAD, person=viewer, **of)}
     spent = spend.usd_by_team(tx, (first, last))
     return {

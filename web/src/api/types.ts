@@ -51,7 +51,7 @@ export interface paths {
         head?: never;
         /**
          * Change Team
-         * @description Change a team's settings. A completed team that becomes infinite starts to work again.
+         * @description Change a team's settings. A completed team whose mode becomes `infinite` works again.
          *
          *     Its trust, its permission rules and its folders can be changed only with the scope `admin`.
          */
@@ -992,7 +992,7 @@ export interface paths {
         };
         /**
          * Get Research
-         * @description Return a research job: plan, readers, pages, ledger, cost, and the sources of its report.
+         * @description Return a research job: plan, reading agents, pages, ledger, cost and the report's sources.
          */
         get: operations["get_research"];
         put?: never;
@@ -1687,8 +1687,8 @@ export interface paths {
          * Restore Version
          * @description Bring an earlier content of a file back, byte for byte.
          *
-         *     What it held before is kept as a version. If somebody has changed it since, nothing is restored
-         *     and the answer is 409.
+         *     The replaced content is kept as a version. If somebody has changed the file since the client
+         *     read it (`expected`), nothing is restored and the response is 409.
          */
         post: operations["restore_version"];
         delete?: never;
@@ -3728,7 +3728,7 @@ export interface components {
         };
         /**
          * GrantOffer
-         * @description What `always` allows when a request is approved with it.
+         * @description The grant that a person gives by answering an approval request with `always`.
          */
         GrantOffer: {
             /**
@@ -3807,7 +3807,7 @@ export interface components {
             state: "unread" | "read" | "answered";
             /**
              * Needs Answer
-             * @description Whether a node waits for the person's answer.
+             * @description Whether the person has not answered it yet.
              */
             needs_answer: boolean;
             /**
@@ -4516,6 +4516,11 @@ export interface components {
             sources: string[];
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
+            /**
+             * Outlives Task
+             * @description For an approval: whether it still allows something after its task has ended. The exact call is then allowed once, to any work of the team.
+             */
+            outlives_task: boolean;
             /**
              * Stopped By
              * @description For a question that agiraph asks for the agent: why its work cannot go on. Any answer lets it try again.

@@ -21,7 +21,7 @@ class Item:
     message: Message
     state: State
     needs_answer: bool
-    """Whether a node waits for the person's answer."""
+    """Whether the person has not answered it yet. The node that asked may have ended since."""
     deliveries: tuple[Delivery, ...] = ()
     """The deliveries to the person's channels, with their state."""
 
