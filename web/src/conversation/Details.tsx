@@ -14,7 +14,8 @@ import { waitingReason } from "@/lib/waitingReason";
 import { shownStatus, useIsStopped } from "@/shell/serverQueries";
 import { Avatar, Chip, IconButton, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from "@/ui";
 import { screenHref } from "@/views";
-import { displayStatusOf, elapsed, isFinished, STATUS_STYLES, StatusChip } from "@/views/shared/taskStatus";
+import { isFinished } from "@/lib/endings";
+import { displayStatusOf, elapsed, STATUS_STYLES, StatusChip } from "@/views/shared/taskStatus";
 
 const FailureActions = lazyChunk(() => import("@/inbox/FailureActions"));
 const EffortSetting = lazyChunk(() => import("@/models/EffortSetting"));

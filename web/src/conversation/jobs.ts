@@ -2,7 +2,7 @@
 import type { Agent, Schemas, WorkNode } from "@/api/client";
 import { duration, money, plural } from "@/lib/format";
 import { SYSTEM } from "@/lib/participants";
-import { isFinished } from "@/views/shared/taskStatus";
+import { isFinished } from "@/lib/endings";
 
 export type Job = Schemas["JobView"];
 

@@ -26,7 +26,7 @@ import { MessageAttachments } from "@/conversation/MessageAttachments";
 import { wordsFor } from "@/conversation/attachments";
 import { noticeLink } from "@/conversation/noticeLinks";
 import { QuestionCard } from "@/conversation/QuestionCard";
-import { isLate } from "@/inbox/entries";
+import { isLate } from "@/shell/unanswered";
 import { editUnsent } from "@/conversation/sending";
 import { screenHref } from "@/views";
 import { showToast } from "@/views/shared/toast";

@@ -7,7 +7,7 @@ import { api, unwrap } from "@/api/client";
 import { nodeQuery, queryClient } from "@/api/queries";
 import { Button, Dialog } from "@/ui";
 import { canExtend, ExtendButton, type NodeDetail } from "@/views/shared/Extend";
-import { isFinished } from "@/views/shared/taskStatus";
+import { isFinished } from "@/lib/endings";
 import { showError, showToast } from "@/views/shared/toast";
 
 const ChangeModelForm = lazyChunk(() => import("@/inbox/ChangeModelForm"));

@@ -230,7 +230,7 @@ export function InboxPage() {
       <div className={cx("flex min-w-0 flex-1 flex-col", item === null && "max-md:hidden")}>
         {item === null ? (
           <EmptyState icon={<Inbox />} title="Choose something to read">
-            {isWaitedFor === undefined ? null : isWaitedFor ? "Items that wait for your answer come first." : "Nobody is waiting for your answer."}
+            {isWaitedFor === undefined ? null : isWaitedFor ? "Items that you have not answered come first." : "Nobody is waiting for your answer."}
           </EmptyState>
         ) : item === "digest" ? (
           <Suspense fallback={<Loading label="Loading what needs review" />}>

@@ -1,8 +1,9 @@
 /** WaitingBar: a bar on a team's pages while a question of the team is open, with a link to the next one. */
 import { Link, useLocation } from "@tanstack/react-router";
 import { ArrowRight } from "lucide-react";
-import { authorOf, isLate, titleOf } from "@/inbox/entries";
+import { authorOf, titleOf } from "@/inbox/entries";
 import { useTeamQuestions } from "@/inbox/teamQuestions";
+import { isLate } from "@/shell/unanswered";
 
 export default function WaitingBar({ team }: { team: string }) {
   const questions = useTeamQuestions(team);

@@ -6,7 +6,6 @@ import { SYSTEM } from "@/lib/participants";
 import { plainText } from "@/lib/plainText";
 import { revealHidden, revealSuspect } from "@/lib/visible";
 import type { Tone } from "@/ui";
-import { isFinished } from "@/views/shared/taskStatus";
 
 /** The title that older servers gave every team's first task. It says nothing, so the first line of the text is shown instead. */
 const OLD_GOAL_TITLE = "Get to work on the goal";
@@ -14,9 +13,6 @@ const OLD_GOAL_TITLE = "Get to work on the goal";
 export type Box = "inbox" | "snoozed" | "archived";
 /** Return the box that an item is in now. */
 export const boxOf = ({ archived_at, snoozed_until }: InboxItem): Box => (archived_at ? "archived" : snoozed_until && Date.parse(snoozed_until) > Date.now() ? "snoozed" : "inbox");
-
-/** Whether the task that asked has ended: nobody waits for the answer any more, which reaches the agent as a message. */
-export const isLate = ({ needs_answer, node_status }: Pick<InboxItem, "needs_answer" | "node_status">): boolean => needs_answer && node_status !== null && isFinished(node_status);
 
 /** Return who wrote an item. */
 export const authorOf = ({ message }: InboxItem): string => (message.sender === SYSTEM ? "agiraph" : capitalize(message.sender_name));

@@ -2,11 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import type { InboxItem } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
-import { isLate } from "@/inbox/entries";
 import { unansweredItems } from "@/shell/unanswered";
 
 export function useTeamQuestions(team: string): InboxItem[] {
   const { data } = useQuery(inboxQuery);
-  const questions = unansweredItems(data?.items).filter((item) => item.message.team_id === team);
-  return questions.sort((a, b) => Number(isLate(a)) - Number(isLate(b)));
+  return unansweredItems(data?.items).filter((item) => item.message.team_id === team);
 }

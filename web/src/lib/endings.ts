@@ -13,6 +13,9 @@ export interface Ending {
   hasDoubts: boolean;
 }
 
+const FINISHED = new Set<NodeStatus>(["completed", "partial", "failed", "cancelled"]);
+export const isFinished = (status: NodeStatus): boolean => FINISHED.has(status);
+
 export const PARTIAL = "Partial result";
 export const DONE_WITH_DOUBTS = "Done, with doubts";
 

@@ -10,14 +10,14 @@ import { capitalize } from "@/lib/format";
 import { isQuiet } from "@/lib/quiet";
 import { titleOf } from "@/inbox/entries";
 import { revealHidden } from "@/lib/visible";
-import { unansweredItems } from "@/shell/unanswered";
+import { isLate, unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
-import { AnswerForm, QuestionBody } from "@/conversation/QuestionCard";
+import { AnswerForm, LateNote, QuestionBody, reachesAgent } from "@/conversation/QuestionCard";
 import { ReadGate } from "@/conversation/ReadGate";
 
 const RENDER_DELAY_MS = 500;
-/** So long after a toast the next one follows. The second press of a double click must not decide on it. */
-const PAUSE_MS = 700;
+/** So long a new toast takes no press: the pointer may be on its way to what was in its place, such as the toast before it. */
+const SETTLE_MS = 700;
 /** Kinds of messages that are worth a notification: an agent needs the person, finished or failed. */
 const NOTIFIED_KINDS = new Set(["question", "approval", "report", "result", "failure"]);
 
@@ -27,7 +27,7 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
   const navigate = useNavigate();
   const { pathname } = useLocation();
   const knownIds = useRef(knownAtStart);
-  const [queue, setQueue] = useState<readonly InboxItem[]>([]);
+  const [queue, setQueue] = useState<readonly string[]>([]);
   const items = inbox.data?.items;
 
   const count = unansweredItems(items).length || (inbox.data?.unread ?? 0);
@@ -37,42 +37,41 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
 
   useEffect(() => {
     if (!items) return;
-    const keepOpenOnes = () => {
-      const stillOpen = new Set(unansweredItems(items).filter((item) => !isOnScreen(item, pathname)).map((item) => item.message.id));
-      setQueue((before) => (before.every((item) => stillOpen.has(item.message.id)) ? before : before.filter((item) => stillOpen.has(item.message.id))));
-    };
-    keepOpenOnes();
-    // The page that was just opened may still be rendering the question card that makes the toast unnecessary.
-    const timer = setTimeout(keepOpenOnes, RENDER_DELAY_MS);
     const previousIds = knownIds.current;
     knownIds.current = new Set(items.map((item) => item.message.id));
-    for (const item of items) {
-      const { message } = item;
-      if (previousIds.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind) || isQuietNow(message.team_id)) continue;
-      if (item.needs_answer && !isOnScreen(item, pathname)) setQueue((before) => [...before, item]);
-      if (notifications && document.hidden) void teamName(message.team_id).then((team) => showNotification(item, team, () => void navigate({ to: "/inbox/$item", params: { item: message.id } })));
+    const added = items.filter((item) => !previousIds.has(item.message.id) && item.state === "unread" && NOTIFIED_KINDS.has(item.message.kind) && !isQuietNow(item.message.team_id));
+    const addToQueue = (ids: readonly string[]) => {
+      const open = unansweredItems(items).filter((item) => !isOnScreen(item, pathname)).map((item) => item.message.id);
+      setQueue((before) => requeue(before, ids, open));
+    };
+    addToQueue(added.map((item) => item.message.id));
+    // The page that was just opened may still be rendering the question card that makes the toast unnecessary.
+    const timer = setTimeout(() => addToQueue([]), RENDER_DELAY_MS);
+    for (const item of notifications && document.hidden ? added : []) {
+      const { id, team_id } = item.message;
+      void teamName(team_id).then((team) => showNotification(item, team, () => void navigate({ to: "/inbox/$item", params: { item: id } })));
     }
     return () => clearTimeout(timer);
   }, [items, notifications, navigate, pathname]);
 
-  useQuestionToast(queue[0], (id) => setQueue((before) => before.filter((item) => item.message.id !== id)));
+  useQuestionToast(queue[0], (id) => setQueue((before) => before.filter((one) => one !== id)));
   return null;
 }
 
+/** Return the questions to show one after the other, in the order of `open`, which has all that may be shown. The first one stays: the person may be answering it. */
+function requeue(queue: readonly string[], added: readonly string[], open: readonly string[]): readonly string[] {
+  const [first] = queue;
+  const rest = open.filter((id) => id !== first && (queue.includes(id) || added.includes(id)));
+  return first !== undefined && open.includes(first) ? [first, ...rest] : rest;
+}
+
 /** Show one question as a toast until it is answered or the person closes it. The next one waits: it must not take the place of the one that the person is answering. */
-function useQuestionToast(item: InboxItem | undefined, onClose: (id: string) => void): void {
-  const id = item?.message.id;
-  const closedAt = useRef(Number.NEGATIVE_INFINITY);
+function useQuestionToast(id: string | undefined, onClose: (id: string) => void): void {
   useEffect(() => {
-    if (!item || id === undefined) return;
+    if (id === undefined) return;
     const close = () => onClose(id);
-    const show = () => toast.custom(() => <QuestionToast item={item} onClose={close} />, { id, duration: Number.POSITIVE_INFINITY, toasterId: QUESTIONS, onDismiss: close });
-    const timer = setTimeout(show, closedAt.current + PAUSE_MS - Date.now());
-    return () => {
-      clearTimeout(timer);
-      closedAt.current = Date.now();
-      toast.dismiss(id);
-    };
+    toast.custom(() => <QuestionToast id={id} onClose={close} />, { id, duration: Number.POSITIVE_INFINITY, toasterId: QUESTIONS, onDismiss: close });
+    return () => toast.dismiss(id);
   }, [id]); // eslint-disable-line
 }
 
@@ -92,17 +91,28 @@ async function teamName(id: string): Promise<string> {
   return known?.name ?? (await queryClient.fetchQuery(teamQuery(id)).then((team) => team.name, () => ""));
 }
 
-function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void }) {
+function QuestionToast({ id, onClose }: { id: string; onClose: () => void }) {
+  const open = unansweredItems(useQuery(inboxQuery).data?.items);
+  const item = open.find((one) => one.message.id === id);
+  const team = useQuery(overviewQuery).data?.find((one) => one.id === item?.message.team_id)?.name ?? "";
+  const [isSettled, setIsSettled] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setIsSettled(true), SETTLE_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  // Answered meanwhile: the toast is about to disappear.
+  if (!item) return null;
   const { message } = item;
   const kind = message.kind === "approval" ? "approval" : "question";
-  const team = useQuery(overviewQuery).data?.find((one) => one.id === message.team_id)?.name ?? "";
-  const more = unansweredItems(useQuery(inboxQuery).data?.items).length - 1;
+  const asker = capitalize(message.sender_name);
+  const late = isLate(item);
+  const more = open.length - 1;
   return (
-    <div role="group" aria-label={`${message.sender_name} asks${team && `, ${team}`}`} className="scroll max-h-[calc(100dvh-84px)] w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
+    <fieldset disabled={!isSettled} aria-label={`${message.sender_name} asks${team && `, ${team}`}`} className="scroll max-h-[calc(100dvh-84px)] w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
       <div className="mb-1 flex items-center gap-2">
         <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
         <Link dir="auto" to="/t/$team/a/$agent" params={{ team: message.team_id, agent: message.sender }} search={{ at: message.id }} onClick={onClose} className="min-w-0 flex-1 truncate text-sm font-semibold hover:underline">
-          {capitalize(message.sender_name)} {kind === "approval" ? "wants your approval" : "asks"}
+          {asker} {kind === "approval" ? (late ? "wanted your approval" : "wants your approval") : late ? "asked" : "asks"}
           {team && (
             <span dir="auto" className="font-normal text-ink-2">
               {" "}
@@ -114,18 +124,19 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
           <X className="size-4" />
         </button>
       </div>
+      {late && <LateNote {...{ asker, kind, message }} />}
       <ReadGate>
         <div tabIndex={0} role="group" aria-label="Question" className="scroll scroll-shade -mx-2 max-h-[45vh] px-2 pb-1 text-sm">
           <QuestionBody text={message.text} kind={kind} message={message} />
         </div>
-        <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
+        <AnswerForm id={message.id} kind={kind} options={message.options} hasNote={!late || reachesAgent(message)} onDone={onClose} />
       </ReadGate>
       {more > 0 && (
         <Link to="/inbox" className="mt-2 flex min-h-6 w-fit items-center text-xs text-ink-2 underline pointer-coarse:min-h-11">
           {more} more in the inbox
         </Link>
       )}
-    </div>
+    </fieldset>
   );
 }
 

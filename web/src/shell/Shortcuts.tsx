@@ -109,7 +109,7 @@ function clickLast(selector: string, isEligible: (element: HTMLElement) => boole
 
 const overviewTeams = () => queryClient.getQueryData(overviewQuery.queryKey) ?? [];
 
-/** Return the URL of the open question after the one on the current page, or null if there is none. The questions of the team on screen come first. */
+/** Return the URL of the open question after the one on the current page, or null if there is none. The questions of the team on screen come first; in each part, those that nobody waits for any more come last. */
 export function nextQuestion(pathname: string, items = unansweredItems(queryClient.getQueryData(inboxQuery.queryKey)?.items)): string | null {
   const team = /^\/t\/([^/]+)/.exec(pathname)?.[1];
   const inTeam = items.filter((item) => item.message.team_id === team);

@@ -14,5 +14,5 @@ it("shows the questions before what is unread, and its name says which of them i
   );
   const shown = screen.getAllByRole("img").map((badge) => [badge.textContent, badge.getAttribute("aria-label"), badge.title]);
   const named = (n: string, label: string) => [n, label, label];
-  expect(shown).toEqual([named("4", "4 unread"), named("1", "1 question waits for your answer; 4 unread in all"), named("2", "2 questions wait for your answer")]);
+  expect(shown).toEqual([named("4", "4 unread"), named("1", "1 open question; 4 unread in all"), named("2", "2 open questions")]);
 });

@@ -8,7 +8,8 @@ import { plainText } from "@/lib/plainText";
 import { waitingReason } from "@/lib/waitingReason";
 import { Avatar, EmptyState, Input, Pills } from "@/ui";
 import { useNow } from "@/views/shared/RelativeTime";
-import { elapsed, isFinished, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
+import { isFinished } from "@/lib/endings";
+import { elapsed, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
 import type { CardData } from "@/views/board/Card";
 import type { Lane, BoardLayout } from "@/views/board/layout";
 

@@ -10,7 +10,7 @@ import { searchedWords, showWords } from "@/lib/foundWords";
 import { partialText } from "@/lib/endings";
 import { waitingReason } from "@/lib/waitingReason";
 import { capitalize, compactNumber, duration, fullTime, money, plural, fileSize } from "@/lib/format";
-import { unansweredItems } from "@/shell/unanswered";
+import { isLate, unansweredItems } from "@/shell/unanswered";
 import { Markdown } from "@/conversation/Markdown";
 import { requestedBy } from "@/views/board/requestedBy";
 import { QuestionCard } from "@/conversation/QuestionCard";
@@ -23,7 +23,8 @@ import { useNow } from "@/views/shared/RelativeTime";
 import { showToast, showError } from "@/views/shared/toast";
 import EffortSetting from "@/models/EffortSetting";
 import { EFFORTS } from "@/shell/teamFields";
-import { elapsed, isFinished, STATUS_STYLES, displayStatusOf, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
+import { isFinished } from "@/lib/endings";
+import { elapsed, STATUS_STYLES, displayStatusOf, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
 
 type NodeDetail = Schemas["NodeDetail"];
 const UNMET_POLICIES: Record<NodeDetail["if_unmet"], string> = {
@@ -101,7 +102,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       </div>
 
       {question && (question.message.kind === "question" || question.message.kind === "approval") && (
-        <QuestionCard key={question.message.id} id={question.message.id} text={question.message.text} at={question.message.created_at} kind={question.message.kind} asker={capitalize(question.message.sender_name)} message={question.message} answered={null} always={question.always} isLate={isFinished(node.status)} />
+        <QuestionCard key={question.message.id} id={question.message.id} text={question.message.text} at={question.message.created_at} kind={question.message.kind} asker={capitalize(question.message.sender_name)} message={question.message} answered={null} always={question.always} isLate={isLate(question)} />
       )}
       {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{waitingReason(node.waiting_reason)}</Note>}
       {node.status === "partial" && (

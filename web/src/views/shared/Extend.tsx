@@ -4,7 +4,7 @@ import { Suspense, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Schemas } from "@/api/client";
 import { Button, Dialog } from "@/ui";
-import { isFinished } from "@/views/shared/taskStatus";
+import { isFinished } from "@/lib/endings";
 
 const ExtendForm = lazyChunk(() => import("@/views/shared/ExtendForm"));
 

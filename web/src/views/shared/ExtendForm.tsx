@@ -5,7 +5,7 @@ import { api, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { Button, Input } from "@/ui";
 import { ENDED_BY, type Limit, type NodeDetail } from "@/views/shared/Extend";
-import { isFinished } from "@/views/shared/taskStatus";
+import { isFinished } from "@/lib/endings";
 import { showError, showToast } from "@/views/shared/toast";
 
 /** The limits as the form shows them; time is entered in minutes. */

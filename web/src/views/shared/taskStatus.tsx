@@ -31,9 +31,6 @@ export const STATUS_STYLES: Record<DisplayStatus, StatusStyle> = {
 /** Labels of an agent's three lanes. */
 export const LANE_LABELS: Record<Schemas["ThreadView"]["kind"], string> = { work: "Work", reply: "Reply", reflection: "Reflection" };
 
-const FINISHED = new Set<NodeStatus>(["completed", "partial", "failed", "cancelled"]);
-export const isFinished = (status: NodeStatus): boolean => FINISHED.has(status);
-
 export function displayStatusOf(node: Pick<WorkNode, "status" | "doubts">, isAsking: boolean): DisplayStatus {
   if (node.status === "waiting" && isAsking) return "asks";
   return node.status === "completed" && node.doubts ? "doubts" : node.status;
