@@ -1,19 +1,21 @@
-/** Storage: small values in localStorage. Where the browser refuses it (private mode, blocked cookies), they last until the page is closed. */
+/** Storage: small values in localStorage, or in sessionStorage if they are of one tab. Where the browser refuses it (private mode, blocked cookies), they last until the page is closed. */
 
+type Place = "browser" | "tab";
 const fallback = new Map<string, string>();
+const storageOf = (place: Place): Storage => (place === "tab" ? sessionStorage : localStorage);
 
-export function readStored(key: string): string | null {
+export function readStored(key: string, place: Place = "browser"): string | null {
   try {
-    return localStorage.getItem(`agiraph.${key}`);
+    return storageOf(place).getItem(`agiraph.${key}`);
   } catch {
     return fallback.get(key) ?? null;
   }
 }
 
-export function writeStored(key: string, value: string | null): void {
+export function writeStored(key: string, value: string | null, place: Place = "browser"): void {
   try {
-    if (value === null) localStorage.removeItem(`agiraph.${key}`);
-    else localStorage.setItem(`agiraph.${key}`, value);
+    if (value === null) storageOf(place).removeItem(`agiraph.${key}`);
+    else storageOf(place).setItem(`agiraph.${key}`, value);
   } catch {
     if (value === null) fallback.delete(key);
     else fallback.set(key, value);

@@ -11,7 +11,7 @@ export function addUnsavedCheck(check: () => boolean): () => void {
 
 export const hasUnsaved = (): boolean => [...checks].some((check) => check());
 
-/** Say that this component holds something unsaved, such as a changed form. Text that is kept in localStorage needs no word. */
+/** Say that this component holds something unsaved, such as a changed form. What the browser keeps over a reload, in localStorage or sessionStorage, needs no word. */
 export function useUnsaved(isUnsaved: boolean): void {
   useEffect(() => (isUnsaved ? addUnsavedCheck(() => true) : undefined), [isUnsaved]);
 }

@@ -33,14 +33,14 @@ interface SectionFormProps {
   isChanged: boolean;
   onSave: () => void;
   label?: string;
-  /** The edits of the form, which says if somebody else has changed the same fields. They are kept until they are saved or dropped. */
-  edits?: Pick<Form<object>, "isChanged" | "isChangedElsewhere" | "forget">;
+  /** The edits of the form, which says if somebody else has changed the same fields. They are kept in the tab until they are saved or dropped. */
+  edits?: Pick<Form<object>, "isChanged" | "isChangedElsewhere" | "isRestored" | "forget">;
   children: ReactNode;
 }
 
 /** A form that saves one section. Its button is disabled while nothing has changed. */
 export function SectionForm({ save, isChanged, onSave, label = "Save", edits, children }: SectionFormProps) {
-  useUnsaved(isChanged);
+  useUnsaved(isChanged && !edits);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (isChanged && !save.isPending) onSave();
@@ -49,6 +49,11 @@ export function SectionForm({ save, isChanged, onSave, label = "Save", edits, ch
     <form onSubmit={submit} className="flex flex-col gap-4 font-medium">
       {children}
       <Problem error={save.error} />
+      {edits?.isRestored && !save.isPending && (
+        <p role="status" className="rounded-sm bg-wait-bg px-3 py-2 font-normal text-wait">
+          Changes that you made here before and did not save are back.
+        </p>
+      )}
       {edits?.isChangedElsewhere && !save.isPending && (
         <p role="status" className="rounded-sm bg-wait-bg px-3 py-2 font-normal text-wait">
           What you edit here was changed elsewhere meanwhile. If you save, yours replaces it.

@@ -6,7 +6,7 @@ import { useEdits } from "@/settings/useEdits";
 const trim = ({ trust, folders }: { trust: string; folders: string }) => ({ trust, folders: folders.trim() });
 const form = () => renderHook((saved: { trust: string; folders: string }) => useEdits(saved, "permissions.team_1", trim), { initialProps: { trust: "normal", folders: "/a" } });
 
-beforeEach(() => localStorage.clear());
+beforeEach(() => sessionStorage.clear());
 
 describe("a form", () => {
   it("sends only what was edited, and shows what was changed elsewhere", () => {
@@ -51,8 +51,38 @@ it("keeps the edits of a form under a name, also after the person left it, until
   act(() => first.result.current.set({ name: "Peas" }));
   first.unmount();
   const second = open();
-  expect(second.result.current).toMatchObject({ values: { name: "Peas", mode: "finite" }, changes: { name: "Peas" }, isChangedElsewhere: false });
+  expect(second.result.current).toMatchObject({ values: { name: "Peas", mode: "finite" }, changes: { name: "Peas" }, isChangedElsewhere: false, isRestored: true });
   act(() => second.result.current.forget());
   second.unmount();
-  expect(open().result.current).toMatchObject({ values: { name: "Beans" }, isChanged: false });
+  expect(open().result.current).toMatchObject({ values: { name: "Beans" }, isChanged: false, isRestored: false });
+});
+
+describe("an edit from before", () => {
+  const open = (name: string) => renderHook(() => useEdits({ name, mode: "finite" }, "general.team_1"));
+  const leave = () => {
+    const { result, unmount } = open("Beans");
+    act(() => result.current.set({ name: "Peas" }));
+    expect(result.current.isRestored).toBe(false);
+    unmount();
+  };
+
+  it("of a field that was saved elsewhere meanwhile is back, and is said to replace what is saved", () => {
+    leave();
+    expect(open("Lentils").result.current).toMatchObject({ values: { name: "Peas" }, isChangedElsewhere: true, isRestored: true });
+  });
+
+  it("is none any more if the same was saved elsewhere, or once the person edits the field anew", () => {
+    leave();
+    expect(open("Peas").result.current).toMatchObject({ isChanged: false, isRestored: false });
+    leave();
+    const { result } = open("Beans");
+    act(() => result.current.set({ name: "Rice" }));
+    expect(result.current).toMatchObject({ values: { name: "Rice" }, isRestored: false });
+  });
+
+  it("is not in another tab", () => {
+    leave();
+    sessionStorage.clear();
+    expect([localStorage.length, open("Beans").result.current.isChanged]).toEqual([0, false]);
+  });
 });

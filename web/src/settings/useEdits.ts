@@ -17,6 +17,8 @@ export interface Form<T> {
   isChanged: boolean;
   /** Whether a field that the person edited was changed elsewhere too. */
   isChangedElsewhere: boolean;
+  /** Whether an edit was made before the person left the form. */
+  isRestored: boolean;
   set: (fields: Partial<T>) => void;
   /** Forget the edits of this moment: they are saved, or not wanted any more. Those that follow stay. */
   forget: () => void;
@@ -25,16 +27,17 @@ export interface Form<T> {
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 const keysOf = <T extends object>(of: T) => Object.keys(of) as (keyof T)[];
 
-/** Return the edits that an earlier page kept. One that is saved by now is none any more. */
+/** Return the edits that this tab has kept. One that is saved by now is none any more. */
 function storedEdits<T extends object>(draft: string, saved: T): Edits<T> {
-  const stored = JSON.parse(readStored(`draft.${draft}`) ?? "{}") as Edits<T>;
+  const stored = JSON.parse(readStored(`draft.${draft}`, "tab") ?? "{}") as Edits<T>;
   return Object.fromEntries(keysOf(stored).filter((key) => !isSame(stored[key]!.value, saved[key])).map((key) => [key, stored[key]])) as Edits<T>;
 }
 
-/** The edits are kept under the name `draft` until they are saved. `clean` returns the values as they are compared and sent, such as without spaces at the ends. */
+/** The edits are kept under the name `draft` until they are saved or the tab is closed: another tab, or the same page weeks later, begins with what is saved. `clean` returns the values as they are compared and sent, such as without spaces at the ends. */
 export function useEdits<T extends object>(saved: T, draft: string, clean: (values: T) => T = (values) => values): Form<T> {
-  const [edits, setEdits] = useState<Edits<T>>(() => storedEdits(draft, saved));
-  useEffect(() => writeStored(`draft.${draft}`, keysOf(edits).length > 0 ? JSON.stringify(edits) : null), [draft, edits]);
+  const [restored] = useState<Edits<T>>(() => storedEdits(draft, saved));
+  const [edits, setEdits] = useState(restored);
+  useEffect(() => writeStored(`draft.${draft}`, keysOf(edits).length > 0 ? JSON.stringify(edits) : null, "tab"), [draft, edits]);
   const values = { ...saved };
   for (const key of keysOf(edits)) values[key] = edits[key]!.value;
   const [cleaned, cleanSaved] = [clean(values), clean(saved)];
@@ -44,6 +47,7 @@ export function useEdits<T extends object>(saved: T, draft: string, clean: (valu
     changes: Object.fromEntries(changed.map((key) => [key, cleaned[key]])) as Partial<T>,
     isChanged: changed.length > 0,
     isChangedElsewhere: changed.some((key) => !isSame(edits[key]!.from, saved[key])),
+    isRestored: changed.some((key) => edits[key] === restored[key]),
     set: (fields) =>
       setEdits((before) => {
         const after = { ...before };
