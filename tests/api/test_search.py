@@ -186,6 +186,7 @@ async def test_a_file_that_went_to_two_agents_is_found_once_and_files_keep_to_th
 
     await served.world.store.write(attach, taste)
     last = await served.world.store.write(attach, taste, other)
+    await served.world.store.write(attach, taste, other)  # passed on: listed with the first one
     found = await _found(served, "marmalade")
     assert sorted(one["ref"] for one in found) == [
         "user_uploads/a.md",

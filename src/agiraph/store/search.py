@@ -154,23 +154,26 @@ def attachments(
     """Return files that a person attached to a message or got with one, of the newest messages with
     short files, by name and text, those with all words in their name first. Its `ref` is its path
     among the team's files. A file that went to several agents is there once, with the newest
-    message."""
-    where = (
-        "id in (select m.id from attached_files f join messages m on m.id = f.message_id"
+    message; its path is that of the first one, as in the list of files."""
+    newest = (
+        "(select m.id from attached_files f join messages m on m.id = f.message_id"
         f" where {_IN_TEAM.format(column='f.team_id')}"
         " and (m.sender = :person or m.recipient = :person)"
         f" group by m.id having sum(f.size) <= {_LONGEST_ATTACHED}"
-        f" order by m.id desc limit {NEWEST_ATTACHED}) order by id desc"
+        f" order by m.id desc limit {NEWEST_ATTACHED})"
     )
+    of = {"team": team or "", "person": person}
+    firsts = f"select message_id, first_id from attached_files where message_id in {newest}"
+    first_of = {message: first for message, first in tx.all(firsts, **of)}
     once: dict[tuple[TeamId, Attachment], tuple[Message, int]] = {}
-    for m in MESSAGES.select(tx, where, team=team or "", person=person):
+    for m in MESSAGES.select(tx, f"id in {newest} order by id desc", **of):
         for place, file in enumerate(m.attachments):
             once.setdefault((m.team_id, file), (m, place))
     found = [
         Found(
             kind="file",
             team_id=m.team_id,
-            ref=path_of(m.id, place, file.name),
+            ref=path_of(first_of[m.id], place, file.name),
             title=file.name,
             text=text,
             at=m.created_at,

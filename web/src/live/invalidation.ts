@@ -5,8 +5,8 @@ import { HUMAN } from "@/lib/participants";
 import type { Event } from "@/live/log";
 
 type Key = readonly string[];
-/** The end of a task, after which nobody waits for what it has asked. */
-const ENDED = /^node\.(completed|partial|failed|cancelled)$/;
+/** The end of a task, after which nobody waits for what it has asked, and its way back into the queue by a retry or an extension. */
+const ENDED_OR_QUEUED = /^node\.(completed|partial|failed|cancelled|assigned)$/;
 
 export function keysToInvalidate(event: Event): Key[] {
   const team = event.team_id;
@@ -24,7 +24,7 @@ export function keysToInvalidate(event: Event): Key[] {
     case "node":
       return event.type === "node.output"
         ? []
-        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), queryKeys.cost(team), ["files", team], ["results", team], ["research"], ...(ENDED.test(event.type) ? [queryKeys.inbox] : [])];
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), queryKeys.cost(team), ["files", team], ["results", team], ["research"], ...(ENDED_OR_QUEUED.test(event.type) ? [queryKeys.inbox] : [])];
     case "folder":
       return [queryKeys.folderChanges(team), ["results", team]];
     case "stage":
