@@ -14,6 +14,7 @@ import { randomId } from "@/lib/randomId";
 import { Button, EmptyState, ErrorPanel, Loading } from "@/ui";
 import { screenHref } from "@/views";
 import { invalidateKnowledge } from "@/views/memory/knowledge";
+import { ConfirmAll } from "@/views/shared/ConfirmAll";
 import { showError, showToast } from "@/views/shared/toast";
 
 type TeamDigest = Schemas["DigestView"];
@@ -145,7 +146,6 @@ function TeamSection({ team }: { team: TeamDigest }) {
   const order = groupEntries(team.entries).flatMap(({ entries }) => entries.filter(isForAll).map((entry) => entry.id));
   const selection = only(chosen, order);
   const decide = useDecide();
-  const forAll = team.entries.filter(isForAll).length;
   const section = useRef<HTMLElement>(null);
   const decidedId = useRef<string | null>(null);
   const ids = team.entries.map((entry) => entry.id);
@@ -165,13 +165,9 @@ function TeamSection({ team }: { team: TeamDigest }) {
         <h2 className="min-w-0 flex-1 truncate text-lg font-semibold">
           <Literal text={team.team_name} keepEmoji />
         </h2>
-        {forAll > 1 && (
-          <Button size="sm" disabled={decide.isPending} aria-describedby={`all-${team.team_id}`} onClick={() => decide.mutate({ team: team.team_id, confirm: "all", as_of: team.as_of })}>
-            <Check className="size-3.5" aria-hidden /> Confirm all {forAll}
-          </Button>
-        )}
+        <ConfirmAll ids={order} describedBy={`all-${team.team_id}`} />
       </div>
-      {forAll > 1 && (
+      {order.length > 1 && (
         <p id={`all-${team.team_id}`} className="text-xs text-ink-3">
           All means knowledge, notes and triggers. Requests and files are decided one by one.
         </p>

@@ -2,13 +2,12 @@
 import { useMutation, type UseQueryResult } from "@tanstack/react-query";
 import { Check, ShieldQuestion, X } from "lucide-react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
-import { queryClient, queryKeys } from "@/api/queries";
-import { capitalize, fullTime, plural, shortTime } from "@/lib/format";
-import { randomId } from "@/lib/randomId";
+import { capitalize, fullTime, shortTime } from "@/lib/format";
 import { describeSources } from "@/lib/sources";
 import { Button, Chip, EmptyState, Loading, ErrorPanel } from "@/ui";
 import { Literal, LongText } from "@/conversation/Literal";
 import { invalidateKnowledge, SourceLink } from "@/views/memory/knowledge";
+import { ConfirmAll } from "@/views/shared/ConfirmAll";
 import { showToast, showError } from "@/views/shared/toast";
 
 type UnconfirmedItem = Schemas["UnconfirmedView"];
@@ -27,7 +26,7 @@ export function Unconfirmed({ team, members, query }: { team: Team; members: Age
       ) : (
         <div className="mx-auto max-w-[820px] p-6 max-md:p-3">
           <p className="mb-2 text-sm text-ink-2">This text comes from outside sources, or from a thread that has read some. Files that you attach or upload are among them: others may have written them. Agents see unverified text with a mark that says so. Text that waits for you is not used until you confirm it.</p>
-          {query.data.length > 1 && <ConfirmAll items={query.data} />}
+          <ConfirmAll ids={query.data.map(({ id }) => id)} />
           <ul className="divide-y divide-line">
             {query.data.map((item) => (
               <Item key={item.id} item={item} team={team} agent={members.find((agent) => agent.id === item.agent_id)} />
@@ -36,28 +35,6 @@ export function Unconfirmed({ team, members, query }: { team: Team; members: Age
         </div>
       )}
     </div>
-  );
-}
-
-/** The most items that the server confirms at once. */
-const MOST_AT_ONCE = 1000;
-
-/** Confirms all items that the person sees, or none of them if one was changed meanwhile. */
-function ConfirmAll({ items }: { items: UnconfirmedItem[] }) {
-  const ids = items.slice(0, MOST_AT_ONCE).map(({ id }) => id);
-  const confirm = useMutation({
-    mutationFn: () => unwrap(api.POST("/api/inbox/digest", { params: { header: { "idempotency-key": randomId() } }, body: { confirm: ids, reject: [], always: [], stop: [] } })),
-    onSuccess: () => showToast(`${plural(ids.length, "item")} confirmed: agents use them from now on.`),
-    onError: (error) => showError("Your decision could not be saved", error),
-    onSettled: () => {
-      invalidateKnowledge();
-      void queryClient.invalidateQueries({ queryKey: queryKeys.digest });
-    },
-  });
-  return (
-    <Button size="sm" disabled={confirm.isPending} onClick={() => confirm.mutate()}>
-      <Check className="size-3.5" aria-hidden /> Confirm all {ids.length}
-    </Button>
   );
 }
 
