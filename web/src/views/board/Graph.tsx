@@ -11,6 +11,7 @@ import { Card, type CardNode, type Detail, DetailLevel, LaneBackground, type Lan
 import { EDGE_TYPES, MANY_EDGES, visibleEdges } from "@/views/board/edges";
 import { CARD, type BoardLayout } from "@/views/board/layout";
 import { Minimap } from "@/views/board/Minimap";
+import { shiftIntoView } from "@/views/board/shiftIntoView";
 import { countStatuses, StackCard, type StackNode } from "@/views/board/StackCard";
 import type { Stack } from "@/views/board/stacks";
 
@@ -21,12 +22,13 @@ const MANY_CARDS = 120;
 const TITLE_ZOOM = 0.55;
 const STATUS_ZOOM = 0.26;
 const MIN_ZOOM = 0.08;
-/** The buttons stand below the board, not on it. */
-const FIT = { padding: { top: "28px", bottom: "76px", x: "28px" }, maxZoom: 1, minZoom: MIN_ZOOM } as const;
+/** A card that is shown keeps this distance from the edges. The buttons stand below the board, not on it. */
+const PADDING = { top: 28, bottom: 76, x: 28 };
+const FIT = { padding: { top: `${PADDING.top}px`, bottom: `${PADDING.bottom}px`, x: `${PADDING.x}px` }, maxZoom: 1, minZoom: MIN_ZOOM } as const;
+/** The least distance of a card that is shown from what covers the board. */
+const GAP = 8;
 /** So much empty space can be moved into view beside the board; a person cannot lose the board. */
 const MARGIN = { x: 240, y: 180 };
-/** A card that is shown keeps this distance from the edge of the board. */
-const REVEAL_MARGIN = 28;
 /** The pointer must rest on a card for this time before its lines stand out: a moving board passes many cards. */
 const HOVER_DELAY_MS = 90;
 const detailAt = (state: { transform: [number, number, number] }): Detail => (state.transform[2] < STATUS_ZOOM ? "status" : state.transform[2] < TITLE_ZOOM ? "title" : "full");
@@ -188,20 +190,24 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
   /** Move the view as little as needed to show the whole card. */
   function reveal(id: string, duration = 0) {
     const position = layout.positions.get(id);
-    const { width, height } = frame.current!.getBoundingClientRect();
+    const { width, top, bottom } = frame.current!.getBoundingClientRect();
     if (!position || width === 0) return;
     const { x, y, zoom } = flow.getViewport();
-    const missing = (from: number, size: number, room: number) => Math.max(0, REVEAL_MARGIN - from) || Math.min(0, room - REVEAL_MARGIN - size - from);
-    const dx = missing(position.x * zoom + x, CARD.width * zoom, width);
-    const dy = missing(position.y * zoom + y, CARD.height * zoom, height);
+    // The overview covers the corner while some of the board is out of sight.
+    const lowest = frame.current!.querySelector("[data-overview]")?.getBoundingClientRect().top ?? bottom;
+    const dx = shiftIntoView(position.x * zoom + x, CARD.width * zoom, PADDING.x, width - PADDING.x);
+    const dy = shiftIntoView(position.y * zoom + y, CARD.height * zoom, PADDING.top, Math.min(bottom - PADDING.bottom, lowest - GAP) - top);
     if (dx !== 0 || dy !== 0) void flow.setViewport({ x: x + dx, y: y + dy, zoom }, { duration });
   }
 
   // The details of a card make the board narrower, and may come from a link: the card stays in view.
   const width = useStore((state) => state.width);
   const shown = hidden ?? selected;
+  const isLeft = useRef(false);
+  useEffect(() => void (isLeft.current = false), [shown]);
   useEffect(() => {
-    if (shown !== undefined) reveal(shown, 160);
+    // A person who has moved on to other cards stays there when the window changes.
+    if (shown !== undefined && !isLeft.current) reveal(shown, 160);
   }, [shown, width]); // eslint-disable-line
 
   /** A card that gets the focus by a key is shown. The browser would scroll to it, which React Flow takes back. */
@@ -264,6 +270,7 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
           zoomOnDoubleClick={false}
           onMoveEnd={() => {
             redrawSharp();
+            isLeft.current = shown !== undefined && !isInView(shown);
             setOutsideView((before) => (before.length > 0 ? before.filter((id) => !isInView(id)) : before));
           }}
           aria-label="Board"

@@ -64,6 +64,7 @@ function Overview({ layout, cards, stacks, width, height }: Props & { width: num
     <div
       role="img"
       aria-label="Overview of the board"
+      data-overview
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
         centerAtPointer(event);
