@@ -1,5 +1,6 @@
 """Attached files: their names and sizes are kept apart from their bytes."""
 
+import asyncio
 import base64
 from typing import Any
 
@@ -7,7 +8,7 @@ from agiraph.domain.chat import Attachment
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
-from agiraph.store import attached_files, migrate
+from agiraph.store import attached_files, postgres
 from agiraph.store.tx import Tx
 from agiraph.testing import World
 
@@ -53,17 +54,36 @@ async def test_a_list_of_files_needs_no_bytes_of_them(world: World) -> None:
     assert await world.store.read(attached_files.newest, team, limit=9) == found
 
 
-async def test_a_migration_lists_the_files_of_older_messages(world: World) -> None:
-    await sent(world)
+def to_schema_24(tx: Tx) -> None:
+    """Make the database one from before the table of attached files, with an old name."""
+    tx.run("drop table attached_files")
+    old = "replace(attachments, 'Größe', 'Gr' || :nul || 'e')"
+    tx.run(f"update messages set attachments = {old}", nul=r"\u0000")
+    match tx.dialect:
+        case "sqlite":
+            tx.run("pragma user_version = 24")
+        case "postgres":
+            tx.run("delete from schema_version where version > 24")
+
+
+async def test_a_migration_lists_the_files_of_older_messages(
+    world: World, database_url: str
+) -> None:
+    founded = await sent(world)
     await sent(world)  # the same files of another team count for themselves
     kept = await world.store.read(listed)
     assert len(kept) == 10
-
-    def migrated(tx: Tx) -> list[Any]:
-        tx.run("drop table attached_files")
-        [migration] = [one for one in migrate.migrations() if one.version == 25]
-        for statement in migration.statements({"dialect": tx.dialect}):
-            tx.run(statement)
-        return listed(tx)
-
-    assert await world.store.write(migrated) == kept
+    await world.store.write(to_schema_24)
+    await world.stop()
+    if database_url.startswith("postgresql"):
+        await asyncio.to_thread(postgres.upgrade, database_url)
+    await world.start()
+    name = BEANS[1].name
+    odd = name.replace("ö", "\N{REPLACEMENT CHARACTER}").replace("ß", "")
+    found = await world.store.read(listed)
+    assert [[name if column == odd else column for column in row] for row in found] == [
+        list(row) for row in kept
+    ]
+    assert sum(odd in row for row in found) == 4
+    data = await world.store.read(attached_files.data_of, founded.team.id, kept[0][0], 1)
+    assert data == b"y"
