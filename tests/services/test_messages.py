@@ -286,3 +286,16 @@ async def test_a_question_in_words_that_would_start_no_work_goes_to_the_person(
         if message.sender == tom.id
     ]
     assert question.recipient == (OWNER if asked == OWNER else workers[asked].id)
+
+
+async def test_what_belongs_to_a_task_neither_wakes_nor_interrupts(world: World) -> None:
+    founded, _ = await found_waiting_team(world)
+    assert founded.node is not None
+    text, team_id = "This file belongs to the goal.", founded.team.id
+    said = await world.say(
+        founded.coordinator.id, text, team_id=team_id, kind="nudge", is_mail=False
+    )
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    assert (node.status, said.seen_at is not None) == (NodeStatus.WAITING, True)
+    assert text not in str(await world.turns(node.id))

@@ -17,6 +17,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import teams
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
+from tests.runtime.waiting import until
 
 S = NodeStatus
 LINE = "It is funny"
@@ -347,3 +348,32 @@ async def test_a_programs_result_on_which_others_build_is_reviewed(
     events = await world.events(founded.team.id)
     runs = [e for e in events if e.type == "tool.result" and e.data["tool"] == "command"]
     assert len(runs) == 1
+
+
+async def test_a_message_to_a_program_under_review_does_not_wake_it(world: World) -> None:
+    """It could only wait for the review again, and again, until the reviewer has judged."""
+    held = HeldReviewer("scripted/ada", Cast([ACCEPT], author=gives_program).play)
+    world.model("ada", held)
+    founded = await world.found(
+        "Write a joke",
+        acceptance=["answer"],
+        review="auto",
+        permissions=(Rule(tool="bash", action="allow"),),
+    )
+    await held.is_asked.wait()
+    _, program, _ = await world.board(founded.team.id)
+    assert program.assignee_id is not None
+
+    async def is_waiting() -> bool:
+        return (await world.node(program.id)).status is S.WAITING
+
+    await until(world, is_waiting)
+    await world.say(program.assignee_id, "One thing more.", team_id=founded.team.id)
+    assert await is_waiting()
+    held.may_judge.set()
+    await world.settle()
+
+    events = await world.events(founded.team.id)
+    waits = [e for e in events if e.type == "node.waiting" and e.data["node_id"] == program.id]
+    tasks = [node.task for node in await world.board(founded.team.id)]
+    assert (len(waits), sum("One thing more." in task for task in tasks)) == (1, 1)

@@ -174,7 +174,7 @@ class Connection:
         # A failure that comes after the time limit is nobody's; asyncio would log it as lost.
         ready.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._stop = asyncio.Event()
-        self._task = asyncio.create_task(
+        task = self._task = asyncio.create_task(
             self._live(ready, self._stop), name=f"MCP server {self.server.name}"
         )
         try:
@@ -184,8 +184,8 @@ class Connection:
                     await self.on_start(session)
         except BaseException as error:
             self._give_up(None)
-            if self._task is not None and not ready.done():
-                self._task.cancel()  # it is still opening the session, and hears of no stop
+            if not ready.done():
+                task.cancel()  # it is still opening the session, and hears of no stop
             await self._end()
             if isinstance(error, TimeoutError):
                 raise ServerFailed(

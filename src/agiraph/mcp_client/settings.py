@@ -117,8 +117,10 @@ class McpServer:
         return self._reach(f"{kind}:{name}", self.effects)
 
     def _reach(self, name: str, effects: Mapping[str, Reach]) -> Reach:
-        found = (reach for pattern, reach in effects.items() if fnmatchcase(name, pattern))
-        return next(found, "sends")
+        for pattern, reach in effects.items():
+            if fnmatchcase(name, pattern):
+                return reach
+        return "sends"
 
     def serves(self, team_id: str, team_name: str) -> bool:
         return not self.teams or team_id in self.teams or team_name in self.teams

@@ -260,9 +260,10 @@ class _Watch:
         is_settled = result and result == self._result
         self._lingering_s = self._lingering_s + POLL_S if is_settled else 0.0
         self._result = result
-        # Nobody reads the inbox of a program that has ended: mail that it could not read any more
-        # stays unseen and becomes the agent's next task. `collect` sends the rest of the outbox.
-        if not last:
+        # Nobody reads the inbox of a program that has ended, or is ended now: mail that came too
+        # late stays unseen and becomes the agent's next task. `collect` sends the rest of the
+        # outbox.
+        if not last and not self.is_over:
             await self._mailbox.exchange()
         self._silent_s = 0.0 if self._bytes > self._seen_bytes else self._silent_s + POLL_S
         self._seen_bytes = self._bytes

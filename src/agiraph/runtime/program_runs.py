@@ -19,6 +19,7 @@ from agiraph.domain.work import StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
 from agiraph.run_context import RunContext
+from agiraph.runtime.calls import Halted
 from agiraph.runtime.program_mailbox import own_turns
 from agiraph.services.lifecycle import journal
 from agiraph.services.mail import bus
@@ -82,13 +83,17 @@ async def last(ctx: RunContext) -> Run | None:
 
 
 async def record(ctx: RunContext, run: Run) -> None:
-    """Record how a run ended, unless the thread has the record already."""
+    """Record how a run ended, unless the thread has the record already.
+
+    Raises `Halted` if the node was cancelled while the program ran.
+    """
     if _is_answered(ctx, run.call):
         return
     text = f"{ending(run.result)}\n{output(run.result)}".rstrip()
     label = of_program(ctx.agent.name)
     done = Done(text, failed=run.result.exit_code != 0, label=label)
-    await ctx.store.write(journal.answer, ctx.lease, [(run.call, done)])
+    if await ctx.store.write(journal.answer, ctx.lease, [(run.call, done)]) == "cancel":
+        raise Halted("cancel")
 
 
 async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:

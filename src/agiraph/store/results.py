@@ -23,7 +23,7 @@ class Changed(NamedTuple):
 
     node_id: NodeId
     at: datetime
-    count: int
+    files: int
 
 
 def delivered(

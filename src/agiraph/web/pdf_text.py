@@ -81,7 +81,7 @@ def _read(body: bytes, first: int, last: int) -> None:
 def _read_by_pdfium(body: bytes, first: int, last: int) -> None:
     """Read as `_read` does, ten times as fast. PDFium is written in C++, so it reads untrusted
     documents only in a confined process."""
-    import pypdfium2
+    import pypdfium2  # pyright: ignore[reportMissingTypeStubs]
 
     try:
         document = pypdfium2.PdfDocument(body)

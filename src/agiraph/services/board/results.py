@@ -96,7 +96,7 @@ def _changes(tx: Tx, team_id: TeamId, group: rows.Changed) -> Entry:
         parent=_parent(tx, node),
         label=labels.of_nodes(tx, [node.id]),
         changes=tuple(rows.changes_of(tx, team_id, node.id, limit=MOST_CHANGES)),
-        change_count=group.count,
+        change_count=group.files,
     )
 
 

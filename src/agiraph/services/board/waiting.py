@@ -124,8 +124,10 @@ def interrupt(
             if not asking_only or (asks and from_person):
                 unquoted |= _end_waits(tx, open_waits, "")
             continue
-        if asks and _is_program(tx, agent_id) and open_waits[0].call_id:
-            continue  # a program does not run now; its inbox file will hold the message
+        # Its run has ended, or has not begun: it could not read the message now. The wait is the
+        # runtime's own, for an approval or a review; woken, the node would only wait again.
+        if open_waits[0].call_id and _is_program(tx, agent_id):
+            continue
         if asks:
             new = [m for m in from_person if not threads.has_ref(tx, open_waits[0].thread_id, m.id)]
             if new:

@@ -140,7 +140,8 @@ class BoardMoment:
         data, id = event.data, str(event.data.get("stage_id"))
         if event.type == "stage.started":
             self.stages[id] = StageMoment(id, str(data.get("name")))
-            for each in data.get("nodes") or []:
+            nodes: list[str] = data.get("nodes") or []
+            for each in nodes:
                 if each in self.nodes:
                     self.nodes[each].stage_id = id
         elif id in self.stages and event.type == "stage.ended":

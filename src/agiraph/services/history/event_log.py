@@ -46,7 +46,7 @@ def page(tx: Tx, team_id: TeamId, which: LogFilter, *, before: int, limit: int) 
     head = events.head(tx, team_id)
     last = head if which.until is None else events.number_at(tx, team_id, which.until)
     at = min(before, last + 1) if before else last + 1
-    agents = _agents(tx, team_id) if which.agent_id else {}
+    agents: Mapping[str, str | None] = _agents(tx, team_id) if which.agent_id else {}
     needle = _needle(which.text)
     oldest = 0 if which.since is None else events.number_at(tx, team_id, which.since - _MICROSECOND)
     floor = max(oldest, at - 1 - MOST_SCANNED)

@@ -95,7 +95,7 @@ def _with_limits(
     changes: dict[str, Any] = {}
     added: dict[str, float] = {}
     for name, total in totals.items():
-        before = getattr(budget, name)
+        before: float | None = getattr(budget, name)
         changes[name] = total
         # A retry grants the first amount again: never more than the person allows now.
         given[name] = total if before is None else min(given.get(name, before), total)

@@ -36,7 +36,7 @@ from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions, firing, team_heartbeat
-from agiraph.store import messages, nodes, teams
+from agiraph.store import nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -154,7 +154,7 @@ def _attach(
     """Store a person's files as a message that belongs to the goal. It is no mail: the first turn
     of the goal has the files of its node's messages."""
     one = len(attachments) == 1
-    said = bus.send(
+    bus.send(
         tx,
         team_id=goal.team_id,
         sender=goal.creator_id,
@@ -162,10 +162,9 @@ def _attach(
         kind="nudge",
         text=f"{'This file belongs' if one else 'These files belong'} to the goal.",
         node_id=goal.id,
-        sets_to_work=False,
+        is_mail=False,
         attachments=attachments,
     )
-    messages.mark_seen(tx, [said.id])
 
 
 def pause(tx: Tx, team_id: TeamId) -> Team:

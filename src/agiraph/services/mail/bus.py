@@ -55,6 +55,7 @@ def send(
     client_id: str | None = None,
     hops: int = 0,
     sets_to_work: bool = True,
+    is_mail: bool = True,
     reply_id: NodeId | None = None,
     attachments: tuple[Attachment, ...] = (),
     refusable: bool = True,
@@ -66,10 +67,11 @@ def send(
 ) -> Message:
     """Store a message. The recipient reads it at its next yield point or, if idle, as new work.
 
-    `refusable=False` is for reports of the runtime: a text that is too long or empty is shortened
-    or filled in instead of refused, so that no text can keep a node from ending. The `label` is
-    added to that of the sender's work. `notifies=False` sends it to no channel of a person.
-    `consulted` is what the sender of a reply looked up.
+    `is_mail=False` is for what belongs to a task: the recipient gets it with the task, and is
+    neither woken nor interrupted by it. `refusable=False` is for reports of the runtime: a text
+    that is too long or empty is shortened or filled in instead of refused, so that no text can keep
+    a node from ending. The `label` is added to that of the sender's work. `notifies=False` sends it
+    to no channel of a person. `consulted` is what the sender of a reply looked up.
     """
     # An approval shows each character that the person decides on.
     if is_person(recipient) and not is_person(sender) and kind != "approval":
@@ -80,7 +82,8 @@ def send(
     # The lock before `has_open`: the end of the agent's last node takes it, too. So the message
     # starts work here, or it is found there (`_turn_late_mail_into_work`).
     agent = _lock_recipient(tx, team_id, recipient)
-    may_start = agent is not None and sets_to_work and kind in ASKS_FOR_WORK and hops < MAX_HOPS
+    sets_to_work = sets_to_work and is_mail and kind in ASKS_FOR_WORK
+    may_start = agent is not None and sets_to_work and hops < MAX_HOPS
     # Then it becomes the task of a new node; as mail the agent would get it a second time.
     starts_work = may_start and not nodes.has_open(tx, AgentId(recipient))
     message = Message(
@@ -99,7 +102,7 @@ def send(
         ref=ref,
         client_id=client_id,
         hops=hops,
-        seen_at=tx.now if starts_work else None,
+        seen_at=tx.now if starts_work or not is_mail else None,
         reply_id=reply_id,
         attachments=tuple(map(attached_files.storable, attachments)),
         label=label | _label(tx, team_id, sender, text, attachments, node_id),
@@ -108,7 +111,7 @@ def send(
         consulted=consulted,
     )
     _store(tx, message, notifies)
-    if agent is not None:
+    if agent is not None and is_mail:
         _hand_over(tx, agent, message, starts_work)
     return message
 
