@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
+from agiraph import cli
 from agiraph.cli import SECTIONS, SHORT_HELP, agiraph
 
 SERVER_MODULES = (
@@ -57,8 +59,12 @@ def test_a_client_command_imports_no_server_module(
 
 @pytest.mark.parametrize(
     "variables",
-    [{}, {"_AGIRAPH_COMPLETE": "zsh_complete", "COMP_WORDS": "agiraph", "COMP_CWORD": "1"}],
-    ids=["help", "completion"],
+    [
+        {},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"_AGIRAPH_COMPLETE": "zsh_complete", "COMP_WORDS": "agiraph", "COMP_CWORD": "1"},
+    ],
+    ids=["help", "help in ASCII", "completion"],
 )
 def test_a_list_of_all_commands_imports_none_of_them(variables: dict[str, str]) -> None:
     line = [sys.executable, "-X", "importtime", "-m", "agiraph", "--help"]
@@ -74,3 +80,13 @@ def test_a_list_of_all_commands_imports_none_of_them(variables: dict[str, str]) 
     assert "agiraph.cli" in modules
     commands = {f"agiraph.cli.{name}" for section in SECTIONS.values() for name in section.values()}
     assert modules & {*commands, *SERVER_MODULES} == set()
+
+
+def test_a_list_of_all_commands_needs_no_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = click.Context(agiraph, info_name="agiraph")
+    shown = agiraph.get_help(context)
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "archive.zip" / "__init__.pyc"))
+    cli._docstrings.cache_clear()
+    assert agiraph.get_help(context) == shown

@@ -77,8 +77,14 @@ SHORT_HELP = 85
 @cache
 def _docstrings(module: str) -> dict[str, str]:
     """Return the docstrings of a module's functions, read from its source: an import would load all
-    that its commands need."""
-    parsed = ast.parse(Path(__file__).with_name(f"{module}.py").read_text())
+    that its commands need. Without the source (in a zip, or compiled alone) they are imported."""
+    try:
+        source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+    except OSError:
+        members = vars(importlib.import_module(f"agiraph.cli.{module}"))
+        found = {name: one for name, one in members.items() if isinstance(one, click.Command)}
+        return {name: command.help or "" for name, command in found.items()}
+    parsed = ast.parse(source)
     functions = (n for n in parsed.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
     return {function.name: ast.get_docstring(function) or "" for function in functions}
 
