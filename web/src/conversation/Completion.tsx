@@ -6,7 +6,7 @@ import { type Agent, api, type Team, unwrap } from "@/api/client";
 import { boardQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize } from "@/lib/format";
-import { fileReference, nodeReference, type Reference, type Typed } from "@/conversation/references";
+import { fileReference, isForAgents, nodeReference, type Reference, type Typed } from "@/conversation/references";
 import { Avatar } from "@/ui";
 import { displayStatusOf, STATUS_STYLES } from "@/views/shared/taskStatus";
 
@@ -124,8 +124,7 @@ function useWorkOptions(team: Team, typed: Typed): Option[] {
     if (!isWork) return [];
     const words = typed.words.toLowerCase();
     const nodes = (board.data ?? []).filter((node) => node.lane === "work" && node.title.toLowerCase().includes(words)).toReversed();
-    // A file that came with a message is found by the message's id. Agents have it in their conversation, not in a folder.
-    const files = (found.data ?? []).filter((one) => one.kind === "file" && !one.ref.startsWith("msg_"));
+    const files = (found.data ?? []).filter((one) => one.kind === "file" && isForAgents(one.ref));
     return [
       ...nodes.slice(0, MOST_TASKS).map((node): Option => {
         const reference = nodeReference(team.id, node);

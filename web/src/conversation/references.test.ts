@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Agent } from "@/api/client";
-import { fileReference, mentionedIn, nodeReference, ownPage, quotation, typedAt, withLinks } from "@/conversation/references";
+import { attachedPath } from "@/conversation/attachments";
+import { fileReference, isForAgents, mentionedIn, nodeReference, ownPage, quotation, typedAt, withLinks } from "@/conversation/references";
 
 const agents = ["coordinator", "bob", "bob-2", "ada"].map((name) => ({ id: `agent_${name}`, name })) as Agent[];
 
@@ -12,6 +13,11 @@ describe("references", () => {
         "[nodes/node_7/published/a (1).md](/t/team_1/files/nodes/node_7/published/a%20%281%29.md); not #Other",
     );
     expect(withLinks("as it is", [])).toBe("as it is");
+  });
+
+  it("name only files that agents can open: those of messages are in no folder", () => {
+    const paths = [attachedPath("msg_7", 0, "beans.csv"), "user_uploads/beans.csv", "user_uploads/attached.md", "nodes/node_7/published/beans.csv"];
+    expect(paths.filter(isForAgents)).toEqual(paths.slice(1));
   });
 
   it("are completed at the beginning of a word", () => {

@@ -6,6 +6,7 @@
  * or the file's path, which its tools take.
  */
 import type { Agent } from "@/api/client";
+import { isAttached } from "@/conversation/attachments";
 import { screenHref } from "@/views";
 
 export interface Reference {
@@ -26,6 +27,9 @@ export function nodeReference(team: string, node: { id: string; title: string })
 export function fileReference(team: string, path: string): Reference {
   return { token: `#${path}`, link: `[${inLink(path)}](${inAddress(screenHref(team, "files", path) ?? "")})` };
 }
+
+/** Whether agents can open a path of Files. A file that came with a message is in their conversation, in no folder. */
+export const isForAgents = (path: string): boolean => !isAttached(path);
 
 /** Return the text with its chosen references as links. A token that the person has changed stays as it is. */
 export function withLinks(text: string, references: readonly Reference[]): string {
