@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.api.research_presenters import research_view
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import ModelRefused, Refused
 from agiraph.domain.ids import TeamId, ThreadId
@@ -29,6 +30,7 @@ from agiraph.testing.script import Says
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.toolsets import READER
 from agiraph.web.access import Web
+from agiraph.web.default_engine import DefaultEngine
 from agiraph.web.search import LocalEngine
 from tests.web.sites import Site, fetcher, html, site
 
@@ -56,16 +58,20 @@ async def bakery() -> AsyncIterator[Site]:
         yield it
 
 
-@pytest.fixture
-async def world(tmp_path: Path, database_url: str, bakery: Site) -> AsyncIterator[World]:
-    hit = Hit(title="How to bake bread", url=bakery.url("/bread"), snippet="bread in the oven")
-    web = Web(fetcher=fetcher(), engine=LocalEngine([hit]))
-    # The researcher has its own model, so that both sides can be scripted.
-    agents = tmp_path / "home" / "agents"
+def set_researcher(home: Path) -> None:
+    """Give the researcher its own model, so that both sides can be scripted."""
+    agents = home / "agents"
     agents.mkdir(parents=True)
     (agents / "researcher.md").write_text(
         "---\nname: researcher\ndescription: Finds out.\nmodel: scripted/rob\n---\nFind out.\n"
     )
+
+
+@pytest.fixture
+async def world(tmp_path: Path, database_url: str, bakery: Site) -> AsyncIterator[World]:
+    hit = Hit(title="How to bake bread", url=bakery.url("/bread"), snippet="bread in the oven")
+    web = Web(fetcher=fetcher(), engine=LocalEngine([hit]))
+    set_researcher(tmp_path / "home")
     async with World(
         tmp_path / "home", database_url=database_url, web=web, easy_endings=True
     ) as opened:
@@ -130,6 +136,32 @@ async def test_research_agent_execution(world: World, bakery: Site) -> None:
     assert bakery.url("/bread") in answers[0]
     assert "Bake it at 230 degrees." in answers[1]
     assert len(bakery.requests) == 1
+
+
+async def test_a_report_names_the_engine_that_searched(
+    tmp_path: Path, database_url: str, bakery: Site
+) -> None:
+    """A person may enter a key after the brief."""
+    hit = Hit(title="How to bake bread", url=bakery.url("/bread"), snippet="bread in the oven")
+    in_use = [LocalEngine([hit], name="first")]
+    web = Web(fetcher=fetcher(), engine=DefaultEngine(vendor_engine=lambda: in_use[-1]))
+    plan, _, *others = research_lines(bakery)
+    set_researcher(tmp_path / "home")
+
+    def search_after_a_change(_: Request) -> Says:
+        in_use.append(LocalEngine([hit], name="second"))
+        return says(call("web_search", query="bake bread"))
+
+    async with World(
+        tmp_path / "home", database_url=database_url, web=web, easy_endings=True
+    ) as world:
+        team = await found_researching_team(world)
+        world.script("rob", plan, search_after_a_change, *others)
+        await world.settle()
+        job, *_ = await world.board(team.team.id)
+        shown = await world.store.read(research_view, job.id)
+        assert (shown.searches, shown.engine) == (1, "second")
+        assert "1 searches (second)," in world.published(job)["report.md"]
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def research_view(tx: Tx, node_id: NodeId) -> ResearchView:
         pages_limit=found.limits.pages,
         usd=found.usd,
         usd_limit=node.budget.usd,
-        engine=job.engine,
+        engine=state.engines(tx, job),
         evidence=[evidence_view(row) for row in found.ledger],
         sources=[],
         citations=[],

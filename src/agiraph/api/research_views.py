@@ -93,7 +93,10 @@ class ResearchView(View):
     pages_limit: int
     usd: float
     usd_limit: float | None
-    engine: str = Field(description="The search engine that it uses; empty before it began.")
+    engine: str = Field(
+        description="The search engines that it has used, before its first search the one that it "
+        "began with; empty before the brief."
+    )
     evidence: list[EvidenceView]
     sources: list[ResearchSourceView] = Field(description="In the order of the report's numbers.")
     citations: list[CitationView] = Field(

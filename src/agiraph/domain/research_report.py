@@ -38,7 +38,7 @@ class Counts:
     usd: float | None
     """None if no price is known."""
     engine: str = ""
-    """The name of the search engine."""
+    """The names of the search engines."""
     stopped: str = ""
     """Why the job ended early, as a sentence; empty if it did not."""
 

@@ -5679,7 +5679,7 @@ export interface components {
             usd_limit: number | null;
             /**
              * Engine
-             * @description The search engine that it uses; empty before it began.
+             * @description The search engines that it has used, before its first search the one that it began with; empty before the brief.
              */
             engine: string;
             /** Evidence */

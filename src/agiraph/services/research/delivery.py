@@ -100,7 +100,7 @@ def _counts(tx: Tx, node: WorkNode, job: ResearchJob, stopped: StopReason | None
         pages=used.pages,
         readers=len(readers),
         usd=spend.total(tx, node.id).usd if is_priced else None,
-        engine=job.engine,
+        engine=state.engines(tx, job),
         stopped="" if stopped is None else words.stopped.format(reason=words.of_limit(stopped)),
     )
 

@@ -27,7 +27,7 @@ def store_brief(
 
     If the brief has a question to the person and the job came from a conversation, the person is
     asked; the job does not wait for the answer. `label` is the label of the thread that made the
-    brief, `engine` the name of the search engine.
+    brief, `engine` the name of the search engine at this time.
     """
     threads.check_lease(tx, lease)
     job = JOBS.get(tx, lease.node_id, lock=True)

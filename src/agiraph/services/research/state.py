@@ -40,6 +40,16 @@ def used(tx: Tx, node: WorkNode) -> Used:
     return Used(calls[SEARCH], calls[FETCH])
 
 
+def engines(tx: Tx, job: ResearchJob) -> str:
+    """Return the names of the search engines that a job has used, which a key that is entered or
+    removed changes; before its first search the one that it began with."""
+    rows = (
+        row for reader in reading_budget.readers(tx, job.id) for row in spend.of_node(tx, reader.id)
+    )
+    names = {row.model.removeprefix("search:") for row in rows if row.purpose == spend.SEARCH}
+    return ", ".join(sorted(names)) or job.engine
+
+
 def state_of(tx: Tx, job_id: NodeId) -> ResearchState:
     """Return the state of a research job; raise `NotFound` for any other node."""
     job, node = JOBS.get(tx, job_id), NODES.get(tx, job_id)
