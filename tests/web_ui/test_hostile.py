@@ -393,7 +393,7 @@ async def check_links(bait: Bait) -> None:
 async def check_toast(bait: Bait) -> None:
     """A question that arrives as a toast on another screen."""
     place = bait.home.board
-    await bait.page.get_by_role("img", name="for your answer").first.wait_for()
+    await bait.page.get_by_role("img", name="open question").first.wait_for()
     await bait.page.get_by_text("Live", exact=True).wait_for()
     agent = await bait.served.world.store.read(AGENTS.get, place.agent)
     options = tuple(line("toast", n) for n in range(8))
