@@ -270,7 +270,10 @@ async def test_hostile_uploads_stay_harmless(served: Served, team: dict[str, Any
     address = f"{served.origin}/api{at}"
     async with served.http.post(address, data=body, headers=headers) as response:
         assert response.status == 422
-        assert "10 MiB at most" in (await response.json(content_type=None))["detail"]
+        assert (
+            "has 10.1 MiB; a file may have 10 MiB at most"
+            in (await response.json(content_type=None))["detail"]
+        )
     assert (await served.ask("POST", at, {"name": "x", "data": "?"}))[0] == 422
 
 

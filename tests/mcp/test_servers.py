@@ -93,9 +93,10 @@ async def test_an_answer_that_does_not_fit_its_own_schema_is_an_answer(tmp_path:
 
 async def test_a_server_that_keeps_failing_is_left_alone_for_a_while(tmp_path: Path) -> None:
     async with opened(tmp_path, rude()) as servers:
-        for _ in range(2):
+        for problem in ("failed once", "failed 2 times in a row"):
             with pytest.raises(ServerFailed, match="ended during the call"):
                 await call(servers, "die")
+            assert servers.connection("rude").problem == problem
         with pytest.raises(ServerFailed, match="has failed 2 times in a row"):
             await call(servers, "echo", text="x")
         assert servers.connection("rude").starts == 2

@@ -212,7 +212,11 @@ async def test_max_fires_and_until_end_a_trigger(world: World) -> None:
     twice = await create_trigger(world, founded, "scheduled", {"cron": "@hourly", "max_fires": 2})
     short = {"cron": "30 * * * *", "until": "2026-01-05T11:00"}
     until = await create_trigger(world, founded, "scheduled", short)
-    for _ in range(10):
+    await pass_time(world, 3600)
+    config = {"cron": "@hourly", "max_fires": 1}
+    with pytest.raises(Refused, match=r"^It has fired once; 'max_fires' must be more\.$"):
+        await world.store.write(definitions.change, twice.id, config=config)
+    for _ in range(8):
         await pass_time(world, 1800)
     assert [(await reload(world, t)).fired for t in (twice, until)] == [2, 2]
     assert [(await reload(world, t)).status for t in (twice, until)] == ["expired"] * 2

@@ -44,7 +44,7 @@ async def check(checkup: Checkup, store: Store) -> None:
     checkup.list("messages", undelivered, good="All arrived.", bad="did not arrive.", can_fix=True)
     late = await store.read(work_health.overdue)
     if late and not running:
-        checkup.note("triggers", f"Due, and fire at the next start: {len(late)}.")
+        checkup.note("triggers", f"Triggers that are due and fire at the next start: {len(late)}.")
     else:
         checkup.list("triggers", late, good="None is late.", bad="are late.", one_bad="is late.")
     await model_checks.check_threads(checkup, await store.read(database_health.open_threads))

@@ -77,7 +77,9 @@ class Connection:
     @property
     def problem(self) -> str:
         """Return why the server cannot be used now; empty if its last call did not fail."""
-        return "" if self._failures == 0 else f"failed {times(self._failures)}"
+        if self._failures < 2:
+            return "failed once" if self._failures else ""
+        return f"failed {times(self._failures)} in a row"
 
     async def use(self, act: Callable[["Client"], Awaitable[T]]) -> T:
         """Start the server if needed, make the call and return its result; raise `ServerFailed` if

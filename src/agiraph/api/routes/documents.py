@@ -4,6 +4,7 @@ import asyncio
 import base64
 import binascii
 import hashlib
+import math
 from typing import Annotated, ClassVar, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -243,7 +244,7 @@ async def upload_file(team: str, body: UploadRequest, api: ApiDep) -> SavedView:
         raise Refused(f"The data of {body.name!r} is not base64: {error}.") from error
     if len(data) > UPLOAD_BYTES:
         raise Refused(
-            f"{body.name!r} has {len(data) / 2**20:.1f} MiB; a file may have "
+            f"{body.name!r} has {math.ceil(len(data) * 10 / 2**20) / 10:.1f} MiB; a file may have "
             f"{UPLOAD_BYTES // 2**20} MiB at most. Give the team its folder instead."
         )
     found = await kept_texts.prepared(api, team)

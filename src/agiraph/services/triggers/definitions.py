@@ -13,6 +13,7 @@ from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId, new_i
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.moments import parse_moment
 from agiraph.domain.persons import means_a_person
+from agiraph.domain.plurals import times
 from agiraph.domain.research import DEPTHS
 from agiraph.domain.triggers import ActionType, Trigger
 from agiraph.domain.work import WorkNode
@@ -296,15 +297,14 @@ def _reconfigure(tx: Tx, trigger: Trigger, agent: Agent, config: dict[str, Any])
     kind = registry.kind_of(trigger)
     read = kind.read(config)
     if read.max_fires is not None and trigger.fired >= read.max_fires:
-        raise Refused(f"'max_fires' must be more than {trigger.fired}, how often it has fired.")
+        raise Refused(f"It has fired {times(trigger.fired)}; 'max_fires' must be more.")
     columns = _columns(tx, trigger.team_id, kind, read, config)
     if (secret := kind.given_secret(read)) is not None:
         columns["secret"] = hash_of(secret)
     # What the old configuration has seen means nothing to the new one.
     columns |= {"quiet": 0, "watched": {}, "gate": None, "cursor": events.head(tx, trigger.team_id)}
-    due = _first_due(tx, agent, kind, read)
     triggers.drop_errands(tx, trigger.id)
-    firing.arm(tx, trigger, due, **columns)
+    firing.arm(tx, trigger, _first_due(tx, agent, kind, read), **columns)
     # `arm` sets a timer in any case, but a paused trigger has none until it is resumed.
     if trigger.status == "paused":
         triggers.drop_timer(tx, TIMER + trigger.id)
