@@ -306,7 +306,7 @@ async def test_files_are_uploaded_by_button_and_by_dropping_them(shelf: Shelf) -
     await page.evaluate(DROP, ["prices.csv", "a,1\n", 11 * 2**20])
     panel = page.get_by_role("region", name="Uploads")
     await expect(panel).to_contain_text("1 of 2 files uploaded")
-    await expect(panel).to_contain_text("a file may have 10.0 MiB at most")
+    await expect(panel).to_contain_text("larger than the 10.0 MiB that a file may have")
 
     one = {"name": "prices.csv", "mimeType": "text/csv", "buffer": b"a,2\n"}
     with shelf.refusing():

@@ -82,10 +82,9 @@ def send(
     # The lock before `has_open`: the end of the agent's last node takes it, too. So the message
     # starts work here, or it is found there (`_turn_late_mail_into_work`).
     agent = _lock_recipient(tx, team_id, recipient)
-    sets_to_work = sets_to_work and is_mail and kind in ASKS_FOR_WORK
-    may_start = agent is not None and sets_to_work and hops < MAX_HOPS
+    asks = sets_to_work and is_mail and kind in ASKS_FOR_WORK and hops < MAX_HOPS
     # Then it becomes the task of a new node; as mail the agent would get it a second time.
-    starts_work = may_start and not nodes.has_open(tx, AgentId(recipient))
+    starts_work = asks and agent is not None and not nodes.has_open(tx, agent.id)
     message = Message(
         id=MessageId(new_id("msg")),
         team_id=team_id,

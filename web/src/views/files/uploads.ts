@@ -25,7 +25,7 @@ export function useUploads(team: string) {
   const send = useCallback(
     async (upload: Upload, ifExists: IfExists) => {
       if (upload.file.size > MAX_UPLOAD_BYTES) {
-        change(upload.id, { state: "failed", text: `It has ${fileSize(upload.file.size)}; a file may have ${fileSize(MAX_UPLOAD_BYTES)} at most. Give the team its folder instead, in the team's settings.` });
+        change(upload.id, { state: "failed", text: `It is larger than the ${fileSize(MAX_UPLOAD_BYTES)} that a file may have. Give the team its folder instead, in the team's settings.` });
         return;
       }
       change(upload.id, { state: "sending", sent: 0, text: "" });
