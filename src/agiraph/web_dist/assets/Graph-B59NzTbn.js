@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-D9c_1Dhz.js";

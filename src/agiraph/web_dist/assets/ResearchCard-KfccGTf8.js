@@ -1,1 +1,0 @@
-export{t as default}from"./ResearchCard-DO8a4P9Y.js";

@@ -1,1 +1,0 @@
-import{Un as e,zn as t}from"./frame-C83qvzxt.js";import{A as n}from"./libraries-C2x_IDGG.js";var r=n({queryKey:[`models`],queryFn:()=>e(t.GET(`/api/models`))});export{r as t};

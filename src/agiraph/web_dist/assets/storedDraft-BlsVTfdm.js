@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{$t as t,Qt as n}from"./frame-C83qvzxt.js";import{R as r}from"./libraries-C2x_IDGG.js";var i=e(r(),1);function a(e){let[r,a]=(0,i.useState)(()=>n(`draft.${e}`)??``);return[r,n=>{t(`draft.${e}`,n||null),a(n)}]}export{a as t};
