@@ -234,6 +234,9 @@ async def test_an_upload_never_overwrites_a_file_silently(
     status, problem = await served.ask("POST", at, upload("prices.csv", b"b"))
     assert status == 409
     assert problem["detail"] == ("There is a file 'Prices.csv' already. Replace it, or keep both.")
+    for data in ("?", "ä"):
+        status, problem = await served.ask("POST", at, {"name": "a", "data": data})
+        assert (status, "'a' is not base64" in problem["detail"]) == (422, True)
     _, both = await served.ask("POST", at, upload("prices.csv", b"b", if_exists="keep_both"))
     assert both["path"] == "user_uploads/prices (2).csv"
     await served.ask("POST", at, upload("prices.csv", b"c", if_exists="replace"))

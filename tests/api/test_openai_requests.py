@@ -17,6 +17,7 @@ PDF = f"data:application/pdf;base64,{PNG}"
 WEATHER = {"type": "function", "function": {"name": "get_weather"}}
 MARKS = fence.enclose_words("", thread="t", author="bob", kind="it").split("\n\n")
 LINK = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+BROKEN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,ä"}}
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -107,6 +108,7 @@ def test_pictures_and_files_in_the_request_become_attachments() -> None:
         ({"messages": []}, "messages", "must be a list"),
         ({"messages": [user([LINK])]}, "messages", "never fetched"),
         ({"messages": [user([{"type": "video"}])]}, "messages", "'video'"),
+        ({"messages": [user([BROKEN])]}, "messages", "is not base64"),
         ({"model": ""}, "model", "names the agent"),
     ],
 )  # fmt: skip

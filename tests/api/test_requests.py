@@ -186,6 +186,7 @@ async def test_a_conversation_is_read_backwards_in_pages(on_each: Served) -> Non
 ATTACHMENTS = [
     ({"name": "a.png", "media_type": "image/png", "data": "aGk="}, 202),
     ({"name": "a.png", "media_type": "image/png", "data": "not base64"}, 422),
+    ({"name": "a.png", "media_type": "image/png", "data": "ä"}, 422),
     ({"name": "", "media_type": "image/png", "data": "aGk="}, 422),
     ({"name": "a", "media_type": "not a type", "data": "aGk="}, 422),
     ({"name": "a", "media_type": "image/png\r\nX: y", "data": "aGk="}, 422),

@@ -1,7 +1,6 @@
 """Attachments: the files that clients send with a message or a goal."""
 
 import base64
-import binascii
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
@@ -25,7 +24,7 @@ class AttachmentRequest(BaseModel):
     def _is_base64(cls, data: str) -> str:
         try:
             base64.b64decode(data, validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise ValueError(f"is not base64: {error}") from error
         return data
 

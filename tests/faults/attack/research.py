@@ -5,6 +5,7 @@ Every report or failure arrives once in the inbox and once in the chat.
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ import orjson
 from tests.faults.attack.context import Context, require
 from tests.faults.attack.model import order, orders
 from tests.web.sites import Site, html, response, site
+
+JOBS_A_MINUTE = 14
 
 
 @contextlib.asynccontextmanager
@@ -33,15 +36,20 @@ class Research:
     team: str = ""
     agent: str = ""
     numbers: list[int] = field(default_factory=list[int])
+    begun: list[float] = field(default_factory=list[float])
+    """When the jobs of the last minute were asked for."""
 
     async def set_up(self) -> None:
         team = await self.context.create_team(self.name)
         self.team, self.agent = team["id"], team["coordinator_id"]
 
     async def act(self) -> None:
-        """Ask for research, slowly enough for the limit of 30 hires a minute."""
+        """Ask for research, within the limit of 30 hires a minute: each job hires two."""
         team = await self.context.client.ask("GET", f"/api/teams/{self.team}")
-        if team["working"] < 2:
+        now = time.monotonic()
+        self.begun = [at for at in self.begun if at > now - 60]
+        if team["working"] < 2 and len(self.begun) < JOBS_A_MINUTE:
+            self.begun.append(now)
             number = next(self.context.numbers)
             body = {"goal": f"Find out {order('research', number)}"}
             path = f"/api/agents/{self.agent}/research"

@@ -7,7 +7,6 @@ change the form of the answer are refused.
 """
 
 import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
@@ -223,7 +222,7 @@ def _from_url(url: Any, name: str, param: str) -> Attachment:
 def _attachment(name: str, media_type: str, data: Any, param: str) -> Attachment:
     try:
         base64.b64decode(data if isinstance(data, str) else "?", validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise Unsupported(f"{name!r} is not base64: {error}", param, code="invalid") from error
     return Attachment(name=name[:200], media_type=media_type, data=data)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import math
 from typing import Annotated, ClassVar, Literal
@@ -240,7 +239,7 @@ async def upload_file(team: str, body: UploadRequest, api: ApiDep) -> SavedView:
     """
     try:
         data = base64.b64decode(body.data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise Refused(f"The data of {body.name!r} is not base64: {error}.") from error
     if len(data) > UPLOAD_BYTES:
         raise Refused(
