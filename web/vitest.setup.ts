@@ -1,5 +1,5 @@
 /** Test setup: all test files run in one process, so each gets modules, a page and storages that no other file has changed. */
-import { afterEach, vi } from "vitest";
+import { afterAll, afterEach, vi } from "vitest";
 
 vi.resetModules();
 afterEach(() => {
@@ -16,3 +16,8 @@ if ("document" in globalThis) {
   sessionStorage.clear();
   afterEach(cleanup);
 }
+
+// The checks run beside the tests, on a busy machine: one second, the default, is not always enough.
+const { waitFor } = vi;
+vi.waitFor = (callback, options = 20_000) => waitFor(callback, options);
+afterAll(() => void (vi.waitFor = waitFor));

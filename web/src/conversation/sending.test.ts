@@ -12,6 +12,10 @@ let browser: FakeDatabase;
 let received: { message: string; client_id: string }[];
 let status: number;
 
+/** To whom the messages of this test go. Nothing closes the pages of earlier tests, which may still send theirs. */
+let agent: string;
+let tests = 0;
+
 afterEach(() => void vi.useRealTimers());
 beforeEach(() => {
   const stored = new Map<string, string>();
@@ -23,9 +27,10 @@ beforeEach(() => {
   vi.stubGlobal("addEventListener", () => {});
   vi.stubGlobal("WebSocket", class {});
   vi.stubGlobal("BroadcastChannel", Channel);
-  [received, status] = [[], 202];
+  [received, status, agent] = [[], 202, `agent_${++tests}`];
   vi.stubGlobal("fetch", async (request: Request) => {
-    received.push((await request.json()) as (typeof received)[number]);
+    const message = (await request.json()) as (typeof received)[number];
+    if (request.url.includes(`/agents/${agent}/`)) received.push(message);
     return Response.json(status < 300 ? { id: "msg_1" } : { title: "Refused", detail: "The server is full.", status }, { status });
   });
 });
@@ -36,16 +41,16 @@ async function openPage() {
   const { currentFiles, currentText, restoreFiles, useComposer } = await import("@/conversation/composerState");
   const { editUnsent, sendWritten } = await import("@/conversation/sending");
   const { discardUnsent, hasArrivedAfterAll, live, putBackUnsent, resendMessage, startLive } = await import("@/live");
-  await restoreFiles("ada");
+  await restoreFiles(agent);
   return {
-    field: () => ({ text: currentText("ada"), files: currentFiles("ada").map(({ name }) => name) }),
+    field: () => ({ text: currentText(agent), files: currentFiles(agent).map(({ name }) => name) }),
     write: async (text: string, files: Attachment[] = []) => {
-      useComposer.getState().setText("ada", text);
-      await useComposer.getState().setFiles("ada", files);
+      useComposer.getState().setText(agent, text);
+      await useComposer.getState().setFiles(agent, files);
     },
-    type: (more: string) => useComposer.getState().setText("ada", currentText("ada") + more),
-    send: (mode: "send" | "nudge" = "send") => sendWritten("ada", [], mode),
-    isNudge: () => useComposer.getState().nudges["ada"],
+    type: (more: string) => useComposer.getState().setText(agent, currentText(agent) + more),
+    send: (mode: "send" | "nudge" = "send") => sendWritten(agent, [], mode),
+    isNudge: () => useComposer.getState().nudges[agent],
     hasArrived: (clientId: string) => hasArrivedAfterAll([{ client_id: null }, { client_id: clientId }]),
     startLive,
     unsent: () => live.store.getState().unsent.map(({ text, state }) => `${text} ${state}`),
@@ -205,12 +210,12 @@ it("a message that is on its way to the server is not discarded", async () => {
 
 it("a message that another tab takes back while it is sent is not kept when the server refuses it", async () => {
   const page = await openPage();
-  let answer = () => {};
+  const waiting: (() => void)[] = [];
   const take = fetch;
   status = 503;
   vi.stubGlobal("fetch", async (request: Request) => {
     const taken = await take(request);
-    await new Promise<void>((resolve) => (answer = resolve));
+    await new Promise<void>((resolve) => waiting.push(resolve));
     return taken;
   });
   await page.write("Read this.");
@@ -222,11 +227,10 @@ it("a message that another tab takes back while it is sent is not kept when the 
   await vi.waitFor(() => expect(page.unsent()).toEqual([]));
   await page.write("Two");
   await page.send();
-  answer();
-  // The messages to one agent are sent one after the other.
-  await vi.waitFor(() => expect(received.length).toBe(2));
-  answer();
-  await vi.waitFor(() => expect(page.unsent()).toEqual(["Two queued"]));
+  await vi.waitFor(() => {
+    for (const answer of waiting.splice(0)) answer();
+    expect(page.unsent()).toEqual(["Two queued"]);
+  });
   expect(outbox()).toEqual(["Two"]);
 });
 
