@@ -187,10 +187,10 @@ async def check_pause_and_resume(
     take()
     gate.set()
     await clock.paused.wait()
+    give()  # a read needs the files, unless a connection is open already
     [node] = await world.board(founded.team.id)
     assert node.status in (NodeStatus.ASSIGNED, NodeStatus.RUNNING)
 
-    give()
     clock.over.set()
     await world.settle()
     [node] = await world.board(founded.team.id)
