@@ -99,6 +99,8 @@ class _Play:
         if not self.model.startswith("text/"):
             return says(*calls, input_tokens=tokens)
         keys = re.findall(r"The key for this reply is (\w+)", seen.messages[-1].text)
+        if not keys:  # the budget is spent, and no tool can be called any more
+            return self._in_words(seen, "All notes are taken.")
         lines = [
             f"<call {keys[-1]} {made.name}>\n{orjson.dumps(made.arguments).decode()}\n</call>"
             for made in calls
