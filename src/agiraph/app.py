@@ -56,8 +56,8 @@ from agiraph.web.access import Web
 log: logging.Logger = logging.getLogger("agiraph.app")
 
 HOME_CHECK_S = 5.0
-"""How often a runtime checks that the lock on its home still keeps others out; on PostgreSQL, how
-often it reads the stored keys."""
+"""Seconds between two checks that this process still holds the lock on its home folder, so that no
+other runtime can use it. On PostgreSQL the stored API keys are read again as often."""
 
 
 def make_engine(url: str, store: Store, dispatcher: Dispatcher, periodic: PeriodicTasks) -> Engine:

@@ -62,7 +62,7 @@ _lasting: set[str] = set()
 _needles: list[str] = []
 """These forms and those of the values in `kept`, the longest first."""
 _changing = threading.Lock()
-"""Held while the secrets change: own tools keep theirs from threads of a pool."""
+"""Held while the list of secrets changes: own tools may add a secret from a worker thread."""
 _numbers = count()
 _ENTERED = "entered key "
 

@@ -71,7 +71,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 
 SHORT_HELP = 85
-"""The most characters of a command's line in a list of commands."""
+"""The longest short help of a command, in characters, as `agiraph --help` lists it."""
 
 
 @cache

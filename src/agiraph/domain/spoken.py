@@ -1,4 +1,4 @@
-"""Spoken: takes reasoning and copied parts of the prompt out of what an agent says to people."""
+"""Spoken: removes reasoning and copied parts of the prompt from an agent's messages to people."""
 
 import re
 

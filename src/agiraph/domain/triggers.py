@@ -55,8 +55,8 @@ class Trigger:
     overlap: Overlap = "skip"
     status: TriggerStatus = "active"
     due_at: datetime | None = None
-    """The next slot; in the past while a trigger for one time waits. None: its agent works, it has
-    ended, or time does not fire it."""
+    """When it fires next. In the past while a trigger for one time waits for a budget. None if its
+    agent is at work on it, if it has ended, or if no time fires it."""
     fired_at: datetime | None = None
     fired: int = 0
     skipped: int = 0

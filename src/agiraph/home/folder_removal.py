@@ -1,4 +1,4 @@
-"""Folder removal: removes a folder and its content, even if a command made some of it read-only."""
+"""Folder removal: deletes a folder with all it contains, also what a command made read-only."""
 
 import os
 import shutil

@@ -260,9 +260,9 @@ class _Watch:
         is_settled = result and result == self._result
         self._lingering_s = self._lingering_s + POLL_S if is_settled else 0.0
         self._result = result
-        # Nobody reads the inbox of a program that has ended, or is ended now: mail that came too
-        # late stays unseen and becomes the agent's next task. `collect` sends the rest of the
-        # outbox.
+        # A program that has ended, or that this poll ends, reads no inbox. Mail that came too late
+        # for it stays unseen, so that it becomes the agent's next task. What is left in its outbox
+        # is sent by `collect`.
         if not last and not self.is_over:
             await self._mailbox.exchange()
         self._silent_s = 0.0 if self._bytes > self._seen_bytes else self._silent_s + POLL_S

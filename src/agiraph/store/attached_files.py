@@ -27,7 +27,7 @@ class AttachedFile:
 
 
 def add(tx: Tx, message: Message) -> None:
-    """Store the names and sizes of the files of a message that was just inserted."""
+    """Insert a row with name and size for each file of a message whose own row exists already."""
     # Of base64: four characters are three bytes.
     sizes = [len(file.data.rstrip("=")) * 3 // 4 for file in message.attachments]
     first = _first_with_same_files(tx, message, sizes[0]) if sizes else message.id

@@ -135,7 +135,8 @@ def origin(written: Any, environ: Mapping[str, str], web: Web) -> str:
 
 
 def _chosen(written: Any, environ: Mapping[str, str]) -> Any:
-    """Return the table of the engine that is named, else of the one whose key is set; else None."""
+    """Return the settings of the search engine that a person has named; else those of the first
+    engine whose API key is in the environment; None if there is neither."""
     if choice := environ.get(CHOICE):
         written = choice.strip().lower()
     if written is None:

@@ -14,7 +14,7 @@ class DefaultEngine:
     keys that are in use now: a person may enter or remove one at any time."""
 
     vendor_engine: Callable[[], Engine | None]
-    """Makes the engine of the first vendor with a key; None if there is none."""
+    """Returns the search engine of the first model vendor with an API key; None without a key."""
     open_sources: OpenEngine = field(default_factory=OpenEngine)
 
     @property

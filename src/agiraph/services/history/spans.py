@@ -251,8 +251,8 @@ class SpanFold:
         if run is None:
             run = self._open[node] = _Open(agent or "", phase, event.at)
         else:
-            # A node that goes back into its queue was interrupted while its model answered.
-            # Otherwise no reply came: the runtime did something else.
+            # If the node is queued again, it was interrupted while the model was answering: that
+            # time was the model's. Otherwise there was no model call: the runtime did other work.
             if run.phase == "model" and phase != "queued":
                 run.phase = "other"
             self._close(node, event)
