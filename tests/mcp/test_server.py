@@ -218,6 +218,10 @@ async def _drive(url: str, token: str, tool: str, **given: Any) -> Any:
 # ---- the real Claude Code ---------------------------------------------------------------------
 
 
+CLAUDE_S = 150
+"""Seconds for a session of Claude Code. Long: a busy machine may stand still for seconds."""
+
+
 @pytest.fixture(scope="session")
 def claude() -> Path:
     return claude_code.installed()
@@ -252,13 +256,16 @@ async def test_claude_code_creates_a_team_over_stdio(tmp_path: Path, claude: Pat
                 "PATH": str(Path(sys.executable).parent) + ":/usr/bin:/bin",
                 "HOME": str(tmp_path),
                 **claude_code.environment(models.anthropic_url),
+                # By default it goes on without a server that takes 30 s to start.
+                "MCP_TIMEOUT": str(CLAUDE_S * 1000),
+                "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": str(CLAUDE_S * 1000),
             },
             cwd=tmp_path,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(CLAUDE_S):
             out, err = await process.communicate()
         teams = await served.ask("GET", "/teams")
     assert out.decode().strip() == "The team is there.", err.decode()

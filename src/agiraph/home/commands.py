@@ -207,6 +207,7 @@ def _prepare(spool: Path, digest: str) -> CommandResult | None:
 def _see_it_end(spool: Path) -> bool:
     """Wait for the command's processes to end, then kill them; return whether none is left."""
     begun = time.monotonic()
+    killed_at = 0.0
     with contextlib.ExitStack() as files:
         directory = open_directory(spool, files)
         while True:
@@ -214,11 +215,13 @@ def _see_it_end(spool: Path) -> bool:
             survivors = _survivors(spool)
             if is_released and not survivors:
                 return True
-            waited = time.monotonic() - begun
-            if waited > RESOLVE_MAX:
+            now = time.monotonic()
+            # Never before a kill: a machine that stood still since the start would leave them alive.
+            if killed_at and now > max(begun + RESOLVE_MAX, killed_at + RESOLVE_MAX / 2):
                 return False
-            if is_released or waited > RESOLVE_MAX / 2:
+            if is_released or now - begun > RESOLVE_MAX / 2:
                 processes.kill(survivors, signal.SIGKILL)
+                killed_at = killed_at or now
             time.sleep(0.01)
 
 
