@@ -31,6 +31,7 @@ from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Status
 from tests.cli.shell import Shell
 from tests.postgres_server import free_port
+from tests.runtime.waiting import until
 from tests.up_process import up, use_model_server
 
 ASKS = says(call("ask_human", question="Which one?"))
@@ -154,14 +155,18 @@ async def test_stuck_work_and_failed_deliveries_are_reported_and_repaired(
     ) as world:
         for number in range(4):
             world.script(str(number), says(call("finish", summary="done")))
+
+        async def is_woken() -> bool:
+            [node] = await world.board(sleeping.team.id)
+            return node.status is NodeStatus.COMPLETED
+
+        await until(world, is_woken)  # its timer may fire after everything else has settled
         await world.settle()
-        [woken] = await world.board(sleeping.team.id)
         asked = [
             {wait.waiting_on for wait in await world.store.read(waits.of_node, founded.node.id)}
             for founded in (empty, ended, well)
         ]
         questions = [await world.questions(f.team.id) for f in (empty, ended, well)]
-    assert woken.status is NodeStatus.COMPLETED
     # The calls of the other nodes were repeated: each waits for a question that is open.
     for waiting_on, open_questions in zip(asked, questions, strict=True):
         assert len(waiting_on) == 1

@@ -80,12 +80,12 @@ class BotApi:
 
     async def sent(self, count: int) -> list[dict[str, Any]]:
         """Wait until the bot has sent so many messages; return them all."""
-        async with self.changed, asyncio.timeout(8):
+        async with self.changed, asyncio.timeout(30):
             await self.changed.wait_for(lambda: len(self.messages) >= count)
         return list(self.messages.values())
 
     async def until(self, is_so: Any) -> None:
-        async with self.changed, asyncio.timeout(8):
+        async with self.changed, asyncio.timeout(30):
             await self.changed.wait_for(is_so)
 
     def buttons(self, message: dict[str, Any]) -> list[str]:

@@ -98,7 +98,7 @@ class MailHost:
 
     async def until_sent(self, count: int) -> list[EmailMessage]:
         """Wait until so many mails were sent; return them all."""
-        async with self.changed, asyncio.timeout(8):
+        async with self.changed, asyncio.timeout(30):
             await self.changed.wait_for(lambda: len(self.sent) >= count)
         return self.sent
 

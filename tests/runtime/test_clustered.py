@@ -22,7 +22,7 @@ from agiraph.testing import World
 from tests.postgres_server import Server
 from tests.runtime.worker import SECONDS, Worker
 
-TAKEOVER_SECONDS = 8.0
+TAKEOVER_SECONDS = 20.0
 """Three health checks, a second apart, and a margin for a busy machine."""
 
 
@@ -224,7 +224,7 @@ async def test_waiting_for_idle_does_not_wait_for_a_paused_team(cluster: Cluster
     async with World(
         cluster.home, database_url=cluster.url, clock=SystemClock(), easy_endings=True
     ) as world:
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(SECONDS):
             await world.settle()
 
 

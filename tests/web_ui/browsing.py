@@ -48,6 +48,8 @@ DEADLINE_MS = 30_000
 """How long a test waits for a page to show something; normally it takes much less."""
 
 _LINE_LOST = re.compile(r"net::ERR_|WebSocket connection to|Failed to load resource")
+_PAGE_LEFT = "WebSocket is closed before the connection is established"
+"""What Chromium logs when a page is left while it connects, as on a busy machine."""
 
 
 async def launch(playwright: Playwright) -> Browser:
@@ -79,6 +81,8 @@ class Watch:
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type not in ("error", "warning"):
+            return
+        if _PAGE_LEFT in message.text:
             return
         if self.is_server_away and _LINE_LOST.search(message.text):
             return
