@@ -16,6 +16,7 @@ from agiraph.store import messages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
+_RERUN = "rerun:"
 _FORMER = {"none": False, "open": True, None: False}
 """What earlier versions wrote for a command's network: their requests stay valid."""
 
@@ -28,6 +29,18 @@ def ref(node_id: NodeId, call: ToolCall) -> str:
 def open_ref(node_id: NodeId, call: ToolCall) -> str:
     """Return the `ref` of a request that no call waits for."""
     return f"{node_id}::{fingerprint(call)}"
+
+
+def rerun_ref(node_id: NodeId, call: ToolCall) -> str:
+    """Return the `ref` of a request to run a program again, whose run was interrupted.
+
+    It names the run: a decision holds for one start.
+    """
+    return f"{_RERUN}{node_id}:{call.id}"
+
+
+def is_about_a_rerun(request: Message) -> bool:
+    return (request.ref or "").startswith(_RERUN)
 
 
 def find(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:

@@ -43,6 +43,7 @@ NO_ALWAYS = (
     "This way out is decided call by call: approve this one alone. A rule of the team can allow "
     "such calls (PATCH /teams/{team} with `permissions`)."
 )
+ONE_RUN = "Whether a program runs again is decided run by run: approve this one alone."
 
 
 def make(
@@ -75,9 +76,9 @@ def offer(request: Message) -> tuple[GrantKind, str] | None:
 
     It names no more than the request does: the host, the exact command or the tool; for a request
     that a rule of the team made, the call with exactly these arguments. None if each such call is
-    decided by itself.
+    decided by itself, or for a request to run a program again: that is decided run by run.
     """
-    if request.call is None or request.ref is None:
+    if request.call is None or request.ref is None or approvals.is_about_a_rerun(request):
         return None
     if request.way_out is None:
         return "call", approvals.fingerprint_of(request)
@@ -89,6 +90,8 @@ def always(tx: Tx, request: Message, *, person_id: PersonId) -> Grant:
     """Make the grant that allows what a request asks for, in its team, from now on (`offer`)."""
     if request.call is None or request.ref is None:
         raise Refused(f"{request.id} asks for no call, so nothing can be allowed for good.")
+    if approvals.is_about_a_rerun(request):
+        raise Refused(ONE_RUN)
     if (offered := offer(request)) is None:
         raise Refused(NO_ALWAYS.format(team=request.team_id))
     kind, pattern = offered
