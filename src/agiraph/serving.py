@@ -20,7 +20,7 @@ from agiraph.api.server import Server, bind
 from agiraph.app import Runtime
 from agiraph.config import Settings
 from agiraph.doctor.examination import Examination
-from agiraph.domain.chat import Words
+from agiraph.domain.chat import ReplyDelta
 from agiraph.domain.errors import AgiraphError, StoreFull, StoreLocked, StoreUnavailable
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
@@ -234,14 +234,14 @@ class _DeltaForwarder:
     """Forwards the pieces of a streamed reply to the hub or to other processes."""
 
     def __init__(self) -> None:
-        self.send: Callable[[Words], None] | None = None
+        self.send: Callable[[ReplyDelta], None] | None = None
 
     def __call__(self, ctx: RunContext, words: str) -> None:
         if self.send is None:
             return
         last = ctx.transcript.last_reply
         self.send(
-            Words(
+            ReplyDelta(
                 team_id=ctx.team.id,
                 agent_id=ctx.agent.id,
                 node_id=ctx.node.id,
@@ -265,7 +265,7 @@ async def _feeding_hub(
 ) -> AsyncGenerator[None]:
     """Pass events and pieces of replies to the hub: from this process, or from all processes."""
 
-    def partial_reply(words: Words) -> PartialReply:
+    def partial_reply(words: ReplyDelta) -> PartialReply:
         return PartialReply(
             team_id=words.team_id,
             agent_id=words.agent_id,

@@ -16,7 +16,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from agiraph.app import open_store
-from agiraph.domain.chat import Words
+from agiraph.domain.chat import ReplyDelta
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.persons import OWNER
@@ -171,11 +171,11 @@ async def asked_over_v1(origin: str) -> str:
 async def test_reply_text_of_one_process_reaches_another_in_order(postgres: Server) -> None:
     url = postgres.fresh()
     store = await open_store(url, SystemClock())
-    heard: list[Words] = []
+    heard: list[ReplyDelta] = []
     published: list[Event] = []
     arrived = asyncio.Event()
 
-    def hear(words: Words) -> None:
+    def hear(words: ReplyDelta) -> None:
         heard.append(words)
         arrived.set()
 
@@ -250,8 +250,8 @@ async def test_events_committed_while_the_listen_connection_is_down_are_publishe
         await other.close()
 
 
-def words(text: str) -> Words:
-    return Words(
+def words(text: str) -> ReplyDelta:
+    return ReplyDelta(
         team_id=TeamId("team_x"),
         agent_id=AgentId("agent_x"),
         node_id=NodeId("node_x"),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agiraph.api.openai_compat.errors import Unsupported
-from agiraph.api.openai_compat.reply_stream import _Words
+from agiraph.api.openai_compat.reply_stream import _StreamedText
 from agiraph.api.openai_compat.requests import SAME_FOR, read_chat, read_response
 from agiraph.api.openai_compat.side_calls import is_side_call
 from agiraph.domain import fence
@@ -194,7 +194,7 @@ def test_a_persons_words_are_no_side_call(body: dict[str, Any]) -> None:
 
 def streamed(*deltas: str | None, final: str) -> str:
     """Return what a client is sent; None is the end of a turn of the model."""
-    words = _Words()
+    words = _StreamedText()
     frames = [{"op": "event"} if d is None else {"op": "delta", "text": d} for d in deltas]
     return "".join([*(words.take(frame) for frame in frames), words.rest(final)])
 

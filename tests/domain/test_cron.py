@@ -173,7 +173,7 @@ def test_every_slot_matches_the_expression_or_follows_a_time_change(
         ("1,,2 * * * *", "'' in '1,,2 * * * *' cannot be the minute"),
         ("0 0 30 2 *", "names a day that no month has"),
         ("0 0 31 4,6,9,11 *", "names a day that no month has"),
-        ("@never", "'@never' is not known; there are @annually, @daily"),
+        ("@never", "'@never' is not a known schedule; there are @annually, @daily"),
     ],
 )
 def test_an_invalid_expression_is_refused_with_the_reason(expression: str, said: str) -> None:

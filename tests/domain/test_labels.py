@@ -87,5 +87,5 @@ def test_a_stored_label_is_read_back(label: Label) -> None:
 
 @pytest.mark.parametrize("stored", [["martian:zog"], [0], [None], [["search"]]])
 def test_a_damaged_label_is_refused(stored: list[object]) -> None:
-    with pytest.raises(ValueError, match="is no source of words"):
+    with pytest.raises(ValueError, match="is not a source of words"):
         Label.from_list(stored)

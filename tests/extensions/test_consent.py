@@ -252,9 +252,9 @@ async def test_links_pipes_large_files_and_odd_names_are_named_or_left_out(tmp_p
     assert (
         found["tools/link.py"]
         == found["tools/pipe.py"]
-        == ("it is no regular file; put the file itself there, not a link to it.")
+        == ("it is not a regular file; put the file itself there, not a link to it.")
     )
-    with pytest.raises(Refused, match="cannot be enabled: it is no regular file"):
+    with pytest.raises(Refused, match="cannot be enabled: it is not a regular file"):
         await extensions.enable("tools/link.py", at=AT)
 
 

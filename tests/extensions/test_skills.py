@@ -154,8 +154,8 @@ def test_what_is_no_skill_is_refused_with_the_reason(tmp_path: Path) -> None:
             opened(tmp_path).enable(name, at=AT)
         said[name] = str(refused.value).removeprefix(f"skills/{name} cannot be enabled: ")
     assert said == {
-        "linked": "'key' in it is no regular file; replace links by files.",
-        "piped": "'pipe' in it is no regular file; replace links by files.",
+        "linked": "'key' in it is not a regular file; replace links by files.",
+        "piped": "'pipe' in it is not a regular file; replace links by files.",
         "Upper Case": "its name 'upper case' is not made of small letters, digits, - and _.",
         "silent": "it has no description: say when to use it.",
         "long": "its description is longer than 1024 characters.",

@@ -121,7 +121,7 @@ def test_logs_older_than_a_month_are_archived(team: TeamFolder, path: Path) -> N
         assert "40 days ago." in kept.read(f"archive/{old}")
         assert old not in kept.read("index.md")
         assert f"archive/{old}" in kept.files()
-        with pytest.raises(Refused, match="The archive is not written to"):
+        with pytest.raises(Refused, match="Notes in the archive cannot be changed"):
             kept.write(f"archive/{old}", "Never was.", today=TODAY)
 
 

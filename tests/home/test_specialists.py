@@ -195,8 +195,8 @@ BROKEN = {
     "list.md": ("---\n- a\n- b\n---\n", "it has no description"),
     "Two Words.md": ("---\ndescription: d\n---\n", "its name 'two words' is not made of small"),
     "path.md": ("---\nname: ../up\ndescription: d\n---\n", "its name '../up' is not made of small"),
-    "boss.md": ("---\nname: Coordinator\ndescription: d\n---\n", "the name 'coordinator' means"),
-    "human.md": ("---\ndescription: d\n---\n", "the name 'human' means something else here"),
+    "boss.md": ("---\nname: Coordinator\ndescription: d\n---\n", "the name 'coordinator' is"),
+    "human.md": ("---\ndescription: d\n---\n", "the name 'human' is reserved"),
     "long.md": (
         f"---\ndescription: d\n---\n{'ü' * (LONGEST // 2)}",
         "it is longer than 65,536 bytes",

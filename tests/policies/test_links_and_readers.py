@@ -20,7 +20,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.home import scopes
 from agiraph.providers.base import Request
-from agiraph.runtime import steps, words
+from agiraph.runtime import plain_replies, steps
 from agiraph.services.board import planning
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
@@ -524,17 +524,19 @@ async def test_a_reader_goes_to_each_page_once_and_to_few(scene: Scene) -> None:
         goal = f"Guard. Read {MENU}."
         team = await play(goal, fetch(MENU), read_links(), read_links(), read_links(f"{MENU}#x"))
     answers = await scene.answers(team)
-    assert [a for a in answers if a.startswith("A reader has been there for you.")] == answers[2:4]
+    assert [a for a in answers if a.startswith("A reader has read its links for you.")] == answers[
+        2:4
+    ]
     assert len([n for n in await scene.nodes(team) if n.is_public]) == 1
 
 
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        (f"{EVIL}/0", "Not a page that you have opened"),
+        (f"{EVIL}/0", "You have not opened this page."),
         (f"http://docs.python.org/3/library?{SECRET}", "No search and no page gave you this"),
         (f"{EVIL}/private/d/8Kx0qTz", "it may be a secret link"),
-        ("nonsense", "Not a page that you have opened"),
+        ("nonsense", "You have not opened this page."),
     ],
 )
 async def test_a_reader_is_not_told_what_could_be_secret(scene: Scene, url: str, why: str) -> None:
@@ -719,7 +721,7 @@ MUTANTS: dict[str, tuple[Harm, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "a public reader asks its giver": (
         _question,
-        lambda patch: patch.setattr(words, "_may_ask", lambda ctx: True),
+        lambda patch: patch.setattr(plain_replies, "_may_ask", lambda ctx: True),
     ),
     "a reader is told a secret link": (
         _secret_link,

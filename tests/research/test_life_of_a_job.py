@@ -13,7 +13,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.research import DEPTHS
 from agiraph.domain.work import Extension, NodeStatus, StopReason
 from agiraph.home.specialists import specialists
-from agiraph.services.lifecycle import conversation, endings, extensions, routing, standing
+from agiraph.services.lifecycle import conversation, endings, extensions, routing, work_state
 from agiraph.services.members.hiring import Hirer
 from agiraph.services.research import starting
 from agiraph.store import messages, spend
@@ -247,7 +247,7 @@ async def test_a_reply_is_shown_what_a_running_job_has_found(tmp_path: Path) -> 
             if told or len(await it.ledger(job)) == 0:
                 return
             told.append("")
-            shown = await it.world.store.read(standing.of_team, it.team.coordinator)
+            shown = await it.world.store.read(work_state.of_team, it.team.coordinator)
             told[0] = "\n".join(line.text for line in shown.now)
 
         cast.before_reading = ask

@@ -193,7 +193,7 @@ async def test_a_reply_looks_into_work_only(world: World) -> None:
     await world.chat(founded.coordinator.id, "What did you learn?")
     await world.settle()
     refused = [turn.text for turn in mouth.requests[-1].turns if turn.role == "tool"]
-    assert refused == [f"{reflection.id} is no work; check_board lists the team's work."] * 2
+    assert refused == [f"{reflection.id} is not work; check_board lists the team's work."] * 2
 
 
 async def test_a_search_finds_messages_steps_and_insights(world: World) -> None:

@@ -236,7 +236,7 @@ async def test_what_strangers_said_is_found_with_its_label_and_counts_once_confi
     assert await found_passages(world, agent, "canary") == [(canary, CLEAN)]
     assert await world.store.read(items.unverified, agent.team_id) == []
     assert await world.store.read(items.memories, agent.id) == []
-    with pytest.raises(Conflict, match="does not wait for anybody"):
+    with pytest.raises(Conflict, match="does not wait for a decision"):
         await world.store.write(items.confirm, kept.id, author=OWNER)
     with pytest.raises(NotFound):
         await world.store.write(items.confirm, "nonsense", author=OWNER)
@@ -426,7 +426,7 @@ async def test_an_agent_cannot_remove_another_agents_insight(world: World) -> No
     [
         (("fact", "   "), "There is nothing to keep"),
         (("fact", "x" * 2001), "That is 2,001 characters"),
-        (("rumour", "Something"), "'rumour' is no kind of insight; use fact, technique,"),
+        (("rumour", "Something"), "'rumour' is not a kind of insight; use fact, technique,"),
     ],
 )
 async def test_an_invalid_insight_is_refused_with_advice(

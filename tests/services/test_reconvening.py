@@ -138,7 +138,7 @@ async def test_an_unfinished_task_without_a_verdict_runs_on(world: World) -> Non
         (judges_each(ACCEPT, ACCEPT, decision="finish"), "{b} is still waiting: leave it out"),
         (
             judges_each(ACCEPT | {"node_id": "node_none"}, decision="continue"),
-            "'node_none' is no task of this stage; no verdict on {a}",
+            "'node_none' is not a task of this stage; no verdict on {a}",
         ),
     ],
 )

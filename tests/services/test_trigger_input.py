@@ -116,5 +116,5 @@ async def test_a_webhook_accepts_only_requests_with_its_secret(world: World) -> 
     with pytest.raises(Refused, match="A webhook takes 100,000 characters"):
         await world.store.write(due.receive_request, trigger.id, secret, "x" * 100_001)
     await world.store.write(definitions.cancel, trigger.id)
-    with pytest.raises(Refused, match="takes nothing at present"):
+    with pytest.raises(Refused, match="accepts no requests now"):
         await world.store.write(due.receive_request, trigger.id, secret, "{}")

@@ -306,7 +306,7 @@ async def test_a_refused_note_says_what_to_do(world: World) -> None:
     assert all(answer.failed for answer in answers)
     said = [answer.text for answer in answers]
     assert "goes up with '..'" in said[0]
-    assert "is no place for a note" in said[1]
+    assert "is not a path for a note" in said[1]
     assert "ends in .md" in said[2]
     assert "content" in said[3]
     assert "kept up to date by itself" in said[4]

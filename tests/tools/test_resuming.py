@@ -196,11 +196,11 @@ async def test_a_wrong_or_unfinished_session_is_not_resumed(world: World) -> Non
 
     goal, task, *_ = await world.board(founded.team.id)
     lists = "check_board lists them with their ids. resume takes the id that assign_task gave."
-    busy = f"{task.id} is still waiting; send_message reaches whoever is at it."
+    busy = f"{task.id} is still waiting; send_message reaches its worker."
     assert (await tool_answers(world, goal.id))[3:8] == [
         refused(f"There is no node 'node_0'. {lists}"),
         refused(f"There is no node 'nobody'. {lists}"),
-        refused(f"{goal.id} is still running; send_message reaches whoever is at it."),
+        refused(f"{goal.id} is still running; send_message reaches its worker."),
         refused(busy),
         refused(busy),
     ]

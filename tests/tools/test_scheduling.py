@@ -160,7 +160,7 @@ async def test_an_agent_that_keeps_scheduling_itself_is_stopped(world: World) ->
     # The first node, and 25 that triggers started.
     assert len(await world.board(founded.team.id)) == 26
     assert refusals == [
-        "You have woken yourself 24 times in a row, each time by a new trigger. Hand in what you "
+        "You have woken yourself 24 times in a row, each time by a new trigger. Submit what you "
         "have, or ask the human whether this should go on."
     ]
     await world.restart()

@@ -33,5 +33,5 @@ Attachments = Annotated[list[AttachmentRequest], Field(max_length=MOST_ATTACHMEN
 
 
 def received(attachments: Sequence[AttachmentRequest]) -> tuple[Attachment, ...]:
-    """Return the files as a verb takes them."""
+    """Return the files of a request as `Attachment` values, which verbs take."""
     return tuple(Attachment(**one.model_dump()) for one in attachments)

@@ -118,7 +118,9 @@ def _check_form(key: str) -> None:
     ordinary texts and numbers.
     """
     if "/" in key or _OWN_ID.match(key):
-        raise Refused("This is no API key: it looks like a name or an address. Copy the key again.")
+        raise Refused(
+            "This is not an API key: it looks like a name or an address. Copy the key again."
+        )
     if not key.isascii() or not key.isprintable() or " " in key:
         raise Refused("An API key contains only ASCII characters and no spaces. Copy it again.")
     if len(key) < SHORTEST_KEY or len(set(key)) < FEWEST_CHARACTERS:
@@ -154,7 +156,7 @@ async def _tested(api: Api, models: Catalogue, name: str) -> SetupView:
 
 
 def _used(api: Api, made: SetupView) -> SetupView:
-    """Make the tested model the default of this server, and of the next start."""
+    """Store the tested model as the default model of this server, now and after a restart."""
     stored = stored_keys.read(api.home.path)
     stored_keys.write(api.home, stored.with_model(made.model))
     api.model = made.model

@@ -351,8 +351,8 @@ class Transcript:
 
 
 @value
-class Words:
-    """A piece of a reply that the model is still writing, for live display."""
+class ReplyDelta:
+    """A piece of the text of a reply that the model is still writing, for live display."""
 
     team_id: TeamId
     agent_id: AgentId

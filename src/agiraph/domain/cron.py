@@ -212,7 +212,9 @@ def parse(expression: str, zone: str = "UTC") -> Cron:
     written = _SHORT.get(expression.strip().lower(), expression.strip().upper())
     fields = written.split()
     if written.startswith("@"):
-        raise Refused(f"{expression!r} is not known; there are {', '.join(sorted(_SHORT))}.")
+        raise Refused(
+            f"{expression!r} is not a known schedule; there are {', '.join(sorted(_SHORT))}."
+        )
     if len(fields) != 5:
         raise Refused(
             f"{expression!r} has {counted(len(fields), 'field')}. A schedule has five: minute, "

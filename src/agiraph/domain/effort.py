@@ -14,7 +14,7 @@ def parse_effort(text: str) -> Effort | None:
     """Return the effort that the text names, None for an empty text; refuse any other one."""
     word = text.strip().lower()
     if word and word not in _BY_NAME:
-        raise Refused(f"{text!r} is no effort; write one of {', '.join(EFFORTS)}.")
+        raise Refused(f"{text!r} is not an effort; write one of {', '.join(EFFORTS)}.")
     return _BY_NAME.get(word)
 
 

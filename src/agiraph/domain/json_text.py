@@ -32,7 +32,7 @@ _ODD_ESCAPE = re.compile(r"""\\(?:\\|["'nrtbf]|u[0-9a-fA-F]{4})|(\\)""")
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)

@@ -109,7 +109,7 @@ class Label:
                 case int() if part > 0:
                     others = part
                 case _:
-                    raise ValueError(f"{part!r} is no source of words")
+                    raise ValueError(f"{part!r} is not a source of words")
         return cls(tuple(sorted(sources)), others)
 
 

@@ -5,7 +5,7 @@ from agiraph.domain.value import value
 
 @value
 class PromptText:
-    """The first request of a thread, in words."""
+    """The first request of a thread, as text for people."""
 
     system: str
     task: str

@@ -125,7 +125,7 @@ class Normal:
 
     def words(self, start: int, end: int) -> str:
         """Return the source's own words for a part of the normal text, without the addresses of
-        links and the marks of footnotes: they are no words of the page."""
+        links and the marks of footnotes: they are not words of the page."""
         first, last = self._in_source(start)[0], self._in_source(end - 1)[1]
         tokens = _TOKEN.finditer(self.source, first, last)
         return "".join(token[0] for token in tokens if not token["aside"])

@@ -16,7 +16,7 @@ _LIMITS = (
 
 
 @value
-class Words:
+class ReportPhrases:
     sources: str
     missing: str
     assumptions: str
@@ -61,7 +61,7 @@ class Words:
         return self.classes[get_args(SourceClass).index(source)]
 
 
-ENGLISH = Words(
+ENGLISH = ReportPhrases(
     sources="Sources",
     missing="What could not be found",
     assumptions="Assumptions",
@@ -95,7 +95,7 @@ ENGLISH = Words(
     "last message or finding is not used in it.",
     compared="{done} of {all} sentences were compared with their quotations by a model.",
 )
-_GERMAN = Words(
+_GERMAN = ReportPhrases(
     sources="Quellen",
     missing="Was nicht zu finden war",
     assumptions="Annahmen",
@@ -129,7 +129,7 @@ _GERMAN = Words(
     "Nachricht oder der letzte Fund ist darin nicht berücksichtigt.",
     compared="{done} von {all} Sätzen wurden von einem Modell mit ihren Zitaten verglichen.",
 )
-_FRENCH = Words(
+_FRENCH = ReportPhrases(
     sources="Sources",
     missing="Ce qui n'a pas été trouvé",
     assumptions="Hypothèses",
@@ -170,7 +170,7 @@ _FRENCH = Words(
     "dernier message ou résultat n'y est pas pris en compte.",
     compared="{done} phrases sur {all} ont été comparées à leurs citations par un modèle.",
 )
-_SPANISH = Words(
+_SPANISH = ReportPhrases(
     sources="Fuentes",
     missing="Lo que no se pudo encontrar",
     assumptions="Supuestos",
@@ -211,7 +211,7 @@ _SPANISH = Words(
     "que el último mensaje o hallazgo no se tiene en cuenta.",
     compared="Un modelo comparó {done} de {all} frases con sus citas.",
 )
-_ITALIAN = Words(
+_ITALIAN = ReportPhrases(
     sources="Fonti",
     missing="Che cosa non è stato trovato",
     assumptions="Ipotesi",
@@ -253,7 +253,7 @@ _ITALIAN = Words(
     "l'ultimo messaggio o risultato non vi è considerato.",
     compared="Un modello ha confrontato {done} frasi su {all} con le loro citazioni.",
 )
-_PORTUGUESE = Words(
+_PORTUGUESE = ReportPhrases(
     sources="Fontes",
     missing="O que não foi encontrado",
     assumptions="Pressupostos",
@@ -294,7 +294,7 @@ _PORTUGUESE = Words(
     "a última mensagem ou descoberta não é considerada nele.",
     compared="Um modelo comparou {done} de {all} frases com as suas citações.",
 )
-_DUTCH = Words(
+_DUTCH = ReportPhrases(
     sources="Bronnen",
     missing="Wat niet te vinden was",
     assumptions="Aannames",
@@ -343,7 +343,7 @@ _BY_LANGUAGE = {
 }
 
 
-def words_of(language: str) -> Words:
+def words_of(language: str) -> ReportPhrases:
     """Return the words of a language, named in English or by its code; else those of English."""
     name = language.strip()
     return _BY_LANGUAGE.get(name.capitalize()) or _BY_LANGUAGE.get(name.lower()[:2], ENGLISH)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.report_check import masked, plain, without_urls
-from agiraph.domain.report_words import Words, words_of
+from agiraph.domain.report_words import ReportPhrases, words_of
 from agiraph.domain.sentences import CITATION, units
 from agiraph.domain.sources import host_of
 from agiraph.domain.value import value
@@ -134,7 +134,7 @@ def _confirmed(
 
 
 def _mark_single(
-    text: str, ledger: Mapping[str, EvidenceRow], groups: Mapping[str, int], words: Words
+    text: str, ledger: Mapping[str, EvidenceRow], groups: Mapping[str, int], words: ReportPhrases
 ) -> str:
     """Say "one source" in each item of a list that has neither a primary nor two sources."""
     for unit in reversed(units(text)):
@@ -171,7 +171,7 @@ def _source(
     }
 
 
-def _source_line(source: Mapping[str, Any], words: Words) -> str:
+def _source_line(source: Mapping[str, Any], words: ReportPhrases) -> str:
     title = plain(source["title"])
     is_named = title and title != source["site"]
     facts: list[str] = [source["site"]]
@@ -186,7 +186,7 @@ def _source_line(source: Mapping[str, Any], words: Words) -> str:
 
 
 def _effort(
-    words: Words, counts: Counts, sources: Sequence[object], rows: Sequence[EvidenceRow]
+    words: ReportPhrases, counts: Counts, sources: Sequence[object], rows: Sequence[EvidenceRow]
 ) -> str:
     cost = words.no_price if counts.usd is None else f"${counts.usd:.2f}"
     said = words.counts.format(

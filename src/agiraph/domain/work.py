@@ -241,7 +241,7 @@ class Usage:
     def bounded(self) -> "Usage":
         """Return a copy with every number in its valid range, whatever the vendor reported.
 
-        A token count that is no number becomes 0, one that is too high MOST_TOKENS.
+        A token count that is not a number becomes 0, one that is too high MOST_TOKENS.
         """
         tokens = _tokens(self.input_tokens)
         cached = min(_tokens(self.cached_tokens), tokens)

@@ -92,7 +92,7 @@ def _file(folder: Folder, kind: Kind, entry: Entry) -> Found:
     identity = f"{kind}/{entry.name}"
     try:
         if entry.kind != "file":
-            raise Refused("it is no regular file; put the file itself there, not a link to it.")
+            raise Refused("it is not a regular file; put the file itself there, not a link to it.")
         data = folder.read(entry.name, limit=LONGEST_BYTES + 1)
         if len(data) > LONGEST_BYTES:
             raise Refused(f"it is longer than {LONGEST_BYTES // 1024} KiB; make it a package.")

@@ -84,7 +84,7 @@ class OwnEngine:
                 ("https://", "http://")
             ):
                 raise Refused(
-                    f"The search engine ({self.name}) returned something that is no Hit with a "
+                    f"The search engine ({self.name}) returned something that is not a Hit with a "
                     "complete address."
                 )
             url, title, snippet = (

@@ -209,7 +209,7 @@ class Skills:
         if place.base != self.home.path:
             raise Refused(f"{place.id} lies in a folder of yours; change the file there.")
         if not _OWN.fullmatch(place.rel):
-            raise Refused(f"{identity!r} is no place for a skill; write skills/NAME.")
+            raise Refused(f"{identity!r} is not the path of a skill; write skills/NAME.")
         data = text.encode(errors="replace")
         try:
             skill_folders.about(data, place.rel.rpartition("/")[2])
@@ -275,7 +275,8 @@ def _at(path: str) -> SkillPlace:
     base, mark, name = path.partition(f"/{IN_FOLDER}/")
     if not mark or not name or "/" in name.strip("/"):
         raise Refused(
-            f"{path!r} is no skill of a folder: the path ends with {IN_FOLDER}/NAME. Skills of "
+            f"{path!r} is not a skill of a given folder: such a path ends with {IN_FOLDER}/NAME. "
+            "Skills of "
             "your own go into skills/ of the home."
         )
     return SkillPlace(Path(base).resolve(), f"{IN_FOLDER}/{name.strip('/')}")

@@ -33,7 +33,8 @@ BUSY = (
 
 @asynccontextmanager
 async def hold(home: Home, team_id: TeamId) -> AsyncGenerator[None]:
-    """Hold the lock of a team's kept files; raise `Refused` if another writer does not let go."""
+    """Hold the lock of a team's kept files; raise `Refused` if another writer does not release it
+    in time."""
     # The folder itself: a command sees another folder in its place, so it cannot take the lock.
     folder = os.open(home.path / "teams" / team_id, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -36,7 +36,7 @@ class FoundFile:
     size: int
     modified: datetime
     text: str = ""
-    """What it contains; empty if it is no text or too large."""
+    """What it contains; empty if it is not text or too large."""
 
     @property
     def path(self) -> str:

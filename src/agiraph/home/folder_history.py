@@ -338,7 +338,8 @@ def _opened(root: str, path: str, *, create: bool = False) -> Generator[int | No
     except (FileNotFoundError, NotADirectoryError) as error:
         if create:
             raise Refused(
-                f"{path!r} lies in a link or a file now; move that away first."
+                f"{path!r} cannot be put back: a folder of its path is a link or a file now. Move "
+                "that away first."
             ) from error
         yield None
         return

@@ -111,7 +111,7 @@ class Home:
     def spool(self, call_id: str) -> Path:
         """Create and return the folder for the output of the command of a tool call.
 
-        Model vendors choose the ids of calls: one that is no plain file name is hashed.
+        Model vendors choose the ids of calls: one that is not a plain file name is hashed.
         """
         name = spool_name(call_id)
         self.folder.sub(f"spool/{name}", create=True).close()

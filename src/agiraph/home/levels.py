@@ -1,9 +1,9 @@
-"""Levels: chooses once how commands are confined on this machine, and says what does not hold.
+"""Levels: chooses once how commands are confined on this machine, and reports what is not enforced.
 
 Each level is tried with a real command: it must work in its folder, and must not read a file nor
 connect to a socket outside. Only a definite refusal of the kernel makes the next level be tried. A
-passing failure, such as a lack of memory, does not: a runtime must not lose its sandbox because
-the machine was busy at its start.
+passing failure, such as a lack of memory, does not: a runtime must not lose its sandbox because the
+machine was busy at its start.
 """
 
 import asyncio

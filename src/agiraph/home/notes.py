@@ -96,7 +96,7 @@ class Notes:
         deepest = DEEPEST + (names[:1] == (UNVERIFIED,))
         if not names or names[0] in ("agents", "nodes") or len(names) > deepest:
             raise OutOfScope(
-                f"{path[:200]!r} is no place for a note. Use MEMORY.md, today's log "
+                f"{path[:200]!r} is not a path for a note. Use MEMORY.md, today's log "
                 "(YYYY-MM-DD.md), or knowledge/…, experiences/…, preferences/… ending in .md."
             )
         if not names[-1].endswith(".md") or any(n.startswith(".") for n in names):
@@ -240,7 +240,9 @@ class Notes:
         if name == INDEX:
             raise Refused("index.md is kept up to date by itself; write the note it should list.")
         if name.startswith(f"{ARCHIVE}/"):
-            raise Refused("The archive is not written to; put what matters of it into a new note.")
+            raise Refused(
+                "Notes in the archive cannot be changed; put what matters into a new note."
+            )
         if not text:
             raise Refused("An empty note says nothing; write what is worth knowing.")
         before = self._text(name)

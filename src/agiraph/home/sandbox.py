@@ -1,4 +1,4 @@
-"""Sandbox: what a command of an agent sees and may use, whichever level makes it true.
+"""Sandbox: what a command of an agent sees and may use, whichever level enforces it.
 
 A command sees a read-only system, the files that its agent's file tools may read, and the folders
 that a person gave the team; it may write to its own node's folder. Nothing else of the machine is

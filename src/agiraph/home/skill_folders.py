@@ -70,7 +70,7 @@ def _files(folder: Folder) -> tuple[dict[str, bytes], frozenset[str]]:
     left = MOST_BYTES
     for entry in sorted(entries, key=lambda entry: entry.name):
         if entry.kind != "file":
-            raise Refused(f"{entry.name!r} in it is no regular file; replace links by files.")
+            raise Refused(f"{entry.name!r} in it is not a regular file; replace links by files.")
         with folder.open_file(entry.name) as file:
             data = file.read(left + 1)
             if os.fstat(file.fileno()).st_mode & stat.S_IXUSR:

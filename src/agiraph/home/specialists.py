@@ -205,7 +205,7 @@ def parse(text: str, file_name: str) -> Specialist:
     if not _NAME.fullmatch(name):
         raise Refused(f"its name {name!r} is not made of small letters, digits, - and _.")
     if name in _TAKEN:
-        raise Refused(f"the name {name!r} means something else here; choose another.")
+        raise Refused(f"the name {name!r} is reserved; choose another.")
     description = str(about.get("description") or "").strip()
     if not description:
         raise Refused("it has no description: say when to use it.")

@@ -260,7 +260,7 @@ def _in_file(file: Path) -> dict[str, Any]:
             raise ValueError("it is too large")
         named = orjson.loads(data)["mcpServers"]
         if not isinstance(named, dict):
-            raise ValueError("its mcpServers is no object")
+            raise ValueError("its mcpServers is not an object")
         return cast(dict[str, Any], named)
     except (ValueError, KeyError, TypeError) as error:
         said = "it has no mcpServers" if isinstance(error, KeyError) else str(error)
@@ -307,7 +307,7 @@ def _reached(made: McpServer, entry: _Entry) -> McpServer:
         return replace(made, fault="it needs either a command or a url")
     if url:
         if not re.match(r"https?://[^\s/]", url):
-            return replace(made, fault="its url is no http address")
+            return replace(made, fault="its url is not an http address")
         own: Kind = "sse" if kind == "sse" else "http"
         return replace(made, kind=own, url=url, headers=dict(entry.get("headers", {})))
     words = (*([command] if isinstance(command, str) else command or ()), *entry.get("args", ()))

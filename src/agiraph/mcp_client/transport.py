@@ -141,7 +141,7 @@ def _parsed(line: bytes) -> SessionMessage | Exception:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
         # Many servers print a greeting on their standard output. The session skips it.
-        return ValueError("a line that is no JSON-RPC message")
+        return ValueError("a line that is not a JSON-RPC message")
 
 
 @contextlib.asynccontextmanager

@@ -40,11 +40,11 @@ class FailedBasis:
     calls: str
 
     def refusal(self) -> str:
-        """Return the answer to the later call if it is not made."""
+        """Return the answer to the later call if the runtime does not make it."""
         return NOT_MADE.format(failed=self.name, thing=self.thing, calls=self.calls)
 
     def remark(self) -> str:
-        """Return what is added to the later call's answer if it is made."""
+        """Return the sentence that is added to the later call's answer if the runtime makes it."""
         return ALTHOUGH.format(failed=self.name, thing=self.thing)
 
 

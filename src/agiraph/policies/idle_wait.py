@@ -1,7 +1,7 @@
-"""Idle wait: waits that cost money or turns where waiting costs nothing.
+"""Idle wait: finds calls that wait at a cost, although a parked node waits for free.
 
-A `sleep` in the shell keeps a process and a model's turn busy, and a look at work that has not
-moved changes nothing. The runtime can park the node instead.
+A `sleep` in the shell keeps a process and a model's turn busy, and a second look at work that has
+not changed brings nothing new. The runtime can park the node instead.
 """
 
 import re

@@ -48,7 +48,8 @@ _CHAINED = re.compile(r"[;&|<>`\n]|\$\(")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What becomes of a call. With neither a refusal nor a person to ask, it is made."""
+    """The decision on a call: it is refused, a person must approve it, or (with neither) it is
+    made."""
 
     refusal: str | None = None
     needs_person: bool = False

@@ -126,7 +126,8 @@ class Silence:
         return row[0].text if asked_in(row[0].text) == "question" else None
 
     def remark(self, transcript: Transcript) -> str:
-        """Return what the model must know of its newest reply beside what it now waits for."""
+        """Return a sentence about the newest reply, to be added to the text that says what its node
+        waits for."""
         row = self._row(transcript)
         if row and (name := self.written_call(row[0])) is not None:
             return f" {_NUDGES['call'][0].format(how=how_to_call(name, self._specs))}"

@@ -235,7 +235,7 @@ class Catalogue:
         return learned_call_form(model.learned) if isinstance(model, RemoteModel) else None
 
     def diagnosis(self, name: str) -> Diagnosis:
-        """Return what says what to do about the errors of one model."""
+        """Return the `Diagnosis` of one model, which adds advice to the messages of its errors."""
         return Diagnosis(name, self.registry, self.inventory)
 
     def facts(self, name: str) -> ModelFacts:

@@ -10,7 +10,7 @@ import orjson
 from agiraph.domain.errors import ModelRefused
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.diagnosis import Diagnosis
-from agiraph.providers.facts.asking import LLAMACPP, LMSTUDIO, OLLAMA
+from agiraph.providers.facts.server_facts import LLAMACPP, LMSTUDIO, OLLAMA
 
 BYTES_PER_TOKEN = 4
 LEAST_TOKENS = 800

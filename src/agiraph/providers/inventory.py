@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Usage
 from agiraph.providers.facts import packaged
-from agiraph.providers.facts.asking import Said, ask, ask_for_model
 from agiraph.providers.facts.model_facts import (
     ASSUMED_WINDOW_TOKENS,
     NOTHING,
@@ -17,6 +16,7 @@ from agiraph.providers.facts.model_facts import (
     first,
 )
 from agiraph.providers.facts.prices import Prices, is_free, listed_models, listed_window
+from agiraph.providers.facts.server_facts import Said, ask, ask_for_model
 from agiraph.providers.http.lookup import LookupFailed
 from agiraph.providers.registry import Registry
 

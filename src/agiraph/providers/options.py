@@ -60,7 +60,7 @@ OPTION_KEYS: tuple[str, ...] = tuple(option.name for option in fields(ModelOptio
 def options_of(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, ModelOptions]:
     """Return the options in the tables [models."provider/model"], by the model's name.
 
-    Keys that are no options are left to those who read them; see `without_options`.
+    Keys that are not options are left to those who read them; see `without_options`.
     """
     found: dict[str, ModelOptions] = {}
     for name, table in _tables(written):

@@ -8,7 +8,7 @@ from agiraph.domain.time import Clock
 from agiraph.providers.base import Model
 from agiraph.providers.demo import DemoModel
 from agiraph.providers.facts import packaged
-from agiraph.providers.facts.asking import Endpoint
+from agiraph.providers.facts.server_facts import Endpoint
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.patience import PatienceSettings
 from agiraph.providers.http.proxy import Proxies

@@ -242,7 +242,8 @@ def _fenced(ctx: RunContext, answer: Done) -> Done:
 
 
 def _came_of(ctx: RunContext, call: ToolCall) -> str:
-    """Return what an earlier call of the same reply gave."""
+    """Return a sentence with the answer to an earlier call of the same reply, or what that call
+    waits for."""
     if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
         return f"It waits for {waiting_on.id}."
     answers = (t.text for t in reversed(ctx.transcript.turns) if t.ref == call.id)

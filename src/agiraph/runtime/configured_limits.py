@@ -1,4 +1,5 @@
-"""Configured limits: what a home may spend a day, and how much a provider is asked in a minute."""
+"""Configured limits: the money that a home may spend a day, and the requests per minute of a
+provider."""
 
 import math
 from collections.abc import Mapping

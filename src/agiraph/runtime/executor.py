@@ -143,7 +143,7 @@ class Executor:
         def build(shown: ShownFiles) -> str:
             if loaded.node.reviews_call is not None:
                 return prompt.review_prompt(loaded.agent, shown, now)
-            about = (loaded.agent, folder, tools, loaded.giver, means, loaded.standing)
+            about = (loaded.agent, folder, tools, loaded.giver, means, loaded.team_state)
             reader = prompt.Reader(*about, is_lean=is_lean, shown=shown, skills=ctx.skills)
             return prompt.system_prompt(loaded.team, reader, now, known)
 

@@ -45,8 +45,8 @@ async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
 
 
 async def _so_far(steps: Steps, ctx: RunContext) -> str | None:
-    """Return what a node that was cut off has to show: its last words, else its checkpoint, else a
-    digest of its thread; None only if its model never replied."""
+    """Return the last words of a node that was cut off, else its checkpoint, else a digest of its
+    thread; None only if its model never replied."""
     last = ctx.transcript.last_reply
     # Also a reply from before the landing: a partial result is better than none.
     if last is not None and last.text.strip() and not steps.breaker.silence.written_call(last):

@@ -9,7 +9,7 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.runtime import prompt
-from agiraph.runtime.means import Standing, standing
+from agiraph.runtime.means import TeamState, team_state
 from agiraph.runtime.prompt import PriorKnowledge
 from agiraph.services.board import labels, planning
 from agiraph.services.board.budgets import LimitsOfRun, limits_of_run
@@ -36,7 +36,7 @@ class Loaded(NamedTuple):
     """Sources that a person trusts: text from them does not label a thread."""
     prior_knowledge: PriorKnowledge | None
     """Knowledge of the agent that may help; loaded only for a node without turns."""
-    standing: Standing | None
+    team_state: TeamState | None
     """The state of the team; loaded only for a coordinator's node without turns."""
 
 
@@ -61,7 +61,7 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         limits=limits_of_run(tx, node),
         trusted=labels.trusted(tx, lease.team_id),
         prior_knowledge=prompt.load_knowledge(tx, team, agent, node) if is_fresh else None,
-        standing=standing(tx, team, agent, node)
+        team_state=team_state(tx, team, agent, node)
         if is_fresh and agent.role == "coordinator"
         else None,
     )

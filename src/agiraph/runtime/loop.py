@@ -14,8 +14,8 @@ from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.landing import land, publish_outcome
+from agiraph.runtime.plain_replies import park_plain_reply
 from agiraph.runtime.steps import Steps
-from agiraph.runtime.words import park_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Loop:
 
     async def _stop(self, ctx: RunContext) -> Outcome | None:
         """Return an outcome if the last reply ends or parks the node without a tool call."""
-        parked = await park_in_words(self.steps, ctx)
+        parked = await park_plain_reply(self.steps, ctx)
         return parked or self.steps.breaker.verdict(ctx.transcript)
 
     async def _budget_or_catch_up(self, ctx: RunContext) -> StopReason | Outcome | None:

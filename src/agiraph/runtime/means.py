@@ -1,8 +1,9 @@
-"""Means: what a coordinator is told of whom it can give work to, what it may spend, and what asks.
+"""Means: tells a coordinator which workers it can use, what it may spend, and which calls need
+approval.
 
 `Means` comes from the settings and is the same for all threads of a team, so it stands near the
-beginning of the prompt, which vendors cache. `Standing` is read when a thread begins and stands at
-the end; `check_board` tells later how the team stands.
+beginning of the prompt, which vendors cache. `TeamState` is read when a thread begins and stands at
+the end of the prompt; later the agent calls `check_board` for the newest state.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -126,15 +127,15 @@ def _rules(rules: Sequence[Rule]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How a team stands when a thread of its coordinator begins."""
+class TeamState:
+    """The state of a team when a thread of its coordinator begins."""
 
     spent: str = ""
     others: tuple[Member, ...] = ()
     most_members: int = 0
 
     def lines(self, means: Means) -> list[str]:
-        """Return the standing as list items."""
+        """Return the state of the team as list items."""
         known = {model.name for model in means.models}
         shown = [_member_line(member, known) for member in self.others[:MAX_MEMBERS]]
         if more := len(self.others) - len(shown):
@@ -156,9 +157,9 @@ def _member_line(member: Member, known: Collection[str]) -> str:
     return f"{agent.name} ({agent.role}{model}): {member.doing}"
 
 
-def standing(tx: Tx, team: Team, agent: Agent, node: WorkNode) -> Standing:
-    """Return how the team stands now."""
+def team_state(tx: Tx, team: Team, agent: Agent, node: WorkNode) -> TeamState:
+    """Return the present state of the team."""
     others = (m for m in roster.members(tx, team.id) if m.agent.id != agent.id)
-    return Standing(
+    return TeamState(
         spent=spending.as_line(tx, node), others=tuple(others), most_members=team.limits.agents
     )

@@ -18,7 +18,7 @@ from agiraph.home.layout import SOUL, TeamFolder
 from agiraph.prompts import prompt
 from agiraph.providers.embeddings import embeddings
 from agiraph.run_context import RunContext
-from agiraph.runtime.means import Means, Standing, folders
+from agiraph.runtime.means import Means, TeamState, folders
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.services.board import labels, texts
 from agiraph.services.knowledge import maintenance, recall
@@ -107,7 +107,7 @@ class Reader:
     giver: str | None = None
     """The teammate who gave it the task; None for a person."""
     means: Means = Means()
-    standing: Standing | None = None
+    team_state: TeamState | None = None
     """How the team stands, for its coordinator."""
     _: KW_ONLY
     is_lean: bool = False
@@ -170,7 +170,7 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
         titled("Your notebook", reader.files.note(f"{reader.desk}/NOTEBOOK.md")),
         *_learned(reader, known),
         prompt("maintenance") if has_tools and known.is_maintenance_due else "",
-        _standing(reader, now),
+        _team_state(reader, now),
     ]
     return _join(sections)
 
@@ -222,11 +222,11 @@ def _plan(reader: Reader) -> str:
     return titled("Your plan for the goal (PLAN.md)", text)
 
 
-def _standing(reader: Reader, now: datetime) -> str:
-    """Return what holds on this day: it is last, for it differs between threads."""
-    if reader.standing is None:
+def _team_state(reader: Reader, now: datetime) -> str:
+    """Return the section with the date and the team's state: last, because it differs by thread."""
+    if reader.team_state is None:
         return _today(now)
-    lines = [*reader.standing.lines(reader.means), f"- {_today(now)}"]
+    lines = [*reader.team_state.lines(reader.means), f"- {_today(now)}"]
     return titled("How things stand as you begin", "\n".join(lines))
 
 

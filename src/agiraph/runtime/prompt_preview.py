@@ -1,4 +1,5 @@
-"""Prompt preview: what a specialist's model would be shown for a task, without a call of it."""
+"""Prompt preview: the prompt that a specialist's model would get for a task. The model is not
+called."""
 
 import asyncio
 import tempfile

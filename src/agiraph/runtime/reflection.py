@@ -114,9 +114,9 @@ async def reflect(steps: Steps, ctx: RunContext, window: int) -> Outcome:
     except ModelUnavailable:
         raise
     except ModelError as error:
-        return Failed(StopReason.NO_RESULT, f"There was no looking back: {error}")
+        return Failed(StopReason.NO_RESULT, f"The reflection failed:  {error}")
     except Unaffordable as error:
-        return Failed(error.reason, "There was no money left to look back.")
+        return Failed(error.reason, "There was no money left for the reflection.")
 
 
 async def _harvest(steps: Steps, ctx: RunContext, window: int) -> None:
@@ -146,7 +146,7 @@ def _ask(work: str, near: Sequence[Insight], thread: str) -> str:
 async def _near(ctx: RunContext, closed: Sequence[ClosedWork]) -> list[Insight]:
     """Return the known insights that are nearest to what was said in the work, best first."""
     known = await ctx.store.read(reflection.known, ctx.node.id)
-    insights = {insight.id: insight for insight in (*known.standing, *known.removed)}
+    insights = {insight.id: insight for insight in (*known.valid, *known.removed)}
     said = "\n".join(own_words(work) for work in closed)
     found = await asyncio.to_thread(recall.candidates, said, insights.values(), limit=MAX_KNOWN)
     return [insights[id] for id in found]
@@ -301,8 +301,8 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
 
 
 def _earlier_briefings(news: News, thread: str | None) -> str:
-    """Return the last briefings. Those with untrusted text is shown in a fence to a labelled
-    `thread`, and not at all to a clean one."""
+    """Return the last briefings. A labelled `thread` is shown those with untrusted text in a fence;
+    a clean one is not shown them."""
     if not news.earlier:
         return "So far you have told them nothing unasked."
     told = (_line(message, thread) for message in news.earlier[:MAX_BRIEFINGS])

@@ -16,7 +16,7 @@ from agiraph.runtime import reply_checks
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import texts
-from agiraph.services.lifecycle import conversation, daily_limit, standing
+from agiraph.services.lifecycle import conversation, daily_limit, work_state
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.store import messages
 from agiraph.store.tx import Tx
@@ -70,7 +70,7 @@ def _without_model(tx: Tx, ctx: RunContext, reason: str) -> str:
     asked = messages.to_answer(tx, ctx.node.id)
     if not asked or not all(is_status_question(message.text) for message in asked):
         return WITHOUT_A_MODEL.format(reason=reason)
-    found = standing.of_team(tx, ctx.agent)
+    found = work_state.of_team(tx, ctx.agent)
     # Without untrusted text: the message would need its label.
     facts = show(
         (*found.now, *found.lately, *found.asked),
@@ -158,8 +158,8 @@ def _is_answer(transcript: Transcript, reply: Turn) -> bool:
 
 
 def _work_decision(transcript: Transcript) -> WorkDecision | None:
-    """Return what the model decided about work: a start counts over all, then that the message was
-    brought to other work, else the last call."""
+    """Return the model's decision about new work. "started" takes precedence, then "routed" (the
+    message was given to other work); otherwise the last call decides."""
     failed = reply_checks.failed_calls(transcript)
     decisions: list[WorkDecision] = [
         decision

@@ -26,9 +26,9 @@ from agiraph.runtime.prompt import Opening, titled
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.services.board import planning, texts
 from agiraph.services.knowledge import items, recall
-from agiraph.services.lifecycle import standing, summaries
-from agiraph.services.lifecycle.standing import Standing
+from agiraph.services.lifecycle import summaries, work_state
 from agiraph.services.lifecycle.summaries import History
+from agiraph.services.lifecycle.work_state import WorkState
 from agiraph.store import file_labels, messages
 from agiraph.store.tx import Tx
 
@@ -54,7 +54,7 @@ class State(NamedTuple):
     asked: list[Message]
     history: History
     memories: list[Memory]
-    standing: Standing
+    work: WorkState
 
 
 async def opening(ctx: RunContext, tools: Sequence[ToolSpec], *, is_lean: bool) -> Opening:
@@ -115,7 +115,7 @@ def _state(tx: Tx, ctx: RunContext) -> State:
         asked=asked,
         history=history,
         memories=items.memories(tx, ctx.agent.id),
-        standing=standing.of_team(tx, ctx.agent, since=replies[-1].created_at if replies else None),
+        work=work_state.of_team(tx, ctx.agent, since=replies[-1].created_at if replies else None),
     )
 
 
@@ -125,7 +125,7 @@ def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple
 
     What a person says and what the agent knows of them stands in the prompt in any case. If that
     is clean, and so is what they ask now, untrusted text about the work is left out: the reply
-    stays clean, and a tool shows them.
+    stays clean, and a tool shows that text.
     """
     thread, history = ctx.lease.thread_id, state.history
     said = [_message_line(m, ctx.agent.name, thread) for m in history.newest]
@@ -139,7 +139,7 @@ def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple
     work = _Work(thread, files, room, left, label)
     return [
         titled("What you know of the human", known.text),
-        *work.parts(state.standing),
+        *work.parts(state.work),
         f"Today is {ctx.clock.now():%A, %d %B %Y, %H:%M} (UTC).",
         titled("Earlier in this conversation", before.text),
         titled("The conversation so far", "\n\n".join(line.text for line in spoken)),
@@ -156,7 +156,7 @@ class _Work:
     left: int
     label: Label
 
-    def parts(self, work: Standing) -> list[str]:
+    def parts(self, work: WorkState) -> list[str]:
         # What waits for the person first: it must not be pushed out by long lists.
         asked = self._section(work.asked, 0.1, "… and {left} more in their inbox")
         now = self._section(work.now, SHARES["now"], MORE)

@@ -1,7 +1,7 @@
-"""Shown files: what a prompt shows of note files that may hold untrusted text.
+"""Shown files: the text of note files that a prompt shows; the files may hold untrusted text.
 
-A thread that holds such words anyway is shown the newest version, in a fence. A clean thread is
-shown the last clean version, and one line of the runtime's that says there is a newer one.
+A thread that holds untrusted text already is shown the newest version, in a fence. A clean thread
+is shown the last clean version, and one line of the runtime that says that there is a newer one.
 """
 
 import re
@@ -63,7 +63,7 @@ class ShownFiles:
         return self._versioned(path, data[-LOG_BYTES:].decode(errors="ignore").strip())
 
     def fence(self, text: str, label: Label) -> str:
-        """Return untrusted text in a fence; from now on the thread is labelled with them."""
+        """Return untrusted text in a fence, and add its label to that of the thread."""
         self.label |= label
         # A stranger has chosen the names of hosts, so a prompt only counts them.
         return enclose_foreign(text, thread=self.thread, source=label.describe(()))

@@ -1,4 +1,4 @@
-"""Stored accounts: lets each process use the API keys that the file of keys holds now."""
+"""Stored accounts: makes this process use the API keys that the file of keys holds now."""
 
 from dataclasses import replace
 
@@ -10,9 +10,9 @@ from agiraph.providers.vendors import VENDORS
 
 
 def use(home: Home, models: Catalogue) -> None:
-    """Use the stored keys with these models, and those no more that were removed.
+    """Use the stored keys with these models, and stop using keys that were removed from the file.
 
-    The environment takes precedence: a vendor with a key from there keeps it.
+    The environment takes precedence: a vendor whose key is set there keeps that key.
     """
     stored = stored_keys.read(home.path)
     redaction.keep(stored.secrets)

@@ -1,4 +1,5 @@
-"""Health: find work that stands still and rows that disagree, and repair what is safe to."""
+"""Health: finds work that stands still and rows that contradict each other, and repairs what is
+safe to repair automatically."""
 
 from datetime import timedelta
 

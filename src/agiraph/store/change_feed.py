@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 
 import orjson
 
-from agiraph.domain.chat import Words
+from agiraph.domain.chat import ReplyDelta
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.events import Event
 from agiraph.domain.events.work import NODE_ENDS
@@ -47,7 +47,7 @@ class ChangeFeed:
         store: Store,
         *,
         publish: Callable[[Event], None],
-        on_reply_text: Callable[[Words], None],
+        on_reply_text: Callable[[ReplyDelta], None],
         failures: Streak | None = None,
     ) -> None:
         self._url = url
@@ -86,7 +86,7 @@ class ChangeFeed:
             if int(seq) > self._cursors.get(TeamId(team_id), 0):
                 await self._catch_up(TeamId(team_id))
             return
-        words = Words(**orjson.loads(notification.payload))
+        words = ReplyDelta(**orjson.loads(notification.payload))
         last_turn = self._finished.get(words.thread_id, 0)
         if words.node_id not in self._finished and last_turn <= words.after:
             self._on_reply_text(words)
@@ -128,13 +128,13 @@ class ReplyTextSender:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pending: dict[ThreadId, Words] = {}
-        self._latest: dict[ThreadId, Words] = {}
+        self._pending: dict[ThreadId, ReplyDelta] = {}
+        self._latest: dict[ThreadId, ReplyDelta] = {}
         """The last piece added to each reply under way, from which the next offset follows."""
         self._task: asyncio.Task[None] | None = None
         store.subscribe(self._on_commit)
 
-    def add(self, words: Words) -> None:
+    def add(self, words: ReplyDelta) -> None:
         """Add a piece to its reply. The sender computes `offset`; the caller's is ignored."""
         last = self._latest.get(words.thread_id)
         if last is not None and last.after == words.after:
@@ -154,7 +154,7 @@ class ReplyTextSender:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._send_pending(), name="reply text sender")
 
-    def _has_room(self, words: Words) -> bool:
+    def _has_room(self, words: ReplyDelta) -> bool:
         pending_chars = sum(len(pending.text) for pending in self._pending.values())
         return pending_chars + len(words.text) <= MAX_PENDING_CHARS
 
@@ -186,7 +186,7 @@ class ReplyTextSender:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
-def _payloads(words: Words) -> list[str]:
+def _payloads(words: ReplyDelta) -> list[str]:
     """Cut a text into pieces that fit into one notification each, as JSON."""
     pieces = [
         replace(words, offset=words.offset + at, text=words.text[at : at + PIECE_CHARS])

@@ -243,7 +243,7 @@ def _read_turn(table: str, row: dict[str, Any]) -> None:
 def _read_event(table: str, row: dict[str, Any]) -> None:
     from_micros(row["at"])
     if not isinstance(from_json(row["data"]), dict):
-        raise ValueError("its data is no object")
+        raise ValueError("its data is not an object")
 
 
 _READERS: dict[str, Callable[[str, dict[str, Any]], None]] = {

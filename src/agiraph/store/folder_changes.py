@@ -48,8 +48,9 @@ def page(
     )
 
 
-def standing(tx: Tx, team_id: TeamId, node_id: NodeId | None = None) -> list[FolderChange]:
-    """Return the changes of agents that nobody has undone, oldest first: of a node or of all."""
+def not_undone(tx: Tx, team_id: TeamId, node_id: NodeId | None = None) -> list[FolderChange]:
+    """Return the changes that agents made and nobody has undone, oldest first: those of one node,
+    or of all nodes of the team."""
     where = "team_id = :team_id and node_id is not null and undone_at is null"
     where += "" if node_id is None else " and node_id = :node_id"
     return FOLDER_CHANGES.select(tx, f"{where} order by id", team_id=team_id, node_id=node_id)

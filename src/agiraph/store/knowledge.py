@@ -30,7 +30,7 @@ def table_of(item_id: str) -> Table[Any]:
     return table
 
 
-def standing(
+def of_agent(
     tx: Tx,
     table: Table[Any],
     agent_id: AgentId,

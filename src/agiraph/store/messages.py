@@ -320,7 +320,8 @@ def of_node(tx: Tx, node_id: NodeId) -> list[Message]:
 
 
 def sent_by_node(tx: Tx, node_id: NodeId, recipient: str, *, since: datetime) -> list[Message]:
-    """Return the plain messages that a node has sent to somebody since then, oldest first."""
+    """Return the plain messages that a node has sent to a recipient after the moment `since`,
+    oldest first."""
     where = (
         "node_id = :node_id and recipient = :recipient and kind = 'message' "
         "and created_at > :since order by id"

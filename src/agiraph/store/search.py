@@ -195,7 +195,7 @@ def is_in(text: str, words: Sequence[str]) -> bool:
 
 
 def _attached_text(file: Attachment) -> str:
-    """Return what an attached file contains; empty if it is no text."""
+    """Return what an attached file contains; empty if it is not text."""
     try:
         return base64.b64decode(file.data).decode()
     except ValueError:

@@ -18,7 +18,7 @@ def own_tool(marked: Callable[..., Any], secrets: Mapping[str, str] | None = Non
     """
     declared = declaration_of(marked)
     if not isinstance(declared, ToolDeclaration):
-        raise TypeError(f"{marked!r} is no tool; put @tool(…) above it.")
+        raise TypeError(f"{marked!r} is not a tool; put @tool(…) above it.")
     values = dict(secrets or {})
 
     def secret(name: str) -> str:

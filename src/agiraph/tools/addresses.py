@@ -177,7 +177,8 @@ def _opens(ctx: RunContext, call: ToolCall) -> bool:
 
 
 def _in_clean_notes(ctx: RunContext, wanted: str) -> bool:
-    """Whether it stands in the system prompt, among the notes, and nothing there is foreign."""
+    """Whether the address stands in the system prompt, which holds the notes, and no untrusted text
+    does."""
     first = ctx.transcript.turns[:1]
     return any(t.role == "system" and not t.label and links.holds(t.text, wanted) for t in first)
 

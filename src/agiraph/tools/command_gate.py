@@ -71,7 +71,8 @@ class CommandGate:
 
     @property
     def serve(self) -> Serve | None:
-        """Return the function that takes the listener in the command's network."""
+        """Return the function that gets the listening socket in the command's network namespace and
+        serves it; None without a gate."""
         return None if self._gate is None else self._gate.serve
 
     @property

@@ -78,8 +78,8 @@ def hirer(ctx: RunContext) -> Hirer:
 
 
 async def hire_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
-    """Return the way out of a call that may hire somebody by an address: more tools than the
-    agent has itself. A program asks when it is run."""
+    """Return the way out of a call whose address may hire an agent with more tools than the caller
+    has. A program needs no approval here: it is checked when it is run."""
     given = call.arguments
     address = str(given.get("agent") or given.get("assigned_to") or given.get("worker_id") or "")
     wanted = _tools_at(ctx, address.strip().lower())
@@ -87,7 +87,8 @@ async def hire_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
 
 
 def more_tools(ctx: RunContext, target: str, wanted: Collection[str]) -> WayOut | None:
-    """Return the way out if a newcomer with these tools (none: all) has more than the agent."""
+    """Return the way out of hiring an agent with these tools (none: all), if it would have more
+    tools than the hiring agent; else None."""
     granted = {name for name, tool in ctx.known_tools.items() if tool.always_granted}
     own = set(ctx.agent.tools)
     if not own or (wanted and not set(wanted) - own - granted):
@@ -97,7 +98,8 @@ def more_tools(ctx: RunContext, target: str, wanted: Collection[str]) -> WayOut 
 
 
 def _tools_at(ctx: RunContext, address: str) -> Collection[str] | None:
-    """Return the tools of whom an address may hire (empty: all); None if it hires no model."""
+    """Return the tools of the agent that this address would hire (empty: all tools); None if the
+    address hires no model."""
     kind, colon, rest = address.partition(":")
     if colon and kind == "cli":
         return None
@@ -230,7 +232,7 @@ _FOR_ALL = frozenset(
 def _readable(tx: Tx, ctx: RunContext, given: str) -> str:
     """Return an input as its worker can read it; refuse a file that only its giver can read.
 
-    What is no file of the team's, such as an address or words, is left as it is.
+    What is not a file of the team, such as an address or words, is left as it is.
     """
     given = given.strip()
     if _NODE_ID.fullmatch(given):
@@ -265,7 +267,7 @@ def _find_earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
             raise Refused(f"{unknown} resume takes the id that assign_task gave.") from unknown
         node = last
     if not node.status.is_final:
-        raise Refused(f"{node.id} is still {node.status}; send_message reaches whoever is at it.")
+        raise Refused(f"{node.id} is still {node.status}; send_message reaches its worker.")
     if node.thread_id is None:
         raise Refused(f"Nobody ever began {node.id}; create a new task, without resume.")
     return node

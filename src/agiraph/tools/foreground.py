@@ -69,7 +69,7 @@ def _refuse_second(tx: Tx, ctx: RunContext, asked: Sequence[Message], task: str)
     for node in nodes.still_open(tx, ctx.team.id):
         if quotations.is_same(node.task, wanted):
             raise Refused(
-                f'{node.id} is at this already. Call tell("{node.id}") to say something about it, '
+                f'{node.id} works on this already. Call tell("{node.id}") to add something to it, '
                 "or answer from what it has so far."
             )
 

@@ -29,8 +29,8 @@ PUT_BACK = (
 
 
 def seen_by(ctx: RunContext) -> tuple[GivenFolder, ...]:
-    """Return the folders that commands of this thread see. In a strict team, a thread with foreign
-    words cannot change them, unless a person has allowed the command."""
+    """Return the folders that commands of this thread see. In a strict team, a thread that holds
+    untrusted text cannot change them, unless a person has allowed the command."""
     if ctx.scope.is_public:
         return ()
     if not ctx.label or ctx.team.trust != "strict" or ctx.is_confirmed:

@@ -77,19 +77,25 @@ def _task(address: str) -> str:
 def _checked(tx: Tx, ctx: RunContext, wanted: str | None) -> str:
     """Return the address; refuse one that a reader may not be told of, or that tells too much."""
     if wanted is None or not _was_read(ctx, wanted):
-        raise Refused("Not a page that you have opened: give the address of one, to the letter.")
+        raise Refused(
+            "You have not opened this page. Give the exact address of a page that you have opened."
+        )
     # Also those that failed: what they opened told a stranger something.
     sent = [child.task for child in nodes.children(tx, ctx.node.id) if child.title == TITLE]
     if _task(wanted) in sent:
-        raise Refused("A reader has been there for you. Work with its report, or ask the human.")
+        raise Refused(
+            "A reader has read its links for you. Work with the report, or ask the human."
+        )
     if len(sent) >= READERS_A_TASK:
         raise Refused(
-            f"{READERS_A_TASK} readers a task are all. Work with their reports, or ask the human."
+            f"A task may use {READERS_A_TASK} readers. Work with their reports, or ask the human."
         )
     match addresses.origin(tx, ctx, wanted):
         case "made_up" | "opened_before":
             # The reader could be told by a page to pass on what stands in its task.
-            raise Refused("No search and no page gave you this address, so no reader is told it.")
+            raise Refused(
+                "No search and no page gave you this address, so a reader may not open it."
+            )
         case "given" if not is_plain(wanted):
             raise Refused(
                 "A person gave you this address, and it may be a secret link, so no reader is told "
@@ -100,7 +106,7 @@ def _checked(tx: Tx, ctx: RunContext, wanted: str | None) -> str:
 
 
 def is_plain(address: str) -> bool:
-    """Whether an address is made of words and short numbers, so that it is no secret link."""
+    """Whether an address is made of words and short numbers, so that it is not a secret link."""
     parts = urlsplit(address)
     return not parts.query and _PLAIN.fullmatch(parts.path) is not None
 

@@ -26,7 +26,7 @@ BRIEFING = "knowledge/briefing.md"
 
 
 def check_tools(ctx: RunContext, names: list[str] | None) -> None:
-    """Raise `Refused` if a name is no tool of this installation."""
+    """Raise `Refused` if a name is not a tool of this installation."""
     if unknown := sorted(set(names or ()) - ctx.known_tools.keys()):
         known = ", ".join(sorted(ctx.known_tools))
         raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {known}.")

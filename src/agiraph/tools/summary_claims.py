@@ -1,4 +1,5 @@
-"""Summary claims: what a summary says of files, tests, earlier words and lack of room.
+"""Summary claims: finds what a summary claims about files, tests, earlier words and lack of room
+without support.
 
 The patterns are few and plain: a true statement that is doubted costs a turn, so a claim counts
 only if its words are unmistakable.

@@ -174,15 +174,16 @@ def toolset(
 
 
 def is_in_sight(tool: Tool, agent: Agent) -> bool:
-    """Whether the agent's model sees the tool. What its file names, or ends its work, it sees."""
+    """Whether the agent's model sees the tool. It sees the tools that the agent's file names and
+    those that end its work."""
     if tool.name in agent.tools or _is_kept(tool):
         return True
     return role_of(agent).name in tool.properties.in_sight
 
 
 def _is_shown_lean(tool: Tool, agent: Agent) -> bool:
-    """Whether a model with a small window sees the tool; those for the web, if its file names
-    them."""
+    """Whether a model with a small window sees the tool. It sees web tools only if the agent's file
+    names them."""
     is_named = tool.name in agent.tools and tool.properties.gives_addresses
     is_basic = role_of(agent).name in tool.properties.basic_for
     return is_basic or _is_kept(tool) or is_named

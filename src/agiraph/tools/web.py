@@ -136,7 +136,8 @@ def _use_grant(tx: Tx, ctx: RunContext, call: ToolCall, host: str) -> bool:
 
 
 async def _link(ctx: RunContext, call: ToolCall, host: str) -> WayOut:
-    """Return the way out of a link, which is counted where some are free."""
+    """Return the way out that opening a link takes. With the trust `standard` some links are free,
+    so the link is counted."""
     why = "which link of a page it opens can tell a stranger something"
     if ctx.team.trust != "standard":
         return WayOut(sink=Sink.LINK, target=host, why=why, instead=READER)

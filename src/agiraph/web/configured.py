@@ -103,7 +103,7 @@ def _reading_hosts(path: Path, written: Any) -> ReadingHosts:
     hosts = entry.reading_hosts
     if wrong := [host for host in hosts or () if not is_entry(host)]:
         raise Misconfigured(
-            f"{path}: web.reading_hosts: {wrong[0]!r} is no host in small letters, with a path "
+            f"{path}: web.reading_hosts: {wrong[0]!r} is not a host in small letters, with a path "
             f"behind it if only a part of the site counts. Write {READING_EXAMPLE}."
         )
     return ReadingHosts() if hosts is None else ReadingHosts(tuple(hosts))

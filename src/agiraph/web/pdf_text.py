@@ -27,7 +27,7 @@ PYPDF, PDFIUM = "pypdf", "pdfium"
 
 
 class _OutOfTime(BaseException):
-    """The time for this document is over. It is no `Exception`, because pypdf catches these."""
+    """The time for this document is over. It is not an `Exception`, because pypdf catches these."""
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -65,7 +65,7 @@ async def follow(api: Api, turn: ClientTurn) -> AsyncGenerator[Piece]:
     said = await api.store.read(MESSAGES.get, turn.message_id)
     if reports := await api.store.read(client_turns.reports, turn):
         yield Text(text=shown_reports(reports, api.url))
-    words = _Words()
+    words = _StreamedText()
     async for frame in _frames(api, turn, said.reply_id):
         match frame:
             case ClientReply():
@@ -107,7 +107,7 @@ def _shown(report: Message, url: str) -> str:
     return "\n\n".join(parts)
 
 
-class _Words:
+class _StreamedText:
     """The text of a reply that the client has been sent, and the text that it still has to be sent.
 
     Between two texts the model may call a tool. Each text is streamed as the model writes it. The

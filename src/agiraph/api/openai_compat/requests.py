@@ -38,8 +38,8 @@ class Said:
 
 
 @value
-class Words:
-    """What the user says in a request, and what comes before it."""
+class UserInput:
+    """The message of the user in a request, and the messages before it."""
 
     model: str
     text: str
@@ -66,7 +66,7 @@ class Words:
         return None if self.history or self.previous else SAME_FOR
 
 
-def read_chat(body: Mapping[str, Any]) -> Words:
+def read_chat(body: Mapping[str, Any]) -> UserInput:
     """Return what a chat completion asks. Raise `Unsupported` with the field that is wrong."""
     refuse_tools(body)
     _refuse("n", body.get("n") not in (None, 1), "An agent gives one reply.")
@@ -84,7 +84,7 @@ def read_chat(body: Mapping[str, Any]) -> Words:
     )
 
 
-def read_response(body: Mapping[str, Any]) -> Words:
+def read_response(body: Mapping[str, Any]) -> UserInput:
     """Return what a request to `/v1/responses` asks. Raise `Unsupported` as `read_chat` does."""
     refuse_tools(body)
     _refuse("background", bool(body.get("background")), "Work goes on in the background anyway.")
@@ -127,7 +127,7 @@ def _tool_name(tool: Any) -> str:
     return str(inner.get("name") or fields.get("name") or fields.get("type") or "unnamed")
 
 
-def _words(body: Mapping[str, Any], said: list[Said], **more: Any) -> Words:
+def _words(body: Mapping[str, Any], said: list[Said], **more: Any) -> UserInput:
     last = max((i for i, message in enumerate(said) if message.role in _ASSISTANT), default=-1)
     new = [message for message in said[last + 1 :] if message.role == "user"]
     files = tuple(file for message in new for file in message.attachments)
@@ -143,7 +143,7 @@ def _words(body: Mapping[str, Any], said: list[Said], **more: Any) -> Words:
     model = body.get("model")
     if not isinstance(model, str) or not model.strip():
         raise Unsupported("`model` names the agent: `team` or `team/agent`.", "model")
-    return Words(
+    return UserInput(
         model=model.strip(),
         text=text or f"(I attach {', '.join(file.name for file in files)}.)",
         attachments=files,

@@ -17,7 +17,7 @@ from agiraph.api.deps import Api, ApiDep, CallerDep
 from agiraph.api.openai_compat import errors, reply_stream, side_calls
 from agiraph.api.openai_compat.errors import Unsupported
 from agiraph.api.openai_compat.reply_stream import End, NoReplyYet, Silence, Text
-from agiraph.api.openai_compat.requests import Words, read_chat, read_response
+from agiraph.api.openai_compat.requests import UserInput, read_chat, read_response
 from agiraph.api.openai_compat.responses import KEEP_ALIVE, Chat, Responses
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import AgiraphError, ModelError, NotFound, QuotaSpent
@@ -66,11 +66,11 @@ async def create_response(request: Request, api: ApiDep, caller: CallerDep) -> R
     return await _handle(request, api, caller, read_response, _response)
 
 
-def _chat(id: str, words: Words, turn: ClientTurn) -> Writer:
+def _chat(id: str, words: UserInput, turn: ClientTurn) -> Writer:
     return Chat(id=id, model=words.model, at=turn.created_at)
 
 
-def _response(id: str, words: Words, turn: ClientTurn) -> Writer:
+def _response(id: str, words: UserInput, turn: ClientTurn) -> Writer:
     return Responses(id=id, model=words.model, at=turn.created_at, previous=words.previous)
 
 
@@ -78,8 +78,8 @@ async def _handle(
     request: Request,
     api: Api,
     caller: Caller,
-    read: Callable[[Mapping[str, Any]], Words],
-    writer: Callable[[str, Words, ClientTurn], Writer],
+    read: Callable[[Mapping[str, Any]], UserInput],
+    writer: Callable[[str, UserInput, ClientTurn], Writer],
 ) -> Response:
     try:
         body = _object(await request.body())
@@ -127,7 +127,7 @@ async def _pieces(
 
 
 async def _say(
-    request: Request, api: Api, caller: Caller, agent: Agent, words: Words
+    request: Request, api: Api, caller: Caller, agent: Agent, words: UserInput
 ) -> ClientTurn:
     """Store the person's message; a repeated request returns the turn that is stored already."""
     key = await _conversation(request, api, caller, agent, words)
@@ -147,7 +147,7 @@ async def _say(
 
 
 async def _conversation(
-    request: Request, api: Api, caller: Caller, agent: Agent, words: Words
+    request: Request, api: Api, caller: Caller, agent: Agent, words: UserInput
 ) -> str:
     """Return the conversation that the request continues, else the one that the client names, else
     the one of the caller's token."""

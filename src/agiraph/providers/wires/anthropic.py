@@ -12,7 +12,6 @@ from agiraph.providers.http.connection import Body
 from agiraph.providers.options import merged
 from agiraph.providers.wires import effort
 from agiraph.providers.wires.anthropic_reader import WIRE, AnthropicReader
-from agiraph.providers.wires.asking import Settings, plain
 from agiraph.providers.wires.remote_model import KEY, RemoteModel
 from agiraph.providers.wires.request_buffer import (
     IMAGES,
@@ -31,6 +30,7 @@ from agiraph.providers.wires.request_buffer import (
     tool_name,
     unchanged_parts,
 )
+from agiraph.providers.wires.request_settings import Settings, plain
 
 # Still the newest version of the API: later features are new fields under it.
 VERSION = "2023-06-01"

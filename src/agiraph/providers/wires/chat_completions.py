@@ -11,7 +11,6 @@ from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.connection import Body
 from agiraph.providers.options import merged
 from agiraph.providers.wires import effort
-from agiraph.providers.wires.asking import Settings, plain
 from agiraph.providers.wires.chat_forms import MESSAGE_FORMS, filler, wanted_forms
 from agiraph.providers.wires.chat_messages import ChatEncoder
 from agiraph.providers.wires.chat_reader import ChatReader
@@ -23,6 +22,7 @@ from agiraph.providers.wires.request_buffer import (
     suffix,
     to_json,
 )
+from agiraph.providers.wires.request_settings import Settings, plain
 
 WIRE = "openai"
 

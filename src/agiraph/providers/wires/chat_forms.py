@@ -1,7 +1,9 @@
-"""Chat forms: what a server of chat completions wants otherwise, learned from its refusals.
+"""Chat forms: the deviations from OpenAI's chat completions API that a server needs, learned from
+its refusals.
 
 Templates of open models are stricter than OpenAI's API, and each in its own way. A server says so
-with an error text; it is asked again in its form, which is kept for the life of the process.
+with an error text; the request is sent again in the form it needs, which is kept for the life of
+the process.
 """
 
 import re

@@ -11,7 +11,6 @@ from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.connection import Body
 from agiraph.providers.options import merged
 from agiraph.providers.wires import effort
-from agiraph.providers.wires.asking import Settings, plain
 from agiraph.providers.wires.gemini_reader import SIGNATURE, WIRE, GeminiReader
 from agiraph.providers.wires.remote_model import KEY, RemoteModel
 from agiraph.providers.wires.request_buffer import (
@@ -30,6 +29,7 @@ from agiraph.providers.wires.request_buffer import (
     tool_name,
     unchanged_parts,
 )
+from agiraph.providers.wires.request_settings import Settings, plain
 
 UNSIGNED_WIRE = "gemini:unsealed"
 """The name of the request buffer for models that accept calls without a signature."""

@@ -8,8 +8,8 @@ from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
 from agiraph.providers.options import NONE, ModelOptions
-from agiraph.providers.wires.asking import Attempt, Ladder, Refusals, Settings, ask
 from agiraph.providers.wires.reply_builder import ResponseReader
+from agiraph.providers.wires.request_settings import Attempt, Ladder, Refusals, Settings, ask
 from agiraph.providers.wires.wire import request_reply, retry_without_reasoning
 
 KEY = "{key}"

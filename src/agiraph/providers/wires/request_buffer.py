@@ -96,7 +96,8 @@ class RequestBuffer:
             results.clear()
 
     def last(self, message: Part | None) -> bytes:
-        """Return the bytes of a message at the end of one request, which stays no part of it."""
+        """Return the bytes of a message at the end of this one request. The buffer does not keep
+        it."""
         if message is None:
             return b""
         return b"".join(b"," + to_json(part) for part in self._spaced(message))
@@ -182,7 +183,7 @@ def tool_name(name: str) -> str:
 
 
 def arguments(call: ToolCall) -> Part:
-    """Return a call's arguments; {} if they were no JSON object, which a vendor would refuse."""
+    """Return a call's arguments; {} if they were not a JSON object, which a vendor would refuse."""
     return {} if call.malformed is not None else call.arguments
 
 

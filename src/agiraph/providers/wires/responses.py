@@ -15,7 +15,6 @@ from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.connection import Body
 from agiraph.providers.options import merged
 from agiraph.providers.wires import effort
-from agiraph.providers.wires.asking import Settings, plain
 from agiraph.providers.wires.chat_completions import is_strict
 from agiraph.providers.wires.remote_model import BEARER, RemoteModel
 from agiraph.providers.wires.request_buffer import (
@@ -35,6 +34,7 @@ from agiraph.providers.wires.request_buffer import (
     tool_name,
     unchanged_parts,
 )
+from agiraph.providers.wires.request_settings import Settings, plain
 from agiraph.providers.wires.responses_reader import ResponsesReader
 
 _IDS = re.compile(r".{1,64}", re.DOTALL)

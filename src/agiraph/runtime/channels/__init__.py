@@ -1,4 +1,4 @@
-"""Channels: the ways on which messages leave for a person, and come in from them."""
+"""Channels: the interface of the services that carry messages to and from a person."""
 
 from typing import Protocol, TypeGuard
 

@@ -20,8 +20,8 @@ from agiraph.domain.value import value
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening
-from agiraph.services.research import standing, steering
-from agiraph.services.research.standing import News
+from agiraph.services.research import standing_questions, steering
+from agiraph.services.research.standing_questions import News
 from agiraph.store import evidence, research
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
@@ -54,7 +54,7 @@ def material(tx: Tx, job_id: NodeId) -> Material:
         rows=tuple(evidence.of_job(tx, job_id)),
         pages=research.texts(tx, research.chain(tx, job_id)),
         said=() if thread_id is None else tuple(steering.heard(tx, ThreadId(thread_id))),
-        news=standing.news(tx, job),
+        news=standing_questions.news(tx, job),
     )
 
 

@@ -59,7 +59,7 @@ async def run_gaps(steps: Steps, ctx: RunContext) -> Outcome:
 async def run_writing(steps: Steps, ctx: RunContext) -> Outcome:
     """Store the report: written from the ledger alone, repaired once, without what does not hold.
 
-    A text that cites nothing is no report; then the job delivers its last report, or the ledger
+    A text that cites nothing is not a report; then the job delivers its last report, or the ledger
     itself. If a limit is used up before the text is done, that is stored as the reason why the job
     ends early.
     """
@@ -97,7 +97,7 @@ async def _written(steps: Steps, ctx: RunContext) -> str:
 async def _repaired(
     steps: Steps, ctx: RunContext, text: str, faults: list[Fault], found: Material
 ) -> str:
-    """Return the report after one repair; the old one if the new text is no report or has more
+    """Return the report after one repair; the old one if the new text is not a report or has more
     faults."""
     told = schemas.FAULTS.format(faults=report_check.describe(faults))
     reply = await ask_text(steps, ctx, "writing:repair", told)

@@ -66,7 +66,7 @@ def plan_undo(
     Several changes of one path are undone at once: it gets what it held before the first.
     """
     found: dict[tuple[str, str], list[FolderChange]] = {}
-    for change in folder_changes.standing(tx, team_id, node_id):
+    for change in folder_changes.not_undone(tx, team_id, node_id):
         if not paths or f"{change.folder}/{change.path}" in paths:
             found.setdefault((change.folder, change.path), []).append(change)
     return [

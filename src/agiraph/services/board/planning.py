@@ -188,7 +188,9 @@ def reassign(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
     """Give a node that has not started to this agent; it stays pending while it needs others."""
     if node.status not in (NodeStatus.PENDING, NodeStatus.ASSIGNED):
         who = "" if node.assignee_id is None else f" with {name_of(tx, node.assignee_id)}"
-        raise Refused(f"{node.id} is {node.status}{who}; only work nobody has begun can be given.")
+        raise Refused(
+            f"{node.id} is {node.status}{who}; only work that nobody has begun can be assigned."
+        )
     if node.status is NodeStatus.ASSIGNED:
         node = nodes.move(tx, node, NodeStatus.PENDING, assignee_id=None)
     needed = dependencies.needs(tx, node.id)

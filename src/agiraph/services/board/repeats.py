@@ -1,5 +1,5 @@
-"""Repeats: refuse to delegate what is the giver's own task, was given before, or needs a thread
-that the worker would not have."""
+"""Repeats: refuses to delegate the giver's own task, a task that was given before, or one that
+needs a thread which the worker would not have."""
 
 import re
 from collections import Counter

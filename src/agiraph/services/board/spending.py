@@ -28,8 +28,7 @@ def as_line(tx: Tx, node: WorkNode) -> str:
 
 
 def as_share(tx: Tx, node: WorkNode) -> str:
-    """Return roughly how much is spent of the limit that is nearest to its end; empty without a
-    limit."""
+    """Return roughly which share is spent of the limit that is used most; empty without a limit."""
     limits, used = _paid(tx, node)
     shares: dict[str, float] = {}
     if limits.usd:

@@ -85,8 +85,11 @@ def completion(
     label: Label = CLEAN,
 ) -> str:
     """Return how a node ended as text for the thread of its creator, with `longest` characters of
-    its result. The worker's words are fenced. With a foreign label the title and the file names
-    are fenced, too."""
+    its result.
+
+    The worker's words are fenced. If the result has a label, the title and the file names are
+    fenced, too.
+    """
     lines = [
         f"[Task] {_ENDINGS[node.status].format(worker=worker)}",
         f"Id: {node.id}",

@@ -56,7 +56,8 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Tu
 
 
 def has_waited(tx: Tx, lease: Lease, asked: Message) -> bool:
-    """Whether a person has had their time to answer, so that work goes on without an answer."""
+    """Whether the time that a person has for an answer is over, so that the work goes on without
+    it."""
     end = patience.ends_at(TEAMS.get(tx, lease.team_id), asked)
     return end is not None and end <= tx.now
 
@@ -139,8 +140,8 @@ def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
 
 
 def _open_questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
-    """Return the waits for the node's questions and requests, to people and teammates, that nobody
-    answered; without those that people have had their time for."""
+    """Return the waits for the unanswered questions and requests of the node, to people and
+    teammates. Those to people whose time for an answer is over are left out."""
     found: dict[WaitingOn, str] = {}
     for asked in messages.of_node(tx, lease.node_id):
         if asked.sender != lease.agent_id or asked.answered_at is not None:

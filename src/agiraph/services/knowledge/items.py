@@ -98,7 +98,7 @@ def learn(
     the insight is pending if it is clean.
     """
     if type not in get_args(InsightType):
-        raise Refused(f"{type!r} is no kind of insight; use {', '.join(get_args(InsightType))}.")
+        raise Refused(f"{type!r} is not a kind of insight; use {', '.join(get_args(InsightType))}.")
     if confidence is not None and not 0 <= confidence <= 1:
         raise Refused(f"A confidence is between 0 and 1, not {confidence!r}.")
     content = _checked_content(content)
@@ -147,7 +147,7 @@ def remove(tx: Tx, agent_id: AgentId, insight_id: str, *, author: str) -> Insigh
 
 def memories(tx: Tx, agent_id: AgentId, *, limit: int = 50) -> list[Memory]:
     """Return the agent's active memories, newest first."""
-    return rows.standing(tx, MEMORIES, agent_id, limit=limit)
+    return rows.of_agent(tx, MEMORIES, agent_id, limit=limit)
 
 
 def insights(
@@ -338,5 +338,5 @@ def _to_decide(tx: Tx, id: str) -> Item:
     item = cast("Item", rows.table_of(id).get(tx, id, lock=True))
     is_open = item.status == "active" and item.label  # kept by a team whose trust is open
     if item.status not in ("unverified", "pending") and not is_open:
-        raise Conflict(f"{id} is {item.status}: it does not wait for anybody.")
+        raise Conflict(f"{id} is {item.status}: it does not wait for a decision.")
     return item

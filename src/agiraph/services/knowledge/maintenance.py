@@ -48,7 +48,7 @@ def maintain(tx: Tx, team_id: TeamId) -> Maintained:
                 changes.alter(tx, item, status="removed")
                 changes.record(tx, item, "expired", SYSTEM, [(item, item)])
                 expired += 1
-        merged += _merge(tx, rows.standing(tx, MEMORIES, agent.id, limit=MOST))
+        merged += _merge(tx, rows.of_agent(tx, MEMORIES, agent.id, limit=MOST))
     for owner in rows.owners(tx, team_id):
         merged += _merge(tx, rows.owned(tx, team_id, [owner], limit=MOST))
         kept = _searched(tx, team_id, owner)

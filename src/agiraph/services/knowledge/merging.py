@@ -137,14 +137,14 @@ def removed_twin(tx: Tx, item: Item) -> Item | None:
     if isinstance(item, Insight):
         gone = rows.owned(tx, item.team_id, [item.owner], status="removed", limit=MAX_REMOVED)
     else:
-        gone = rows.standing(tx, MEMORIES, item.agent_id, status="removed", limit=MAX_REMOVED)
+        gone = rows.of_agent(tx, MEMORIES, item.agent_id, status="removed", limit=MAX_REMOVED)
     return next((other for other in gone if is_repetition(other.content, item.content)), None)
 
 
 def peers(tx: Tx, item: Item) -> Sequence[Item]:
     """Return the known items of the same owner and status that may have the same words."""
     if not isinstance(item, Insight):
-        return rows.standing(tx, MEMORIES, item.agent_id, status=item.status, limit=MAX_PEERS)
+        return rows.of_agent(tx, MEMORIES, item.agent_id, status=item.status, limit=MAX_PEERS)
     if item.status not in changes.FOUND:
         return rows.owned(tx, item.team_id, [item.owner], status=item.status, limit=MAX_PEERS)
     near = _matching(

@@ -142,14 +142,14 @@ def confirm(tx: Tx, note_id: str, *, author: str) -> Note:
 
 
 def reject(tx: Tx, note_id: str, *, author: str) -> Note:
-    """Take a note away. Work alone does not bring the same words back."""
+    """Remove a note. If an agent writes the same words again, the note stays removed."""
     return _decide(tx, note_id, "rejected", "rejected", author)
 
 
 def _decide(tx: Tx, note_id: str, status: NoteStatus, verb: ChangeVerb, author: str) -> Note:
     note = NOTES.get(tx, note_id, lock=True)
     if note.status not in ("pending", "unverified"):
-        raise Conflict(f"The note {note_id} is {note.status}: it does not wait for anybody.")
+        raise Conflict(f"The note {note_id} is {note.status}: it does not wait for a decision.")
     return _end(tx, note, status, verb, author)
 
 

@@ -126,7 +126,7 @@ def _batch(found: Sequence[Thread], taken: Sequence[Thread]) -> list[Thread]:
 class Known(NamedTuple):
     """What is known to those whose threads are reviewed."""
 
-    standing: list[Insight]
+    valid: list[Insight]
     removed: list[Insight]
     """Insights that were removed: they must not be learned again."""
 
@@ -139,16 +139,16 @@ def known(tx: Tx, node_id: NodeId) -> Known:
     reviewed = threads.of_reflection(tx, node_id)
     label = join(thread.label for thread in reviewed)
     owners = sorted({_owner(tx, thread) for thread in reviewed})
-    standing: list[Insight] = []
+    valid: list[Insight] = []
     removed: list[Insight] = []
     for owner in owners:
         team_id = reviewed[0].team_id
-        standing += rows.owned(tx, team_id, [owner], limit=MOST_KNOWN)
+        valid += rows.owned(tx, team_id, [owner], limit=MOST_KNOWN)
         if label:
-            standing += rows.owned(tx, team_id, [owner], status="unverified", limit=MOST_KNOWN)
+            valid += rows.owned(tx, team_id, [owner], status="unverified", limit=MOST_KNOWN)
         removed += rows.owned(tx, team_id, [owner], status="removed", limit=MOST_KNOWN)
     return Known(
-        [insight for insight in standing if label or not insight.label],
+        [insight for insight in valid if label or not insight.label],
         [insight for insight in removed if label or not insight.label],
     )
 

@@ -37,7 +37,7 @@ def whom(tx: Tx) -> str:
 
 
 def run(tx: Tx, channel: ChannelState, text: str) -> str | None:
-    """Carry out a command; return what to say about it, or None if the text is no command.
+    """Carry out a command; return what to say about it, or None if the text is not a command.
 
     The caller holds the lock of the channel's row.
     """

@@ -83,8 +83,8 @@ def say(
 
 
 def words_for(files: Sequence[Attachment]) -> str:
-    """Return the words of a message that consists of files alone. They name no file: a name is not
-    the person's word, as what stands in the file."""
+    """Return the text of a message that consists of files alone. It names no file, because the name
+    of a file, like its content, may be somebody else's words."""
     return "(I send a file.)" if len(files) == 1 else f"(I send {len(files)} files.)"
 
 
@@ -203,7 +203,8 @@ def _only_asks(asked: Sequence[Message]) -> bool:
 def _hand_on(
     tx: Tx, agent: Agent, reply_id: NodeId, asked: Sequence[Message], work: Work | None
 ) -> None:
-    """Make work of the messages that a reply has answered, or let open work hear them."""
+    """Create a node from the messages that a reply has answered, or pass them to the agent's open
+    work."""
     unseen = [message for message in asked if message.seen_at is None]
     if work == "routed" and not unseen:
         return  # other work has it

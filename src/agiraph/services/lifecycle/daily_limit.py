@@ -207,7 +207,7 @@ def _close(tx: Tx, question_id: MessageId, why: str) -> None:
 
 
 def _end_of(day: str) -> WaitingOn:
-    """Return what all nodes wait for that stopped on this day."""
+    """Return the wait of all nodes that the limit of this day has stopped."""
     return WaitingOn("time", f"{DAY}{day}")
 
 

@@ -1,8 +1,9 @@
-"""Digest: what a person may decide on in a team, as one list, and their decisions on many at once.
+"""Digest: lists what a person may decide on in a team, and applies their decisions on many entries
+at once.
 
-It is a query over open requests, pending and unverified knowledge, triggers with untrusted text
-and the uses of grants. "Confirm all" covers knowledge, notes and triggers. A way out is decided by
-itself, because each is a place that somebody's data could reach.
+It is a query over open requests, pending and unverified knowledge, triggers with untrusted text and
+the uses of grants. "Confirm all" covers knowledge, notes and triggers. Each way out is decided on
+by itself, because it may send the team's data to somebody.
 """
 
 from collections.abc import Sequence

@@ -234,5 +234,5 @@ def _checked_pattern(kind: GrantKind, pattern: str) -> str:
             raise Refused(NOT_A_HOST.format(pattern=pattern[:200]))
         return pattern
     if not _NAME.fullmatch(pattern):
-        raise Refused(f"{pattern[:200]!r} is no name: write the exact name, without wildcards.")
+        raise Refused(f"{pattern[:200]!r} is not a name: write the exact name, without wildcards.")
     return pattern

@@ -1,7 +1,8 @@
 """Incoming: processes each message that a channel received from its paired person, once.
 
 The key of a message and its effects commit in one transaction, so a message that is received twice,
-or again after a crash, does nothing. A sender who is not paired gets no answer and causes no work.
+or again after a crash, has no second effect. A sender who is not paired gets no answer and causes
+no work.
 """
 
 from datetime import timedelta

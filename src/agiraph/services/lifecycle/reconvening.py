@@ -76,7 +76,7 @@ def _checked(
     for verdict in verdicts:
         node = known.get(NodeId(verdict.node_id.strip()))
         if node is None:
-            wrong.append(f"{verdict.node_id!r} is no task of this stage")
+            wrong.append(f"{verdict.node_id!r} is not a task of this stage")
         elif node.id in judged:
             wrong.append(f"{node.id} has two verdicts")
         else:

@@ -47,7 +47,7 @@ def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
         node = nodes.find(tx, agent.team_id, identity)
         if node.lane != "work":
             # Reflections hold insights, and replies what others were told in confidence.
-            raise Refused(f"{node.id} is no work; check_board lists the team's work.")
+            raise Refused(f"{node.id} is not work; check_board lists the team's work.")
         return node
     except NotFound:
         found = teams.find_agent(tx, agent.team_id, identity.strip())
@@ -85,7 +85,7 @@ def tell(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> str:
             "stop_work and start the research anew, in the person's words."
         )
     if node.assignee_id is None:
-        raise Refused(f"Nobody has {node.id} yet. Tell the work above it, or wait a minute.")
+        raise Refused(f"{node.id} is not assigned yet. Tell the work above it, or wait a minute.")
     if node.assignee_id == agent.id:
         return f"Your own work hears it at its next step ({node.id})."
     asked = messages.to_answer(tx, reply_id)
@@ -116,7 +116,7 @@ def answer(tx: Tx, agent: Agent, reply_id: NodeId, question_id: str) -> str:
     if question.kind == "approval":
         raise Refused(ON_THE_CARD.format(id=question.id))
     if question.kind not in NEEDS_ANSWER:
-        raise Refused(f"{question.id} is no question but a {question.kind}.")
+        raise Refused(f"{question.id} is not a question but a {question.kind}.")
     asked = messages.to_answer(tx, reply_id)
     said = "\n\n".join(message.text for message in asked)
     answers.answer_question(tx, question.id, said, person_id=PersonId(asked[-1].sender))

@@ -322,8 +322,8 @@ _SWITCHED: dict[str, Callable[[], TeamEvent]] = {
 def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
     """Lock the team's row, set its status and return the team; `Refused` unless it is in `when`.
 
-    An active team's triggers are armed again. A stopped or archived team's end, and of a completed
-    team's the heartbeat.
+    An active team's triggers are armed again. The triggers of a stopped or archived team end. Of a
+    completed team's triggers only the heartbeat ends.
     """
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == to:

@@ -1,7 +1,8 @@
 """Absence: a person says that they are away until a date, and the runtime acts on it.
 
-While they are away nothing is sent to their channels; the inbox shows everything at once. Questions
-wait for them, and those with a time limit end their wait as ever; the agent is told the date then.
+While they are away, nothing is sent to their channels; the inbox shows everything at once.
+Questions wait for them. A question with a time limit still ends at that limit, and its agent is
+told until when the person is away.
 """
 
 from datetime import datetime
@@ -19,7 +20,8 @@ def leave(tx: Tx, person_id: PersonId, until: datetime) -> Person:
     """Record that a person is away until this moment; what was to be sent meanwhile waits."""
     if until <= tx.now:
         raise Refused(
-            f"{until:%Y-%m-%d %H:%M} UTC is past; say a time to come, or that you are back."
+            f"{until:%Y-%m-%d %H:%M} UTC is past; give a time in the future, or say that you are "
+            "back."
         )
     if until > tx.now + MAX_AHEAD:
         raise Refused(f"{until:%Y-%m-%d} is too far away; ten years is the most.")

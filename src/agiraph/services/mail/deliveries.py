@@ -174,7 +174,7 @@ def _first_due(tx: Tx, message: Message, channel: ChannelState) -> datetime:
 
 
 def reschedule(tx: Tx, person_id: PersonId) -> None:
-    """Set again when the person's messages are sent that no channel has tried yet."""
+    """Compute again when to send the person's messages that no channel has tried to send yet."""
     for delivery in deliveries.untried(tx, person_id):
         message = MESSAGES.get(tx, delivery.message_id)
         due = _first_due(tx, message, CHANNELS.get(tx, delivery.channel))
@@ -293,7 +293,7 @@ def redeliver(tx: Tx, delivery_id: str) -> Delivery:
     """Queue a failed or sent delivery again, with all its tries."""
     delivery = DELIVERIES.get(tx, delivery_id, lock=True)
     if delivery.status not in ("failed", "sent"):
-        raise Refused(f"{delivery_id} is {delivery.status} and goes out by itself.")
+        raise Refused(f"{delivery_id} is {delivery.status} and is sent without this.")
     if CHANNELS.find(tx, delivery.channel) is None:
         raise Refused(f"There is no channel {delivery.channel!r} any more; set it up first.")
     DELIVERIES.update(tx, delivery_id, status="queued", tries=0, error=None, due_at=tx.now)

@@ -32,7 +32,7 @@ class Gaps:
 
 
 def read_brief(value: Any, *, question: str) -> Brief | None:
-    """Return the brief in an answer; None if the answer is no object or names nothing to find out.
+    """Return the brief in an answer; None if it is not an object or names nothing to find out.
 
     `question` is what was asked. It stands in for a question that the answer leaves out.
     """

@@ -4,23 +4,23 @@ import re
 from dataclasses import dataclass, replace
 
 from agiraph.domain import report_check, research_report, sources
-from agiraph.domain import standing as question
+from agiraph.domain import standing_questions as question
 from agiraph.domain.chat import Lease
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import Label, join
 from agiraph.domain.messages import MessageKind
-from agiraph.domain.report_words import Words, words_of
+from agiraph.domain.report_words import ReportPhrases, words_of
 from agiraph.domain.research import Brief, ResearchJob
 from agiraph.domain.research_report import Counts, Report
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import labels, planning, texts
 from agiraph.services.mail import bus
 from agiraph.services.research import planning as steps
-from agiraph.services.research import reading_budget, standing, state, support
+from agiraph.services.research import reading_budget, standing_questions, state, support
 from agiraph.services.research.answers import plain_brief
-from agiraph.services.research.standing import News
+from agiraph.services.research.standing_questions import News
 from agiraph.services.research.support import Compared
 from agiraph.store import evidence, passages, research, spend, threads
 from agiraph.store.nodes import NODES
@@ -64,7 +64,7 @@ class Findings:
         return self.job.brief or plain_brief(self.job.question)
 
     @property
-    def words(self) -> Words:
+    def words(self) -> ReportPhrases:
         return words_of(self.brief.language)
 
 
@@ -85,7 +85,7 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
         label=labels.of_nodes(tx, parts) | join(row.label for row in rows),
         opened=research.count_pages(tx, job_id),
         compared=support.compared(tx, job, rows),
-        news=standing.news(tx, job),
+        news=standing_questions.news(tx, job),
     )
 
 
@@ -134,7 +134,8 @@ def compose(found: Findings) -> Report:
 
 
 def _only_news(text: str, found: Findings, news: News) -> str:
-    """Return the report without what the last one could say, with a list of the new quotations.
+    """Return the report without what the last report could already say, and with a list of the new
+    quotations.
 
     The list is added after the check of the report, so its quotations are shown without links.
     """
@@ -201,7 +202,7 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
     question again and found nothing new delivers nothing.
     """
     assert node.asked_of is not None
-    if standing.is_silent(node):
+    if standing_questions.is_silent(node):
         return
     title = texts.subject_of(node)
     report = (node.result or "").strip()

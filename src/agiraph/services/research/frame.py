@@ -14,7 +14,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.research import Part, Phase, Reading, ResearchJob
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Budget, StopReason, WorkNode
-from agiraph.services.research import parts, planning, reading_budget, standing, steering
+from agiraph.services.research import parts, planning, reading_budget, standing_questions, steering
 from agiraph.store import evidence, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
@@ -183,7 +183,7 @@ def _gaps(step: _Step) -> Next:
 
 
 def _write(step: _Step) -> Next:
-    if why := standing.has_nothing_new(step.tx, step.job):
+    if why := standing_questions.has_nothing_new(step.tx, step.job):
         return NothingNew(why)
     if not evidence.of_job(step.tx, step.job.id):
         return Delivers()  # without evidence there is nothing that a model could write truthfully
@@ -211,7 +211,7 @@ def _support(step: _Step) -> Next:
 
 
 def _deliver(step: _Step) -> Delivers:
-    """Deliver the report; if persons have said something since it was written, it tells that."""
+    """Deliver the report. It says so if persons have sent messages since it was written."""
     if _has_unheard(step):
         step.set(missing=planning.with_unused(step.job.missing))
     return Delivers()

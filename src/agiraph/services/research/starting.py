@@ -110,7 +110,7 @@ def _check_request(goal: str, searches: int | None, pages: int | None) -> None:
 
 def _check_earlier(tx: Tx, agent: Agent, earlier: WorkNode) -> None:
     if earlier.team_id != agent.team_id or JOBS.find(tx, earlier.id) is None:
-        raise Refused(f"{earlier.id} is no research of this team: leave out `continues`.")
+        raise Refused(f"{earlier.id} is not research of this team: leave out `continues`.")
 
 
 def _hire_researcher(tx: Tx, hirer: Hirer) -> Agent:

@@ -1,5 +1,5 @@
-"""Support: which sentences of a report a model compares with their quotations, and how many it
-has."""
+"""Support: chooses the sentences of a report that a model compares with their quotations, and
+counts them."""
 
 import re
 from collections.abc import Sequence

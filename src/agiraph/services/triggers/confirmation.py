@@ -21,7 +21,7 @@ def confirm(tx: Tx, trigger_id: TriggerId) -> Trigger:
     teams.lock(tx, TRIGGERS.get(tx, trigger_id).agent_id)
     trigger = TRIGGERS.get(tx, trigger_id, lock=True)
     if not trigger.label or trigger.status not in ("active", "paused"):
-        raise Conflict(f"{trigger_id} is {trigger.status}: it does not wait for anybody.")
+        raise Conflict(f"{trigger_id} is {trigger.status}: it does not wait for a decision.")
     read = registry.kind_of(trigger).read(trigger.config)
     until = None if read.until is None else parse_moment(read.until, read.zone)
     bounds = {"max_fires": read.max_fires, "until": until}

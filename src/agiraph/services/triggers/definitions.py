@@ -167,7 +167,7 @@ def _check_limits(
     if generation > MAX_GENERATION:
         raise Refused(
             f"You have woken yourself {MAX_GENERATION} times in a row, each time by a new trigger. "
-            "Hand in what you have, or ask the human whether this should go on."
+            "Submit what you have, or ask the human whether this should go on."
         )
     return generation
 

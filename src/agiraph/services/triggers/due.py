@@ -139,7 +139,7 @@ def receive_request(
     if before := triggers.firing(tx, trigger_id, slot):
         return before
     if locked is None:
-        raise Refused(f"{trigger_id} takes nothing at present: it, or its team, is not active.")
+        raise Refused(f"{trigger_id} accepts no requests now: it, or its team, is not active.")
     return registry.kind_of(locked[0]).on_request(tx, locked[0], slot, body)
 
 

@@ -26,7 +26,7 @@ from agiraph.services.board import budgets, labels, planning
 from agiraph.services.board.texts import first_line
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.services.research import standing
+from agiraph.services.research import standing_questions
 from agiraph.store import nodes, teams, triggers, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
@@ -201,7 +201,7 @@ def _perform(tx: Tx, trigger: Trigger, slot: str, cause: _Cause) -> Firing:
         case "research":
             _reactivate_team(tx, trigger)
             agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
-            node_id = standing.start(tx, agent, trigger).id
+            node_id = standing_questions.start(tx, agent, trigger).id
         case "send_message":
             bus.send(
                 tx,

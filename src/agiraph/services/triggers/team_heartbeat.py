@@ -57,10 +57,8 @@ def _config(seconds: float, mode: Mode) -> dict[str, Any]:
 
 
 def find(tx: Tx, team_id: TeamId) -> Trigger | None:
-    """Return the heartbeat of the team's coordinator, also while it rests because the team does.
-
-    None if there is none, or if somebody switched it off.
-    """
+    """Return the heartbeat of the team's coordinator, also if it is off while the team does not
+    work. None if there is none, or if somebody switched it off."""
     trigger = triggers.team_heartbeat(tx, team_id)
     return trigger if trigger is not None and _is_kept(trigger) else None
 

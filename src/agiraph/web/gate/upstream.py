@@ -138,7 +138,7 @@ class Upstream:
     async def _target(self, url: str) -> Target:
         endpoint = endpoint_of(url)
         if endpoint is None:
-            raise Denied("That is no web address, which begins with https:// or http://.")
+            raise Denied("That is not a web address, which begins with https:// or http://.")
         if (known := self._targets.get(endpoint)) is None:
             known = self._targets[endpoint] = await self._checked(endpoint, url)
         return known

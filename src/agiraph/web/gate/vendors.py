@@ -59,7 +59,7 @@ def program_of(command: str) -> str:
 
 def reachable(program: str, environ: Mapping[str, str]) -> frozenset[Endpoint]:
     """Return the endpoints that a preset may reach: those that its variables name, else its
-    vendor's hosts. None for a program that is no preset."""
+    vendor's hosts. None for a program that is not a preset."""
     if (vendor := PROGRAMS.get(program)) is None:
         return frozenset()
     named = {endpoint_of(environ[name]) for name in vendor.variables if environ.get(name)}

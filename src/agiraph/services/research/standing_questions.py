@@ -1,10 +1,13 @@
-"""Standing: starts a research job each time a trigger fires, and compares its evidence with that of
-earlier jobs of the same trigger, so that the report holds only what is new."""
+"""Standing questions: starts a research job each time a trigger asks its question again.
+
+The evidence of such a job is compared with that of earlier jobs of the same trigger, so that the
+report holds only what is new.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from agiraph.domain import standing
+from agiraph.domain import standing_questions
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.ids import NodeId, ThreadId
@@ -64,7 +67,7 @@ def news(tx: Tx, job: ResearchJob) -> News | None:
         for url in dict.fromkeys(row.url for row in own)
     }
     return News(
-        rows=tuple(standing.news(own, evidence.earlier(tx, job), pages)),
+        rows=tuple(standing_questions.news(own, evidence.earlier(tx, job), pages)),
         since=_last_report(tx, research.earlier_standing(tx, job))
         or NODES.get(tx, job.continues).created_at,
     )

@@ -1,4 +1,5 @@
-"""Words: parks a node whose model replied in words while work is open, or with a question."""
+"""Plain replies: parks a node whose model replied without a tool call, if there is something to
+wait for."""
 
 from agiraph.domain.chat import IN_WORDS
 from agiraph.domain.outcomes import Outcome, Parked
@@ -7,7 +8,7 @@ from agiraph.runtime.steps import Steps
 from agiraph.services.lifecycle import spoken_questions
 
 
-async def park_in_words(steps: Steps, ctx: RunContext) -> Outcome | None:
+async def park_plain_reply(steps: Steps, ctx: RunContext) -> Outcome | None:
     """Park the node if its last reply has no tool call and there is something to wait for.
 
     That is delegated work, an open question, or the question that the reply ends with. Return None

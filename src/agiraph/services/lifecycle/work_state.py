@@ -1,8 +1,8 @@
-"""Standing: how the work of a team stands, as a reply to a person is shown it.
+"""Work state: the state of a team's work, as the prompt of a reply to a person shows it.
 
 Every line is made from rows when the reply begins: which work is open, what it did last, what has
 ended with which result, what is asked of the person and what comes next. Untrusted text in a line
-carry their label; `domain.prompt_lines` decides how they are shown.
+carries its label; `domain.prompt_lines` decides how it is shown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ AHEAD = 3
 _ORDER = (NodeStatus.RUNNING, NodeStatus.WAITING, NodeStatus.ASSIGNED, NodeStatus.PENDING)
 
 
-class Standing(NamedTuple):
+class WorkState(NamedTuple):
     """The sections of a reply's prompt about the work, the most important line first."""
 
     now: list[Line]
@@ -51,8 +51,8 @@ class Standing(NamedTuple):
     ahead: list[Line]
 
 
-def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> Standing:
-    """Return how the work of an agent's team stands; what has changed after `since` is marked.
+def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> WorkState:
+    """Return the state of the work of an agent's team; what has changed after `since` is marked.
 
     The agent's own work comes first. A worker is shown the work of the whole team, too: the person
     may ask it about what others did.
@@ -64,7 +64,7 @@ def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> Standing:
     tails = team_threads.tails(tx, agent.team_id, turns=TAIL_TURNS, characters=TAIL_CHARACTERS)
     names: dict[str, str] = {member.id: member.name for member in teams.everyone(tx, agent.team_id)}
     view = _View(tx.now, since, labels, names)
-    return Standing(
+    return WorkState(
         now=[
             *_budget_lines(tx, still_open),
             *_open_lines(view, still_open, agent, tails),
@@ -132,7 +132,7 @@ def _open_line(view: _View, node: WorkNode, tail: Sequence[Turn]) -> Line:
 
 
 def _ledger_line(tx: Tx, node: WorkNode) -> Line:
-    """Return what a research under way has found out: its questions and the newest evidence."""
+    """Return a line on a running research job: its questions and its newest evidence."""
     job, rows = JOBS.find(tx, node.id), evidence.of_job(tx, node.id)
     if job is None or not job.readings:
         return Line("")
@@ -155,7 +155,7 @@ _LOOK = 'look_into("{id}") shows what it holds'
 
 
 def _record_line(view: _View, node: WorkNode, tail: Sequence[Turn]) -> Line:
-    """Return what the agent itself did last, at more length."""
+    """Return a line on the agent's own last steps, with more detail than those of others."""
     told = _steps(tail, TAIL_TURNS)
     while told and sum(map(len, told)) > DIGEST_CHARACTERS:
         told.pop(0)

@@ -1,4 +1,4 @@
-"""Standing: what is new when a research question is asked again.
+"""Standing questions: what is new when a research question is asked again.
 
 Words are new if no earlier job has noted them, and if they did not stand on the page when an
 earlier job read it. So a page that changed its date, or a reader that quotes another sentence of an

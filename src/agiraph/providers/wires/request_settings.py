@@ -1,4 +1,4 @@
-"""Asking: the optional settings of a request, and what is remembered when a server refuses them."""
+"""Request settings: the optional settings of a request, and which of them a server has refused."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ model made the calls that wait for their results."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What one request asks for beyond its words, in the form of its wire."""
+    """The optional settings of one request, in the form of its wire."""
 
     effort: Part = field(default_factory=dict[str, Any])
     """The fields that say how much the model thinks; empty: none are sent."""

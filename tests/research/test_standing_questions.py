@@ -9,7 +9,7 @@ import pytest
 from agiraph.domain.errors import Refused
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services.research import ledger, pages, standing
+from agiraph.services.research import ledger, pages, standing_questions
 from agiraph.services.triggers import definitions
 from agiraph.store import triggers
 from agiraph.store.research import JOBS
@@ -100,7 +100,7 @@ async def test_words_of_any_earlier_run_are_no_news(tmp_path: Path, database_url
         trigger = await it.world.store.read(TRIGGERS.get, await ask_daily(it))
         await it.world.store.write(TEAMS.update, it.team.team.id, status="paused")
         jobs = [
-            await it.world.store.write(standing.start, it.team.coordinator, trigger)
+            await it.world.store.write(standing_questions.start, it.team.coordinator, trigger)
             for _ in range(4)
         ]
         await kept(it, jobs[0], FACTS, old)
@@ -114,7 +114,7 @@ async def test_words_of_any_earlier_run_are_no_news(tmp_path: Path, database_url
         for quote in (TALL, OPENED, SURVEY):
             await noted(it, jobs[3], quote, again)
         job = await it.world.store.read(JOBS.get, jobs[3].id)
-        found = await it.world.store.read(standing.news, job)
+        found = await it.world.store.read(standing_questions.news, job)
         assert found is not None
         assert [row.quote for row in found.rows] == [SURVEY]
 

@@ -1,4 +1,4 @@
-"""Asking: what a model server says of itself: its kind, its models and their context windows."""
+"""Server facts: asks a model server for its kind, its models and their context windows."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a provider is asked about itself."""
+    """The address of a provider's server, at which it is asked about itself."""
 
     base_url: str
     key: str = field(default="", repr=False)
@@ -46,7 +46,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a server says of itself."""
+    """The answer of a server to the questions about itself."""
 
     kind: str = ""
     """One of the local servers; empty if it is none that is known."""
