@@ -39,8 +39,7 @@ def permissions(path: Path) -> int:
 
 def test_a_new_home_is_private_to_its_owner(tmp_path: Path) -> None:
     home = Home.open(tmp_path / "deep" / "home")
-    assert (home.database_path, home.config_path, home.token_path) == (
-        tmp_path / "deep/home/agiraph.db",
+    assert (home.config_path, home.token_path) == (
         tmp_path / "deep/home/agiraph.toml",
         tmp_path / "deep/home/token",
     )

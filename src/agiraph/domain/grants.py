@@ -16,7 +16,7 @@ from agiraph.domain.value import value
 GrantKind = Literal["read", "reach", "packages", "tool", "command", "trust", "call"]
 """read: open any address of a host. reach: commands may talk to a host. packages: install a package
 of this name. tool: call a tool. command: run these exact words. trust: what a program or a host
-says no longer counts as foreign. call: one call with exactly these arguments, made from a request
+says no longer counts as untrusted. call: one call with exactly these arguments, made from a request
 for it."""
 
 REACH_LASTS = timedelta(days=30)

@@ -63,7 +63,7 @@ class Label:
     def without(self, trusted: Collection[str]) -> "Label":
         """Return the label without the sources that a person trusts.
 
-        A source that is only counted may be one that nobody trusts, so the label stays foreign.
+        A source that is counted without its name may be one that nobody trusts, so it stays.
         """
         kept = tuple(source for source in self.sources if source not in trusted)
         if kept == self.sources:

@@ -211,11 +211,6 @@ def _is_own(own: Iterable[str], subjects: Collection[str]) -> bool:
     return any(len(name) > 2 and re.sub(r"[\W_]", "", name) in names for name in own)
 
 
-def is_same_text(one: str, other: str) -> bool:
-    """Whether two texts share so many runs of eight words that one is a copy of the other."""
-    return _is_alike(_sketch(one), _sketch(other))
-
-
 def _sketch(text: str) -> frozenset[int]:
     """Return the smallest hashes of the text's shingles: of every shingle if there are few."""
     said = words(text)

@@ -186,7 +186,7 @@ def provider(name: str = "", *, secrets: Sequence[str] = ()) -> Callable[[T], T]
 
 def declaration_of(marked: object) -> Declaration | None:
     """Return what a function or class was declared as; None if it has no mark of its own."""
-    # Not `getattr`: a class must not inherit the mark, and foreign objects may run code for it.
+    # Not `getattr`: a class must not inherit the mark, and objects of others may run code for it.
     try:
         found = object.__getattribute__(marked, "__dict__").get(MARK)
     except (AttributeError, TypeError):

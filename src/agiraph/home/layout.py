@@ -78,10 +78,6 @@ class Home:
             raise _cannot_be_home(path, error) from error
 
     @property
-    def database_path(self) -> Path:
-        return self.path / "agiraph.db"
-
-    @property
     def config_path(self) -> Path:
         return self.path / "agiraph.toml"
 

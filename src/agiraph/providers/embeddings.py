@@ -108,8 +108,8 @@ class Embeddings:
     def _vector(self, text: str) -> Any | None:
         """Return the text's vector of length 1, from the cache if possible; None without words."""
         if text not in self._cache:
-            # Not the oldest entry but all: a search reads all texts in the same order, so an LRU
-            # cache that is one entry too small would miss every time.
+            # All entries are dropped, not the oldest one: a search reads all texts in the same
+            # order, so an LRU cache that is one entry too small would miss every time.
             if len(self._cache) >= MAX_CACHED_VECTORS:
                 self._cache.clear()
             self._cache[text] = self._compute(text)

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
 CLOSING_S = 2.0
 """How long a stop waits for the last spans: a collector that is down must not delay it."""
-_PROVIDERS = {"gemini": "gcp.gemini"}
-"""Providers that the conventions name differently."""
 
 
 def open_tracing(traces: str, environ: Mapping[str, str]) -> "Tracing | None":

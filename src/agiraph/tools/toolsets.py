@@ -110,8 +110,8 @@ def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
     if agent.role not in ROLES:
         # A specialist's file may name tools that this installation does not have.
         wanted |= {name for name, tool in known.items() if tool.properties.always_granted}
-        # A person wrote the file: what it names of the coordinator's tools, or of a person's own,
-        # it is given.
+        # A person wrote the file, so the specialist also gets the coordinator's tools and the
+        # person's own tools that the file names.
         granted |= {name for name in agent.tools if name in known and _may_be_named(known[name])}
     elif unknown := wanted - known.keys():
         raise Refused(f"There are no tools called {', '.join(sorted(unknown))}.")

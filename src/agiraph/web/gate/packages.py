@@ -34,13 +34,6 @@ Reach = Callable[[str, str], Awaitable[None]]
 """Records that the command reaches a host, and what for, before anything is sent there."""
 
 
-class PackageFile(Protocol):
-    """A file that an index lists."""
-
-    @property
-    def url(self) -> str: ...
-
-
 class Index(Protocol):
     """One kind of package index."""
 

@@ -19,6 +19,6 @@ test("why there is no briefing is told in plain words, also as the result of loo
 
 test("what was kept of a thread, and an emergency stop, are told in plain words", () => {
   expect(said("thread.harvested", { insights: 2 })).toBe("Knowledge saved from a thread: 2 insights");
-  expect(said("thread.harvested", { insights: 0 })).toBe("Looked back on a thread: nothing new to keep");
+  expect(said("thread.harvested", { insights: 0 })).toBe("Reflection on a thread: nothing new to keep");
   expect(said("work.stopped", { by: "admin" })).toBe("All work of all teams was stopped");
 });

@@ -114,8 +114,8 @@ export function describeEvent(event: Event, names: Names): string {
     case "thread.compacted":
       return "Older steps of the thread were summarized";
     case "thread.harvested":
-      if (event.data.passed_over) return "Nobody looked back on the thread";
-      return event.data.insights > 0 ? `Knowledge saved from a thread: ${plural(event.data.insights, "insight")}` : "Looked back on a thread: nothing new to keep";
+      if (event.data.passed_over) return "No agent reflected on the thread";
+      return event.data.insights > 0 ? `Knowledge saved from a thread: ${plural(event.data.insights, "insight")}` : "Reflection on a thread: nothing new to keep";
     case "turn.added": {
       const calls = event.data.calls.map((call) => call.name).join(", ");
       return after("Model replied", [oneLine(event.data.text), calls && `calls ${calls}`].filter(Boolean).join(" · "));
@@ -153,11 +153,11 @@ export function describeEvent(event: Event, names: Names): string {
     case "network.refused":
       return after("The network was refused", oneLine(event.data.sentences.join(" ")));
     case "grant.made":
-      return after("You allowed for longer than one call", oneLine(event.data.pattern));
+      return after("You gave a permission", oneLine(event.data.pattern));
     case "grant.used":
       return `${event.data.tool} was allowed by an earlier permission`;
     case "grant.revoked":
-      return "You took a permission back";
+      return "You revoked a permission";
     case "trigger.created":
       return `Trigger created by ${who(event.data.made_by)}`;
     case "trigger.changed":
