@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # only the process that runs the tests needs it
     import pytest
 
-MOST = 5
+MOST = 8
 """How many failed tests are rerun. More have a cause that is not chance."""
 OK, TESTS_FAILED = 0, 1
 """Exit codes of pytest."""
