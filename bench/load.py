@@ -42,6 +42,8 @@ class Plan:
     """Characters of a message."""
     pause: float = 1.0
     """Seconds between two messages of one sender, on average."""
+    least: int = 1
+    """Messages that each sender sends at least, also if the time is over."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,7 +149,7 @@ async def _send(
     end = time.monotonic() + plan.seconds
     await asyncio.sleep(chance.uniform(0, plan.pause))
     number = 0
-    while time.monotonic() < end:
+    while number < plan.least or time.monotonic() < end:
         text = f"{place}.{number} ".ljust(plan.size, "x")
         body = {"message": text, "mode": "nudge", "client_id": f"{place}.{number}"}
         begun = time.monotonic()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from agiraph import redaction
 from agiraph.testing import World
@@ -29,6 +30,9 @@ GARBAGE = (10_000, 20, 20)
 PREPARED = pytest.StashKey[Path]()
 """The files of a PostgreSQL server that the servers of all processes copy."""
 pytest_plugins = ["tests.workers"]
+# Without a time limit for each example: a busy machine may stand still for seconds.
+settings.register_profile("agiraph", deadline=None)
+settings.load_profile("agiraph")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -77,7 +77,6 @@ def use_existing_ids(case: schemathesis.Case, known: dict[str, str]) -> None:
 
 
 BOUNDS = settings(
-    deadline=None,
     database=None,
     phases=[Phase.generate],
     # Pyright infers its metaclass as the type of each member.

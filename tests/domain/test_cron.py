@@ -111,7 +111,7 @@ EXPRESSIONS = (
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     expression=st.sampled_from(EXPRESSIONS),
     zone=st.sampled_from((*ZONES, "UTC", "Asia/Kolkata")),
@@ -131,7 +131,7 @@ def test_counting_slots_agrees_with_listing_them(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     expression=st.sampled_from(EXPRESSIONS),
     zone=st.sampled_from(ZONES),

@@ -282,7 +282,7 @@ trees = st.recursive(
 
 
 @pytest.mark.parametrize("isolation", ["pid", "user", "plain"])
-@settings(max_examples=int(os.environ.get("AGIRAPH_TREES", "8")), deadline=None)
+@settings(max_examples=int(os.environ.get("AGIRAPH_TREES", "8")))
 @given(tree=trees)
 def test_no_process_of_a_tree_outlives_its_command(isolation: str, tree: tuple[str, int]) -> None:
     script, size = tree

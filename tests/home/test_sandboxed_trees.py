@@ -24,7 +24,7 @@ LEVELS: tuple[Level, ...] = ("namespaces", "bubblewrap", "landlock")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
-@settings(max_examples=int(os.environ.get("AGIRAPH_TREES", "4")), deadline=None)
+@settings(max_examples=int(os.environ.get("AGIRAPH_TREES", "4")))
 @given(tree=trees)
 def test_no_process_of_a_tree_outlives_its_confined_command(
     level: Level, tree: tuple[str, int]

@@ -62,7 +62,7 @@ calls = st.builds(
 
 def inputs(number: int) -> settings:
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=number, deadline=None, database=None, suppress_health_check=slow)
+    return settings(max_examples=number, database=None, suppress_health_check=slow)
 
 
 SPEC = ToolSpec(name="bash", description="Run.", schema={"type": "object"})

@@ -230,7 +230,7 @@ def test_a_time_is_stored_to_the_microsecond(moment: datetime) -> None:
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"))
 on_one_database = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50
 )
 
 

@@ -86,7 +86,7 @@ def keys_in(value: Any) -> Iterable[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=150, suppress_health_check=SLOW)
 @given(tool_and_arguments())
 def test_reading_is_idempotent_and_invents_nothing(case: tuple[str, dict[str, Any]]) -> None:
     name, written = case
@@ -108,7 +108,7 @@ def test_reading_is_idempotent_and_invents_nothing(case: tuple[str, dict[str, An
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=150, suppress_health_check=SLOW)
 @given(
     st.sampled_from(
         [*TOOLS, "Bash", "functions.read_file", "Edit", "multi_tool_use.parallel", "?"]
