@@ -15,8 +15,8 @@ from websockets.exceptions import ConnectionClosed
 
 from agiraph.api.deps import Timeouts
 from agiraph.api.event_models import Frame
-from agiraph.api.live import MOST_FRAMES, Hub, PartialReply, Subscriber
-from agiraph.domain.events.work import NodeCheckpoint
+from agiraph.api.live import MOST_FRAMES, PAGES_IN_MEMORY, Hub, PartialReply, Subscriber
+from agiraph.domain.events.work import NodeCheckpoint, TurnAdded
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
@@ -263,6 +263,35 @@ async def test_a_complete_reply_is_no_longer_kept_as_a_partial_one(served: Serve
     words = "".join(f["text"] for f in got if f["op"] == "delta")
     assert "I am fine." in words
     assert served.api.hub.replies == {}
+
+
+async def test_text_of_a_reply_is_not_sent_after_its_end_was_read_from_the_history(
+    served: Served,
+) -> None:
+    watched = await create_team(served)
+    hub, store, reply = served.api.hub, served.world.store, partial_reply(team_id=watched)
+
+    def end_turn(tx: Tx) -> None:
+        ids = {"node_id": reply.node_id, "thread_id": reply.thread_id, "agent_id": reply.agent_id}
+        tx.emit(watched, TurnAdded(**ids, seq=1, text="Dear all", calls=[], tokens=1, usd=None))
+
+    for _ in range(PAGES_IN_MEMORY):  # the client subscribes, and has to wait for the history
+        await hub.pages.acquire()
+    async with served.follow(f"/teams/{watched}/events") as line:
+        assert (await next_frame(line))["op"] == "hello"
+        hub.publish_delta(reply, "Dear ")
+        await store.write(end_turn)
+        hub.publish_delta(reply, "And then")  # the next turn of the same node
+        await store.write(emit_events, watched)
+        for _ in range(PAGES_IN_MEMORY):
+            hub.pages.release()
+        last = len(await served.world.events(watched))
+        frames = [await next_frame(line)]
+        while frames[-1]["op"] != "delta":
+            frames.append(await next_frame(line))
+    numbers = [frame["event"]["seq"] for frame in frames if frame["op"] == "event"]
+    assert numbers == list(range(1, last + 1))
+    assert [frame["text"] for frame in frames if "text" in frame] == ["And then"]
 
 
 async def test_a_stalled_client_is_closed_and_delays_no_other_client(tmp_path: Path) -> None:

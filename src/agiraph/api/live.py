@@ -23,7 +23,7 @@ MOST_SOCKETS = 1000
 MOST_SOCKETS_PER_CALLER = 250
 PAGES_IN_MEMORY = 64
 """History pages in memory at a time; further clients wait."""
-_ENDS_A_REPLY = frozenset(
+ENDS_A_REPLY = frozenset(
     {"turn.added", "node.completed", "node.partial", "node.failed", "node.cancelled"}
 )
 
@@ -144,6 +144,8 @@ class Hub:
         self.lost: int = 0
         """Clients that were closed because they were too slow, since the start."""
         self.events_published: int = 0
+        self.published: dict[TeamId, int] = {}
+        """The highest number of a published event of each team."""
         self.is_over: bool = False
         self.queued: QueuedBytes = QueuedBytes()
         self.callers: Counter[str] = Counter()
@@ -180,7 +182,8 @@ class Hub:
             self.publish(event)
 
     def publish(self, event: Event) -> None:
-        if event.type in _ENDS_A_REPLY:
+        self.published[event.team_id] = max(event.seq, self.published.get(event.team_id, 0))
+        if event.type in ENDS_A_REPLY:
             node_id = event.data.get("node_id")
             for thread_id in [t for t, d in self.replies.items() if d.node_id == node_id]:
                 del self.replies[thread_id]

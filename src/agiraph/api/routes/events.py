@@ -13,12 +13,12 @@ from agiraph.api.access_control import SUBPROTOCOL
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.frames import SubscribeFrame, event_json
 from agiraph.api.listening import ABORT
-from agiraph.api.live import Subscriber
+from agiraph.api.live import ENDS_A_REPLY, Subscriber
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
 from agiraph.domain.errors import AgiraphError, StoreUnavailable
 from agiraph.domain.events import Event
-from agiraph.domain.ids import TeamId
+from agiraph.domain.ids import NodeId, TeamId
 from agiraph.services import access
 from agiraph.store import events, teams
 from agiraph.store.tx import Tx
@@ -129,6 +129,11 @@ class _LiveConnection:
         self._socket = socket
         self._subscriber = Subscriber()
         self._sent: dict[TeamId, int] = {}
+        self._published_before: dict[TeamId, int] = {}
+        """The last event of each team that was published before this client subscribed."""
+        self._ended: dict[NodeId, int] = {}
+        """Nodes whose reply ended with an event that was sent from history, and its number. Until
+        the queue delivers that event, text of the node in the queue belongs to the ended reply."""
 
     async def read_cursors(self) -> dict[TeamId, int]:
         """Read the client's first frame; return its last event number per team."""
@@ -141,6 +146,7 @@ class _LiveConnection:
         # Before history is read: an event committed in between would be in neither. One that is in
         # both is recognised by its number.
         self._api.hub.join(self._subscriber)
+        self._published_before = dict(self._api.hub.published)
         sending = asyncio.create_task(self._send_all(cursors, everything=everything))
         closing = asyncio.create_task(self._wait_for_close())
         keeping_alive = asyncio.create_task(self._keep_alive())
@@ -162,7 +168,7 @@ class _LiveConnection:
                 if frame["op"] == "event":
                     await self._send_event(frame["event"])
                 else:
-                    await self._send(frame)
+                    await self._send_text(frame)
         except TimeoutError:
             self._subscriber.is_lost = True
         except (WebSocketDisconnect, RuntimeError, OSError):
@@ -189,7 +195,7 @@ class _LiveConnection:
             self._sent[team_id] = after
             await self._catch_up(team_id, head)
         for frame in self._api.hub.partial_replies(self._subscriber.teams):
-            await self._send(frame)
+            await self._send_text(frame)
 
     async def _catch_up(self, team_id: TeamId, until: int) -> None:
         """Send the events the client has not got, at least up to this number."""
@@ -203,7 +209,7 @@ class _LiveConnection:
             # Sent without the semaphore, so that a slow client does not block others.
             if late is not None:
                 await self._send({"op": "event", "event": event_json(late)})
-                self._sent[team_id] = late.seq
+                self._record_sent(late)
 
     async def _send_page(self, team_id: TeamId) -> Event | None:
         """Send a page of history; return the event the client was too slow for, or None."""
@@ -216,18 +222,32 @@ class _LiveConnection:
                 await self._send({"op": "event", "event": event_json(event)}, most_s=HOLD_S)
             except TimeoutError:
                 return event
-            self._sent[team_id] = event.seq
+            self._record_sent(event)
         return None
+
+    def _record_sent(self, event: Event) -> None:
+        """Record that an event of the history was sent."""
+        self._sent[event.team_id] = event.seq
+        is_queued = event.seq > self._published_before.get(event.team_id, 0)
+        if is_queued and event.type in ENDS_A_REPLY:
+            self._ended[event.data["node_id"]] = event.seq
 
     async def _send_event(self, event: dict[str, Any]) -> None:
         """Send an event in order and without gaps, whatever the order of notifications."""
         team_id, seq = event["team_id"], event["seq"]
+        if (ended := self._ended.get(event["data"].get("node_id"))) is not None and ended <= seq:
+            del self._ended[event["data"]["node_id"]]
         sent = self._sent.setdefault(team_id, 0)
         if seq == sent + 1:
             await self._send({"op": "event", "event": event})
             self._sent[team_id] = seq
         elif seq > sent:
             await self._catch_up(team_id, seq)
+
+    async def _send_text(self, frame: dict[str, Any]) -> None:
+        """Send text of an unfinished reply; none of a reply whose end the client knows already."""
+        if frame.get("node_id") not in self._ended:
+            await self._send(frame)
 
     async def _send(self, frame: dict[str, Any], *, most_s: float = 3600.0) -> None:
         async with asyncio.timeout(min(self._api.timeouts.send_s, most_s)):
