@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ApiError, toApiError, errorMessage, nextKey, onSignedOut, unwrap } from "@/api/client";
+import { ApiError, toApiError, errorMessage, lostServer, nextKey, onSignedOut, unwrap } from "@/api/client";
 import type { Message } from "@/api/client";
 import { joinPages } from "@/api/queries";
 
@@ -10,6 +10,11 @@ describe("the client", () => {
     expect(errorMessage(toApiError(502, "<html>bad gateway</html>"))).toBe("<html>bad gateway</html>");
     expect(errorMessage(toApiError(500, undefined))).toBe("The server answered 500");
     expect(errorMessage(new ApiError(0, "Away", "Is `agiraph up` still running?"))).toBe("Is “agiraph up” still running?");
+  });
+
+  it("promises to repeat only a request that reads", () => {
+    expect(errorMessage(lostServer("GET"))).toContain("This page tries again by itself.");
+    for (const method of ["POST", "PUT", "PATCH", "DELETE"]) expect(errorMessage(lostServer(method))).toMatch(/does not answer.*This may not be done: try again when the server is back\.$/);
   });
 
   it("reports that the session has ended", async () => {

@@ -34,11 +34,17 @@ let reportSignedOut: SignedOutListener = () => {};
 /** Register the function that is called when the server answers 401 (not signed in). */
 export const onSignedOut = (listener: SignedOutListener): void => void (reportSignedOut = listener);
 
+/** Return the error of a request without a response. The page repeats only requests that read. */
+export function lostServer(method: string): ApiError {
+  const next = method === "GET" ? "This page tries again by itself." : "This may not be done: try again when the server is back.";
+  return new ApiError(0, "The server cannot be reached", `The server does not answer. Is \`agiraph up\` still running? ${next}`);
+}
+
 async function fetchOrApiError(request: Request): Promise<Response> {
   try {
     return await fetch(request);
   } catch {
-    throw new ApiError(0, "The server cannot be reached", "Is `agiraph up` still running? This page tries again by itself.");
+    throw lostServer(request.method);
   }
 }
 

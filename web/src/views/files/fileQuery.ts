@@ -1,6 +1,6 @@
 /** fileQuery: fetch a path of the team's folder as folder, text, image or binary. */
 import { queryOptions } from "@tanstack/react-query";
-import { ApiError, toApiError } from "@/api/client";
+import { lostServer, toApiError } from "@/api/client";
 import { queryKeys } from "@/api/queries";
 import type { Entry } from "@/views/files/tree";
 
@@ -53,7 +53,7 @@ async function fetchPath(team: string, path: string): Promise<FileContent> {
   try {
     response = await fetch(url);
   } catch {
-    throw new ApiError(0, "The server cannot be reached", "Is `agiraph up` still running? This page tries again by itself.");
+    throw lostServer("GET");
   }
   if (!response.ok) throw toApiError(response.status, await response.json().catch(() => null));
   const type = response.headers.get("content-type") ?? "";
