@@ -44,7 +44,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   const text = useComposer((state) => state.texts[agent.id]) ?? storedText(agent.id);
   const files = useComposer((state) => state.files[agent.id]) ?? NO_FILES;
   const isNudge = useComposer((state) => state.nudges[agent.id]) ?? false;
-  const { focusRequests, setText, setFiles, addReference, setNudge } = useComposer();
+  const { wantsFocus, setText, setFiles, addReference, setNudge } = useComposer();
   const isLive = useLive((state) => state.connection === "live");
   const isStopped = useIsStopped();
   const [isDragOver, setIsDragOver] = useState(false);
@@ -61,8 +61,10 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     element.style.height = `${Math.min(element.scrollHeight, 220)}px`;
   }, [text]);
   useEffect(() => {
-    if (focusRequests > 0) input.current?.focus();
-  }, [focusRequests]);
+    if (!wantsFocus) return;
+    input.current?.focus();
+    useComposer.setState({ wantsFocus: false });
+  }, [wantsFocus]);
   useEffect(() => void restoreFiles(agent.id), [agent.id]);
 
   const mentioned = mentionedIn(text, agents);

@@ -13,8 +13,8 @@ interface ComposerState {
   references: Record<string, Reference[]>;
   /** Whether the agent is asked not to reply. */
   nudges: Record<string, boolean>;
-  /** Raised to ask the composer to take the focus. */
-  focusRequests: number;
+  /** Whether the composer is asked to take the focus. It takes it once, also if it is drawn later. */
+  wantsFocus: boolean;
   setText: (agentId: string, text: string) => void;
   /** Resolve to whether a reload would bring the files back. */
   setFiles: (agentId: string, files: Attachment[]) => Promise<boolean>;
@@ -31,7 +31,7 @@ export const useComposer = create<ComposerState>((set, get) => ({
   files: {},
   references: {},
   nudges: {},
-  focusRequests: 0,
+  wantsFocus: false,
   setText: (agentId, text) => {
     writeStored(`words.${agentId}`, text || null);
     set({ texts: { ...get().texts, [agentId]: text } });
@@ -55,7 +55,7 @@ export const useComposer = create<ComposerState>((set, get) => ({
     const written = currentText(agentId);
     get().setText(agentId, written ? `${text.trimEnd()}\n\n${written}` : text);
     const kept = files.length > 0 && get().setFiles(agentId, [...files, ...currentFiles(agentId)]);
-    set({ focusRequests: get().focusRequests + 1 });
+    set({ wantsFocus: true });
     await kept;
   },
   clear: (agentId, { text, files }) => {

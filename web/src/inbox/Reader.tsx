@@ -83,7 +83,7 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
             params={{ team: message.team_id, agent: item.reply_to }}
             search={item.reply_to === message.sender ? { at: message.id } : {}}
             title="Reply"
-            onClick={() => item.reply_to !== message.sender && startReply(item.reply_to!, titleOf(item))}
+            onClick={() => startReply(item)}
             className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-10"
           >
             <MessageSquareReply className="size-4 @max-lg:hidden" aria-hidden /> Reply
@@ -143,9 +143,11 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
   );
 }
 
-/** Begin a message to the agent that knows the report, unless one is begun already. */
-function startReply(agent: string, title: string): void {
-  if (!storedText(agent)) useComposer.getState().putBefore(agent, `About “${title}”: `);
+/** Let the composer that opens take what is typed. If another agent than the sender knows the report, a message about it is begun there, unless one is begun already. */
+function startReply(item: InboxItem): void {
+  useComposer.setState({ wantsFocus: true });
+  const agent = item.reply_to!;
+  if (agent !== item.message.sender && !storedText(agent)) void useComposer.getState().putBefore(agent, `About “${titleOf(item)}”: `);
 }
 
 function RatingButtons({ id, initial }: { id: string; initial: "up" | "down" | null }) {

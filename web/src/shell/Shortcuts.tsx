@@ -9,7 +9,6 @@ import { isField, isModal, keepForPalette, openPalette } from "@/shell/openPalet
 import { sidebarRows, sortTeams } from "@/shell/sidebarRows";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
-import { useComposer } from "@/conversation/composerState";
 import { SCREENS } from "@/views";
 
 export function Shortcuts() {
@@ -68,7 +67,7 @@ export function Shortcuts() {
           shell.update({ detailsPanel: !shell.detailsPanel });
           return true;
         case "r":
-          useComposer.setState({ focusRequests: useComposer.getState().focusRequests + 1 });
+          document.getElementById("composer")?.focus();
           return true;
         // These keys click the visible buttons, so that a key and its button always do the same.
         case "/":
