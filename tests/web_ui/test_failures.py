@@ -60,7 +60,7 @@ async def test_a_failed_task_offers_what_helps_where_it_is_shown(visit: Visit) -
 
     desk = await visit(play, path=EMPTY)
     page = desk.page
-    team = await desk.found("Count the beans", review="never")
+    team = await desk.found("Count the beans.", review="never")
     await desk.up.wait_for_event(team["id"], "node.failed")
     [goal] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     node = goal["id"]
@@ -68,11 +68,26 @@ async def test_a_failed_task_offers_what_helps_where_it_is_shown(visit: Visit) -
     actions = page.get_by_role("log").get_by_role("group", name="What to do")
     buttons = actions.get_by_role("button")
     await expect(buttons).to_have_text(["Try again", "Change model"])
+    # The title ends no sentence in the middle, and nobody stopped the team.
+    await page.get_by_role("log").get_by_text(re.compile("^Count the beans failed: ")).wait_for()
+    await page.get_by_role("log").get_by_text("The team stopped: its goal failed").wait_for()
     await desk.go(f"/t/{team['id']}/board?node={node}")
     panel = page.get_by_role("region", name="About this task")
     await panel.get_by_role("button", name="Change model").wait_for()
     await desk.go("/inbox")
     await page.get_by_role("region", name="Items").get_by_role("link").first.click()
+    # What is typed after "Reply" is the reply, not keys of the page; later, letters are keys again.
+    await page.get_by_role("link", name="Reply").press("Enter")
+    field = page.get_by_role("textbox", name="Message Coordinator")
+    await expect(field).to_be_focused()
+    await page.keyboard.type("a reply")
+    await expect(field).to_have_value("a reply")
+    await page.go_back()
+    await page.get_by_role("button", name="Change model").wait_for()
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    await expect(field).to_have_value("a reply")
+    await expect(field).not_to_be_focused()
+    await page.go_back()
     await page.get_by_role("button", name="Change model").click()
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Model").fill("no-such-vendor/x")

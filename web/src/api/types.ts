@@ -9277,12 +9277,18 @@ export interface components {
         };
         /**
          * TeamStopped
-         * @description A person stopped the team; its open work is cancelled.
+         * @description A person stopped the team, or its goal was not reached; its open work is cancelled.
          */
-        TeamStopped: Record<string, never>;
+        TeamStopped: {
+            /**
+             * @description How the goal ended, if that stopped the team; none if a person stopped it.
+             * @default null
+             */
+            goal_status: components["schemas"]["NodeStatus"] | null;
+        };
         /**
          * TeamStoppedEvent
-         * @description `team.stopped`: A person stopped the team; its open work is cancelled.
+         * @description `team.stopped`: A person stopped the team, or its goal was not reached; its open work is cancelled.
          */
         TeamStoppedEvent: {
             /** Team Id */

@@ -319,7 +319,8 @@ const TONE_STYLES = { plain: "text-ink-3", work: "text-work", done: "text-done",
 /** The words of a notice, with a link to what changed. In a row that is too narrow, the title and the details become shorter first. */
 function NoticeText({ row }: { row: SystemRow }) {
   const info = useContext(TeamContext);
-  const title = row.nodeId ? info.nodes[row.nodeId]?.title || "its work" : "";
+  // The sentence goes on after the title, so a title that ends with a full stop loses it.
+  const title = row.nodeId ? info.nodes[row.nodeId]?.title.replace(/(?<!\.)\.$/, "") || "its work" : "";
   const [before, after] = row.text.split("{node}");
   const namesTask = after !== undefined;
   const boardHref = row.nodeId ? screenHref(info.team, "board", "", `?node=${row.nodeId}`) : null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { messageLabel, type NodeStatus } from "@/lib/endings";
+import { messageLabel, type NodeStatus, stoppedTeamText } from "@/lib/endings";
 
 const label = (kind: "failure" | "result" | "message" | "report", status: NodeStatus | null, hasDoubts = false) => messageLabel(kind, { status, stopReason: status === "partial" ? "money_spent" : null, hasDoubts });
 
@@ -17,5 +17,12 @@ describe("the label of a message", () => {
   it("says doubts, and nothing about an ordinary message", () => {
     expect(label("result", "completed", true)).toEqual({ text: "Done, with doubts", tone: "wait" });
     expect([label("result", "completed").text, label("report", null).text, label("message", "running").text]).toEqual(["Result", "Report", ""]);
+  });
+});
+
+describe("a team that stopped", () => {
+  it("says that its goal was not reached, unless a person stopped it", () => {
+    expect([stoppedTeamText("failed"), stoppedTeamText("partial"), stoppedTeamText("cancelled")]).toEqual(["The team stopped: its goal failed", "The team stopped: its goal has a partial result", "The team stopped: its goal was cancelled"]);
+    expect([stoppedTeamText(null), stoppedTeamText(undefined)]).toEqual(["The team was stopped", "The team was stopped"]);
   });
 });

@@ -31,6 +31,13 @@ export function stoppedText(reason: StopReason | null): string {
 }
 export const partialText = (reason: StopReason | null): string => `${PARTIAL}: ${stoppedText(reason)}`;
 
+const GOAL_ENDS: Partial<Record<NodeStatus, string>> = { partial: "its goal has a partial result", failed: "its goal failed", cancelled: "its goal was cancelled" };
+/** Return why a team stopped: because its goal ended like this, or because a person stopped it. */
+export function stoppedTeamText(goal: NodeStatus | null | undefined): string {
+  const end = goal ? GOAL_ENDS[goal] : undefined;
+  return end ? `The team stopped: ${end}` : "The team was stopped";
+}
+
 /** Return what a message is; an empty text for an ordinary message. A task that ended early may have gone on since. */
 export function messageLabel(kind: MessageKind, { status, stopReason, hasDoubts }: Ending): { text: string; tone: Tone } {
   if (kind === "result" && hasDoubts) return { text: DONE_WITH_DOUBTS, tone: "wait" };

@@ -7,7 +7,7 @@
  */
 import { waitingReason } from "@/lib/waitingReason";
 import type { components } from "@/api/types";
-import { type Ending, stoppedText } from "@/lib/endings";
+import { type Ending, stoppedTeamText, stoppedText } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 
@@ -292,7 +292,7 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
     case "team.changed":
       return addSystemRow(log, log.coordinator, event, "team", "The team's settings were changed", "plain", event.data.changed.join(", ").replaceAll("_", " "));
     case "team.stopped":
-      return addSystemRow(log, log.coordinator, event, "team", "The team was stopped");
+      return addSystemRow(log, log.coordinator, event, "team", stoppedTeamText(event.data.goal_status));
     case "work.stopped":
       return addSystemRow(log, log.coordinator, event, "team", "All work was stopped", "wait");
     case "work.resumed":

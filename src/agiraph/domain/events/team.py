@@ -5,6 +5,7 @@ from typing import ClassVar
 from agiraph.domain.agents import AgentKind, Mode
 from agiraph.domain.events import EventType, TeamEvent, event
 from agiraph.domain.grants import GrantKind
+from agiraph.domain.work import NodeStatus
 
 
 @event
@@ -56,9 +57,12 @@ class TeamResumed(TeamEvent):
 
 @event
 class TeamStopped(TeamEvent):
-    """A person stopped the team; its open work is cancelled."""
+    """A person stopped the team, or its goal was not reached; its open work is cancelled."""
 
     event_type: ClassVar[EventType] = "team.stopped"
+
+    goal_status: NodeStatus | None = None
+    """How the goal ended, if that stopped the team; none if a person stopped it."""
 
 
 @event

@@ -182,9 +182,13 @@ def resume(tx: Tx, team_id: TeamId) -> Team:
     return team
 
 
-def stop(tx: Tx, team_id: TeamId) -> Team:
-    """Stop a team and cancel its open work and reflections; replies to the person still run."""
-    team = _switch(tx, team_id, to="stopped", when=("active", "paused"))
+def stop(tx: Tx, team_id: TeamId, *, goal_status: NodeStatus | None = None) -> Team:
+    """Stop a team and cancel its open work and reflections; replies to the person still run.
+
+    `goal_status` says how its goal ended, if that is why.
+    """
+    stopped = TeamStopped(goal_status=goal_status)
+    team = _switch(tx, team_id, to="stopped", when=("active", "paused"), event=stopped)
     for node in nodes.still_open(tx, team_id) + nodes.still_open(tx, team_id, "reflection"):
         # The cancel of a node above may have ended it in this loop.
         if not NODES.get(tx, node.id).status.is_final:
@@ -284,7 +288,7 @@ def close_after(tx: Tx, node: WorkNode) -> None:
     elif node.status is NodeStatus.PARTIAL:
         _stop_after_partial(tx, team.id)
     elif not nodes.any_open_beside(tx, node):
-        stop(tx, team.id)
+        stop(tx, team.id, goal_status=node.status)
 
 
 def _stop_after_partial(tx: Tx, team_id: TeamId) -> None:
@@ -295,7 +299,7 @@ def _stop_after_partial(tx: Tx, team_id: TeamId) -> None:
     endings.end_unstartable(tx, team_id)
     # A running node whose cancellation was requested ends by itself.
     if all(node.cancel_requested for node in nodes.still_open(tx, team_id)):
-        stop(tx, team_id)
+        stop(tx, team_id, goal_status=goal.status)
 
 
 def complete_again(tx: Tx, team_id: TeamId) -> None:
@@ -313,13 +317,14 @@ _SWITCHED: dict[str, Callable[[], TeamEvent]] = {
     "active": TeamResumed,
     "paused": TeamPaused,
     "completed": TeamCompleted,
-    "stopped": TeamStopped,
     "archived": TeamArchived,
 }
-"""The event of each status that a team can change to."""
+"""The event of each status that a team can change to, unless the caller's event says more."""
 
 
-def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
+def _switch(
+    tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...], event: TeamEvent | None = None
+) -> Team:
     """Lock the team's row, set its status and return the team; `Refused` unless it is in `when`.
 
     An active team's triggers are armed again. The triggers of a stopped or archived team end. Of a
@@ -331,7 +336,7 @@ def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
     if team.status not in when:
         raise Refused(f"Team {team.name!r} is {team.status}; it cannot become {to}.")
     teams.TEAMS.update(tx, team_id, status=to)
-    tx.emit(team_id, _SWITCHED[to]())
+    tx.emit(team_id, event or _SWITCHED[to]())
     if to == "active":
         definitions.resume_team(tx, team_id)
     elif to != "paused":

@@ -1,5 +1,6 @@
 /** describeEvent: an event in one line of plain words, the agent and task it is about, and where to see it. */
 import type { Event } from "@/live/log";
+import { stoppedTeamText } from "@/lib/endings";
 import { withoutMarks } from "@/lib/fence";
 import { capitalize, compactNumber, duration, money, plural } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
@@ -187,7 +188,7 @@ export function describeEvent(event: Event, names: Names): string {
     case "team.completed":
       return "The team reached its goal";
     case "team.stopped":
-      return "The team was stopped and its open tasks were cancelled";
+      return stoppedTeamText(event.data.goal_status);
     case "team.restored":
       return "The team was taken out of the archive";
     case "team.paused":
