@@ -264,5 +264,5 @@ async def test_a_coordinator_gives_no_more_than_it_has(world: World) -> None:
     await world.settle()
     refused = [t.text for t in await world.turns(founded.node.id) if t.role == "tool" and t.failed]
     assert "tokens left yourself; give less than that" in refused[0]
-    assert "Your own limits can only be raised by whoever gave you the work" in refused[1]
+    assert "Only the giver of your work can raise your own limits" in refused[1]
     assert (await world.store.read(NODES.get, child)).budget.tokens == 2000

@@ -308,7 +308,7 @@ def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
 
 def _reply_to(tx: Tx, message: Message, node: WorkNode | None) -> str | None:
     """Return the agent that answers questions about a message. A researcher leaves the team with
-    its report; whoever had it do the research can read the report and its evidence."""
+    its report; the agent that ordered the research can read the report and its evidence."""
     if message.kind == "report" and node is not None and node.asked_of is not None:
         return node.asked_of
     return message.sender if teams.AGENTS.find(tx, message.sender) is not None else None

@@ -203,7 +203,7 @@ class Run:
             return await self._go(runtime, team)
 
     async def _try_models_again(self, runtime: Runtime, team: Team) -> None:
-        """Answer the questions of work that a model has stopped: whoever resumes it means yes."""
+        """Answer the questions of work that a model has stopped: to resume it means yes."""
         for question in await runtime.store.read(messages.open_questions, team.id):
             if question.text.startswith(texts.CANNOT_GO_ON):
                 await runtime.store.write(

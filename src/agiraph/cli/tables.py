@@ -137,7 +137,7 @@ def of_triggers(triggers: list[TriggerView]) -> Table:
 
 
 def _words(payload: dict[str, Any]) -> str:
-    """Return what a trigger does, in the words of whoever made it."""
+    """Return what a trigger does, in the words of its creator."""
     return next(
         (str(payload[key]) for key in ("task", "question", "content") if payload.get(key)), ""
     )

@@ -10,7 +10,7 @@ class ChannelCalls(Connection):
         return await self.get(list[ChannelView], "/channels")
 
     async def pair_channel(self, channel: str) -> PairingView:
-        """Make a code that pairs whoever sends it on the channel."""
+        """Make a code that pairs the person who sends it on the channel."""
         return await self.post(PairingView, path_of("channels", channel, "pair"))
 
     async def unpair_channel(self, channel: str) -> ChannelView:

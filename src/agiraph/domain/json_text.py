@@ -1,7 +1,7 @@
 """JSON text: reads the JSON that models write, and repairs only what can mean one thing.
 
 Repaired are commas before a closing bracket, line breaks and tabs inside of strings, and values in
-Python's spelling. Everything else is left to whoever wrote it.
+Python's spelling. Everything else is left as it was written.
 """
 
 import ast

@@ -78,7 +78,7 @@ class Failed:
     """The node ended without reaching its goal.
 
     With a reason that `is_cut_off` and something to show (a result, files, a checkpoint) it is
-    stored as partial: whoever returns a limit or a loop as the reason need not decide.
+    stored as partial: code that returns a limit or a loop as the reason need not decide that.
     """
 
     reason: StopReason

@@ -1,6 +1,6 @@
 """Sources: what kind of site a page belongs to, and which pages are one and the same source.
 
-The class of a site is found by rules, never by what the page says about itself: whoever writes a
+The class of a site is found by rules, never by what the page says about itself: the author of a
 page would write that it is reliable. A model may call a source worse than the rules do, never
 better. Two pages are independent if their domains have different owners and their texts differ: a
 press release that ten papers print is one source.

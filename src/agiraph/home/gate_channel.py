@@ -1,7 +1,7 @@
 """Gate channel: receives the listener that a command's sandbox hands out, and has it served.
 
 The listener was opened in the command's own network namespace, where nothing else can be reached.
-Whoever accepts on it decides what goes in and out.
+The process that accepts on it decides what goes in and out.
 """
 
 import array

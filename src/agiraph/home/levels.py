@@ -170,7 +170,7 @@ def learn(home: Path, found: Confinement) -> None:
 def candidate_levels() -> list[tuple[Level, bool]]:
     """Return levels in the order of preference, and whether they use a spare user."""
     # Only our own namespaces can run root's command as another user. Root without capabilities
-    # still has doors that another user has not.
+    # still has access that another user has not.
     if os.geteuid() == 0:
         return [
             ("namespaces", True), ("namespaces", False), ("bubblewrap", False), ("landlock", False)

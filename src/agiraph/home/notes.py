@@ -204,7 +204,7 @@ class Notes:
     def update_index(self) -> None:
         """Rewrite the index: one line for each file, with its heading."""
         names = [n for n in self._names() if n != INDEX and not n.startswith(f"{ARCHIVE}/")]
-        # A heading, and the name of a note, are words of whoever wrote the note.
+        # A heading, and the name of a note, are words of the note's author.
         hidden = {n for n in names if n.startswith(f"{UNVERIFIED}/")} | self.labelled
         counted = sum(kind_of_note(name) is not Kind.WORKING for name in hidden & set(names))
         lines = [

@@ -166,8 +166,8 @@ class Dispatcher:
         except DailyLimitReached as error:
             await self.store.write(daily_limit.park, lease, limit_usd=error.limit_usd)
         except (ModelError, Misconfigured) as error:
-            # A key, a name or a limit must be corrected: by whoever hired the agent, who can choose
-            # another model, else by a person.
+            # A key, a name or a limit must be corrected: by the agent that hired this one and can
+            # choose another model, else by a person.
             log.warning("%s stops, because its model cannot be used: %s", lease.node_id, error)
             others = self.executor.models.alternatives
             await self.store.write(

@@ -37,7 +37,7 @@ _CARRIED = "outbox:"
 _ADDRESSED = re.compile(r"@([\w.*-]+)(?::[ \t]*|[ \t]+)(.*)")
 
 Outgoing = list[tuple[str, str]]
-"""Recipient and text of each message; an empty recipient is whoever assigned the task."""
+"""Recipient and text of each message; an empty recipient is the giver of the task."""
 
 
 class ProgramMailbox:

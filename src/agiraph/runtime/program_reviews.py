@@ -1,7 +1,7 @@
 """Program reviews: have the result of a program judged before others build on it.
 
 A program is never started again unasked, so a result that a reviewer sends back is not reworked: it
-counts, with the reviewer's findings as its doubts, and whoever gave the task decides.
+counts, with the reviewer's findings as its doubts, and the giver of the task decides.
 """
 
 from collections.abc import Sequence

@@ -205,8 +205,8 @@ def _on_demand(tools: Toolset) -> str:
 
 
 def _means(team: Team, reader: Reader) -> list[str]:
-    """Return whom the agent can give work to, if it sees the tool for that; a coordinator is also
-    told what it may do by itself."""
+    """Return the workers for the agent, if it sees the tool to assign tasks; for a coordinator also
+    what it may do without a person."""
     is_shown = any(spec.name == assign_task.name for spec in reader.tools.shown)
     if not is_shown:
         return []

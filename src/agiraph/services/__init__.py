@@ -8,8 +8,8 @@ take locks in this order, and skip those that they do not need:
 
 1. the **thread** that a lease names (`threads.check_lease`). It is taken first, so that a runner
    that was fenced (another claim raised the epoch) stops before it locks or writes anything else.
-2. the **agent** (`teams.lock`). Whoever gives an agent work, mail or an end of work takes it. It
-   makes claims of one queue, mail and parking wait for each other.
+2. the **agent** (`teams.lock`). A verb that gives an agent work or mail, or ends its work, takes
+   it. It makes claims of one queue, mail and parking wait for each other.
 3. the **nodes** (`NODES.get(…, lock=True)`): a node before those below it; for budgets, the
    outermost envelope first.
 4. the **stage** of a node, to count its members and to pause or resume its clock.
@@ -23,7 +23,7 @@ which thread it is. `endings.cancel`, `retries.retry`, `extensions.extend`,
 a node; the last three go on with `paid_work.resume`, which locks each node that it puts back, its
 agent and then its thread, and at last the triggers that the goal pays for. `incoming.take` locks
 the channel's row before all others, so that a message is taken in by one process. `frame.advance`
-of a research locks the job before the agents to whom it gives work. Verbs that look for a cycle of
+of a research locks the job before the agents that get work. Verbs that look for a cycle of
 waits lock the team before the nodes. Where two orders meet, PostgreSQL aborts one of the
 transactions, and the store runs its verb again from the start.
 """

@@ -18,7 +18,7 @@ from agiraph.store.persons import PERSONS
 from agiraph.store.tx import Tx
 
 LINK_LIFE = timedelta(minutes=15)
-"""How long a sign-in link can be used: short, because it signs in whoever has it."""
+"""How long a sign-in link can be used: short, because it signs in anybody who has it."""
 SESSION_LIFE = timedelta(days=30)
 """How long a browser stays signed in."""
 RESPONSE_LIFE = timedelta(days=1)
@@ -54,7 +54,7 @@ def issue(
     it is revoked."""
     if not name.strip():
         raise Refused("Give the token a name: it is how you know it again in the list and audit.")
-    # Only the digest is stored: whoever reads the database or a backup cannot sign in.
+    # Only the digest is stored: a reader of the database or of a backup cannot sign in.
     secret = secrets.token_urlsafe(32)
     token = Token(
         id=new_id("pass"),

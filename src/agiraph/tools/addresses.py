@@ -22,7 +22,7 @@ Origin = Literal["given", "found", "link", "opened_before", "made_up"]
 """given: a person or a clean teammate wrote it. found: a hit of a search that was made while the
 thread was clean, opened for the first time. link: of a page or of a later search, one that the
 thread chose while it was clean and opens again, or one in clean notes. opened_before: the team has
-read a page there, whoever made the address up. made_up: any other."""
+read a page there, no matter who made the address up. made_up: any other."""
 UNKNOWN: frozenset[Origin] = frozenset({"opened_before", "made_up"})
 """The origins of addresses that may hold what the model put into them."""
 
@@ -78,7 +78,7 @@ def _origin(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:
     if was_named_by_person(tx, ctx.team.id, wanted):
         return "given"
     if any(links.requested(of_call(call)) == wanted for call in _clean_calls(ctx)):
-        return "link"  # no stranger had a hand in it, but opening it often could tell something
+        return "link"  # no stranger chose it, but opening it often could tell something
     found = _in_answers(tx, ctx, wanted, before=before)
     if found != "made_up":
         return found
@@ -108,7 +108,7 @@ def _was_given(tx: Tx, ctx: RunContext, wanted: str) -> bool:
 
 def was_named_by_person(tx: Tx, team_id: TeamId, wanted: str) -> bool:
     """Whether a person of the team has written this address (in its requested form) in their own
-    words, to whomever."""
+    words, to anybody."""
     said = messages.from_people(tx, team_id, limit=MAX_MESSAGES)
     return any(links.holds(quotations.own_words(m.text), wanted) for m in said)
 

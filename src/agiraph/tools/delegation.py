@@ -192,7 +192,7 @@ def assign_task(
 def refuse_private(ctx: RunContext, resume: str | None) -> None:
     """Raise `Refused` if this thread may not open a public one.
 
-    Whoever wrote the words in a labelled thread would choose what the public one is told.
+    The author of untrusted text in a labelled thread would choose what the public one is told.
     """
     if resume is not None:
         raise Refused("A public task begins anew: leave out resume, or leave out public.")

@@ -79,8 +79,7 @@ def _continue(tx: Tx, ctx: RunContext, identity: str, task: str) -> Answer:
     earlier = routing.find_work(tx, ctx.agent, identity)
     if not earlier.status.is_final:
         raise Refused(
-            f'{earlier.id} is still {earlier.status}: tell("{earlier.id}") reaches whoever is at '
-            "it."
+            f'{earlier.id} is still {earlier.status}: tell("{earlier.id}") reaches its worker.'
         )
     if earlier.research is not None:
         return _research_further(tx, ctx, earlier)

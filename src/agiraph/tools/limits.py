@@ -18,7 +18,7 @@ from agiraph.tools.base import tool
 
 MOST_TURNS = 200
 """Turns that a task can be given at once: its tokens and dollars are bounded by the envelope of
-whoever extends it, turns are not."""
+the node that extends it, turns are not."""
 
 
 @tool(
@@ -43,7 +43,7 @@ def extend_task(
     """
     node = nodes.find(tx, ctx.team.id, id)
     if node.id == ctx.node.id or dependencies.is_above(tx, node, ctx.node):
-        raise Refused("Your own limits can only be raised by whoever gave you the work.")
+        raise Refused("Only the giver of your work can raise your own limits.")
     if node.creator_id != ctx.agent.id and not dependencies.is_above(tx, ctx.node, node):
         raise Refused(f"{node.id} is not part of your work; you may extend what you gave away.")
     more = Extension(turns=turns, tokens=tokens, usd=usd, seconds=seconds)

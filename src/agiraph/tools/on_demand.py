@@ -68,7 +68,7 @@ def description(spec: ToolSpec) -> str:
 def unwrap(call: ToolCall, tools: Mapping[str, Tool]) -> ToolCall | None:
     """Return the call that a call by `call_tool` stands for; None for any other call.
 
-    What stands in place of the arguments is left to whoever reads the call.
+    What stands in place of the arguments is left to the reader of the call.
     """
     if call.name != call_tool.name or call.name not in tools or call.malformed is not None:
         return None

@@ -198,7 +198,7 @@ def cancel_trigger(
     """Cancel one of your triggers that has served its purpose."""
     found = definitions.find(tx, ctx.team.id, trigger_id)
     if found.agent_id != ctx.agent.id:
-        raise Refused(f"{found.id} is not yours; whoever set it up may cancel it.")
+        raise Refused(f"{found.id} is not yours; only its creator may cancel it.")
     if found.made_by != ctx.agent.id:
         raise Refused(f"{found.id} was not set up by you; ask the human if it should go.")
     if found.status not in ("active", "paused"):

@@ -194,7 +194,7 @@ def cancel_work_node(
         raise Refused("That is your own work: submit what you have instead.")
     if ctx.agent.role != "coordinator" and node.creator_id != ctx.agent.id:
         raise Refused("You may cancel what you gave away yourself; ask the coordinator.")
-    # Cancelling an ancestor would cancel this node too, before it has handed anything in.
+    # Cancelling an ancestor would cancel this node too, before it has submitted anything.
     if dependencies.is_above(tx, node, ctx.node):
         raise Refused("Your own work is part of it: submit what you have instead.")
     endings.cancel(tx, node.id)

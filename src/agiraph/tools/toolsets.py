@@ -162,7 +162,7 @@ def toolset(
         name: replace(tool, is_shown=name not in hidden and is_in_sight(tool, agent))
         for name, tool in granted.items()
     }
-    # What is given to everybody and not shown is done better by a tool that is.
+    # Always-granted tools are not listed: a shown tool does what a hidden one of them does.
     unseen = (t for t in seen.values() if not t.is_shown and t.name not in hidden)
     listed = [tool.name for tool in unseen if not tool.properties.always_granted]
     if listed:

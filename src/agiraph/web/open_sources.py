@@ -118,7 +118,8 @@ def _read_wikipedia(raw: bytes, site: str) -> list[Hit]:
 
 def _crossref_query(query: str, limit: int, contact: str) -> dict[str, str]:
     asked = {"query.bibliographic": query, "rows": str(limit), "select": "DOI,title,abstract,URL"}
-    # Who gives an address is served from a pool of its own, and can be told of a problem.
+    # Crossref serves clients with a contact address from a separate pool, and writes to them if
+    # there is a problem.
     return asked | ({"mailto": contact} if "@" in contact else {})
 
 

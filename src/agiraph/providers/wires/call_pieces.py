@@ -122,7 +122,7 @@ class CallBuilder:
         for piece in pieces:
             text.append(piece)
         joined = "".join(pieces)
-        # Believed only if it makes an object of what is none otherwise.
+        # Read as cumulative only if the pieces in a row are not a JSON object.
         if text.is_cumulative and not isinstance(_parsed(joined), dict):
             return str(text)
         return joined
@@ -200,8 +200,8 @@ class CallPieces:
         nameless = [call for call in self._calls if not call.name]
         if nameless and not named:
             raise ValueError("a call without a name")
-        # A nameless piece that is no object is a part of some other call: of which, nobody knows.
-        # One that is an object may be what a call without arguments lacks.
+        # A piece without a name that is not an object belongs to another call, and nothing tells
+        # to which one. An object may be the missing arguments of a call without any.
         strays = [call for call in nameless if not call.is_blank]
         has_parts = any(not call.is_whole for call in strays)
         last = self._calls[-1] if is_truncated and self._calls else None

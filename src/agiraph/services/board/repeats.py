@@ -66,9 +66,9 @@ def check(
     if ended and _only_goes_on(task):
         earlier = next((c for c in ended if c.id in task), ended[-1])
         raise Refused(
-            "Whoever gets this task knows nothing of the earlier one that it speaks of. To go on "
-            f"with {earlier.id} ({title_of(earlier)}), give the task with resume={earlier.id!r}; "
-            "else write it so that it can be done without the earlier one."
+            "The worker that gets this task knows nothing of the earlier one that it speaks of. To "
+            f"go on with {earlier.id} ({title_of(earlier)}), give the task with "
+            f"resume={earlier.id!r}; else write it so that it can be done without the earlier one."
         )
 
 

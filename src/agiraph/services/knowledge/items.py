@@ -91,7 +91,7 @@ def learn(
 ) -> Insight:
     """Store an insight for work. The same words from the same thread are stored once.
 
-    Without an owner it belongs to whom `owners.of_learned` names. Return the item that stands now,
+    `owners.of_learned` chooses the owner if none is given. Return the item that is valid now,
     which may be an older one with the same words. A labelled insight is an unverified fact unless
     the team's trust is open: techniques and lessons tell the agent what to do, which strangers must
     not. What was removed does not become known again by work alone: the removed one is returned, or

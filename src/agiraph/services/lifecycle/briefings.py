@@ -53,7 +53,7 @@ class News(NamedTuple):
 def news(tx: Tx, node_id: NodeId) -> News | None:
     """Return what a reflection may brief about; None if all results were already delivered."""
     reviewed = threads.of_reflection(tx, node_id)
-    # Others' work that the coordinator looks back on was reported to whoever asked for it.
+    # Others' work that the coordinator looks back on was reported to its creator.
     own = [t for t in reviewed if t.agent_id == NODES.get(tx, node_id).assignee_id]
     looked_at = [t.node_id for t in own if t.node_id is not None]
     fresh = [

@@ -207,8 +207,8 @@ def _hand_on(
     work."""
     unseen = [message for message in asked if message.seen_at is None]
     if work == "routed" and not unseen:
-        return  # other work has it
-    # A question was answered with them before the reply began.
+        return  # the messages were given to other work
+    # The messages answered a question before the reply began.
     if asked and not unseen and all(message.in_reply_to is not None for message in asked):
         return
     if work == "not_needed":

@@ -282,7 +282,7 @@ def notify(tx: Tx, team_id: TeamId) -> None:
         )
         return
     seq = messages.next_seq(tx, team_id, team.owner_id)
-    # A new notice is in sight, although the person may have put the last one away.
+    # Shown again as unread, because the person may have archived or snoozed the last notice.
     in_sight = {"seen_at": None, "archived_at": None, "snoozed_until": None}
     MESSAGES.update(tx, last.id, text=text, seq=seq, created_at=tx.now, **in_sight)
     deliveries.queue(tx, MESSAGES.get(tx, last.id))

@@ -49,7 +49,7 @@ def extend_for_person(tx: Tx, node_id: NodeId, more: Extension, *, by: str) -> W
         raised = _payers_to_raise(tx, node, [*payers.values()], name) if amount else []
         for payer in raised:
             part = replace(_NO_MORE, **{name: amount})
-            # Kept: the next amount is added to the limits that this one leaves.
+            # The raised payer is kept: the next amount is added to its new limits.
             payers[payer.id], _ = budgets.raise_limits(tx, payer, part, by=by)
             changed[payer.id] = None
         if raised and getattr(node.budget, name) is None:
@@ -87,7 +87,7 @@ def _extend(
 
 def go_on(tx: Tx, node: WorkNode, added: dict[str, float]) -> WorkNode:
     """Put a node that a limit ended back into its queue, with a notice of what was added."""
-    # One limit of a hit node is told, all of them are raised: the thread goes on with a notice.
+    # The notice names every raised limit: the thread knows only the one that ended the node.
     return retries.put_back(tx, node, added, text=GO_ON + retries.more_room(added))
 
 

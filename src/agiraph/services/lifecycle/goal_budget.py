@@ -102,11 +102,11 @@ def _with_limits(
         if before is not None and before != total:
             added[name] = total - before
     more = int(added.get("turns", 0))
-    # Only more: the calls of the work below are counted too, and may exceed the turns.
+    # Never lowered: calls of the work below the goal count, too, so they may exceed the turns.
     if more > 0 and budget.model_calls is not None:
         changes["model_calls"] = budget.model_calls + more
     if "turns" in totals and budget.model_calls is not None:
-        # With the turns: the next goal gets both.
+        # Stored with the chosen turns, because the next goal inherits both limits.
         chosen["model_calls"] = changes.get("model_calls", budget.model_calls)
     goal = replace(goal, budget=replace(budget, given=given, chosen=chosen, **changes))
     NODES.update(tx, goal.id, budget=goal.budget)

@@ -167,7 +167,7 @@ def _names(fingerprint: str, call: ToolCall, way_out: WayOut | None) -> list[tup
     if way_out is not None and kind is not None:
         named.append((kind, _target(kind, call, way_out)))
         if way_out.sink in LIMITED_NETWORK:
-            # Who allows a command with any network has allowed it with less.
+            # A grant for the command with any network also allows it with less network.
             named.append((kind, way_out.target))
     return named
 

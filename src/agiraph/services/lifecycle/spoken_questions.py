@@ -1,4 +1,4 @@
-"""Spoken questions: send the question that ends a reply in words to whoever can answer it.
+"""Spoken questions: send the question that ends a reply in words to an agent or a person.
 
 A reply without a tool call reaches nobody. If it ends in a question, the question is sent as a tool
 would have sent it, and the node waits for the answer.

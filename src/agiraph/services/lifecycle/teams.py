@@ -260,7 +260,7 @@ def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
     the node of the goal: its doubts name them. Tasks among them that can no longer start end.
     """
     for node in nodes.still_open(tx, team_id):
-        # Whoever asked for it waits for it, whatever becomes of the goal.
+        # A person or a trigger asked for it and waits for it, whatever becomes of the goal.
         root = nodes.root(tx, node)
         is_wanted = root.source in ("user", "trigger") or root.id == unless
         if not is_wanted and nodes.is_open(tx, node.id):

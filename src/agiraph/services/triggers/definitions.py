@@ -96,7 +96,7 @@ def create(
         generation=generation,
         # Events from before the trigger must not fire it.
         cursor=events.head(tx, team.id),
-        # Only the hash: whoever reads the database or a backup cannot call the webhook.
+        # Only the hash: a reader of the database or of a backup cannot call the webhook.
         secret=None if secret is None else hash_of(secret),
         promised_to=promised_to,
         label=label,
@@ -287,7 +287,7 @@ def change(
     if action is not None or payload is not None:
         does = action or trigger.action
         words = _checked_payload(tx, agent, does, trigger.payload if payload is None else payload)
-        # Whoever writes the task anew confirms it.
+        # A person who writes the task anew confirms it.
         label = trigger.label if payload is None else None
         TRIGGERS.update(tx, trigger_id, action=does, payload=words, label=label)
     return _emit_changed(tx, trigger_id)
@@ -345,7 +345,7 @@ def resume(tx: Tx, trigger_id: TriggerId) -> Trigger:
 
 
 def _lock(tx: Tx, trigger_id: TriggerId) -> Trigger:
-    """Lock a trigger's row, and its agent's row before it: the order of everyone else."""
+    """Lock a trigger's row, and its agent's row before it, as all verbs do."""
     teams.lock(tx, TRIGGERS.get(tx, trigger_id).agent_id)
     return TRIGGERS.get(tx, trigger_id, lock=True)
 

@@ -151,7 +151,7 @@ def pay_from(tx: Tx, goal: WorkNode) -> None:
     for trigger in sorted(found, key=lambda t: t.agent_id):
         payer = triggers.payer(tx, trigger)
         if payer is not None and budgets.is_paid_by_goal(tx, payer):
-            teams.lock(tx, trigger.agent_id)  # before the trigger: the order of everyone else
+            teams.lock(tx, trigger.agent_id)  # before the trigger's row: the order of locks
             TRIGGERS.update(tx, trigger.id, payer_id=goal.id)
     recheck_budget(tx, goal.id)
 
@@ -159,7 +159,7 @@ def pay_from(tx: Tx, goal: WorkNode) -> None:
 def recheck_budget(tx: Tx, payer_id: NodeId) -> None:
     """Make the triggers due that waited because the budget of this node was used up."""
     for waiting in triggers.gated_by_budget(tx, payer_id, BUDGET_GATE):
-        teams.lock(tx, waiting.agent_id)  # before the trigger: the order of everyone else
+        teams.lock(tx, waiting.agent_id)  # before the trigger's row: the order of locks
         trigger = TRIGGERS.get(tx, waiting.id, lock=True)
         if trigger.status == "active":
             arm(tx, trigger, min(trigger.due_at or tx.now, tx.now), gate=None)

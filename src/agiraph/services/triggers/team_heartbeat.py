@@ -38,7 +38,7 @@ def pay_from(tx: Tx, goal: WorkNode) -> None:
     trigger = triggers.team_heartbeat(tx, goal.team_id)
     if trigger is None:
         return
-    teams.lock(tx, trigger.agent_id)  # before the trigger: the order of everyone else
+    teams.lock(tx, trigger.agent_id)  # before the trigger's row: the order of locks
     payer_id = goal.id if budgets.envelopes(tx, goal) else None
     if trigger.payer_id != payer_id:
         TRIGGERS.update(tx, trigger.id, payer_id=payer_id)
