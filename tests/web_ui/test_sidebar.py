@@ -64,6 +64,8 @@ async def test_fifty_teams_are_listed_found_pinned_and_folded(visit: Visit, tmp_
     await bar.get_by_role("link", name="team 51", exact=True).wait_for()
     await _starts_with(page, "team 51", "team 50", "team 49", "team 47")
     field = bar.get_by_role("textbox", name="Filter teams and members")
+    await field.fill("no such name")
+    await bar.get_by_text("No team or member has this name.").wait_for()
     await field.fill("team 48")
     await bar.get_by_role("link", name="team 48", exact=True).wait_for()
     await expect(bar.locator("[role=list] a[title]")).to_have_count(1)

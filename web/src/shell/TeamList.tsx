@@ -126,6 +126,7 @@ export default function TeamList({ teams, pathname }: { teams: TeamOverview[]; p
       }}
       onBlur={() => setIsHeld(false)}
     >
+      {rows.length === 0 && <p role="status" className="px-2 py-2 text-sm text-ink-3">No team or member has this name.</p>}
       <div role="list" aria-label="Teams and members" className="relative" style={{ height: virtualizer.getTotalSize() }}>
         {virtualizer.getVirtualItems().map((item) => {
           const row = rows[item.index]!;
