@@ -232,7 +232,9 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     await preview.get_by_role("button", name="Go on editing mine").click()
     await shelf.show("files", "SOUL.md")  # unsaved words are kept
     await shelf.show("files", "PLAN.md")
-    await preview.get_by_role("button", name="Edit").click()
+    await preview.get_by_text("What you wrote here is kept, but not saved.").wait_for()
+    assert await axe_violations(page, contrast_in=THEMES, without=OTHER_LINKS) == []
+    await preview.get_by_role("button", name="Go on editing").click()
     await preview.get_by_text("they were not saved yet").wait_for()
     await expect(text).to_have_value("# Plan\n\nMy second plan\n")
     # Whoever goes elsewhere while it is saved stays there.
@@ -249,6 +251,7 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     go_on.set()
     await expect(text).to_have_count(0)
     await expect(elsewhere).to_be_focused()
+    await expect(preview.get_by_role("button", name="Go on editing")).to_have_count(0)
     await page.unroute("**/files/PLAN.md")
     await preview.get_by_text("My second plan").wait_for()
 

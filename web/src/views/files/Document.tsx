@@ -2,9 +2,11 @@
 import { History, Pencil } from "lucide-react";
 import { Suspense, useRef, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
-import { IconButton, Loading } from "@/ui";
+import { Button, IconButton, Loading } from "@/ui";
 import { isEditable } from "@/views/files/documents";
+import { readDraft } from "@/views/files/drafts";
 import type { FileContent } from "@/views/files/fileQuery";
+import { asTyped } from "@/views/files/lineEnds";
 import { Preview } from "@/views/files/Preview";
 import { useSearchParams } from "@/views/shared/useSearchParams";
 
@@ -30,6 +32,13 @@ const hasHistory = (file: FileContent | undefined) => file?.kind === "text" && !
 /** A text that was decoded with a loss cannot be saved: it would overwrite the bytes that are not UTF-8. */
 const canChange = (file: FileContent | undefined) => hasHistory(file) && file?.kind === "text" && !file.isLossy;
 
+/** Whether the person has changed this text before and not saved it. */
+function hasUnsaved(team: string, file: File): boolean {
+  if (file.kind !== "text" || !canChange(file)) return false;
+  const draft = readDraft(team, file.path);
+  return draft !== null && asTyped(draft.text) !== asTyped(file.text);
+}
+
 export function DocumentActions({ file, mode, onMode }: { file: FileContent | undefined; mode: DocumentMode; onMode: (mode: DocumentMode) => void }) {
   if (!hasHistory(file)) return null;
   return (
@@ -48,7 +57,21 @@ export function DocumentActions({ file, mode, onMode }: { file: FileContent | un
 
 export function Document({ team, file, href, mode, onMode }: { team: string; file: File; href: string; mode: DocumentMode; onMode: (mode: DocumentMode) => void }) {
   const frame = useRef<HTMLDivElement>(null);
-  if (file.kind !== "text" || mode === "read" || !(mode === "edit" ? canChange : hasHistory)(file)) return <Preview file={file} href={href} />;
+  if (file.kind !== "text" || mode === "read" || !(mode === "edit" ? canChange : hasHistory)(file)) {
+    const preview = <Preview file={file} href={href} />;
+    if (!hasUnsaved(team, file)) return preview;
+    return (
+      <div className="flex h-full flex-col">
+        <p role="status" className="mx-4 mt-3 flex shrink-0 flex-wrap items-center justify-between gap-2 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">
+          What you wrote here is kept, but not saved.
+          <Button size="sm" onClick={() => onMode("edit")}>
+            Go on editing
+          </Button>
+        </p>
+        <div className="min-h-0 flex-1">{preview}</div>
+      </div>
+    );
+  }
   const onDone = () => {
     onMode("read");
     // Back to the button that opened it, unless the person went elsewhere while the text was saved.

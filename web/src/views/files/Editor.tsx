@@ -3,49 +3,36 @@ import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, type KeyboardEvent, useEffect, useState } from "react";
 import { ApiError, errorMessage } from "@/api/client";
 import { queryClient } from "@/api/queries";
-import { readStored, writeStored } from "@/lib/storage";
 import { Button, Textarea } from "@/ui";
 import { DiffView } from "@/views/files/DiffView";
 import { saveText } from "@/views/files/documents";
+import { readDraft, writeDraft } from "@/views/files/drafts";
 import { type FileContent, fileQuery } from "@/views/files/fileQuery";
 import { asTyped, withLineEndsOf } from "@/views/files/lineEnds";
 import { baseName } from "@/views/files/tree";
 import { showToast } from "@/views/shared/toast";
 
 type TextFile = Extract<FileContent, { kind: "text" }>;
-interface Draft {
-  text: string;
-  /** The hash of the content that the draft began with. */
-  from: string;
-}
 
 const HINTS: Record<string, string> = {
   "GOAL.md": "Later work reads the new words. Work that already runs keeps the old ones: tell the coordinator, or set a new goal in the team's settings.",
   "SOUL.md": "Every agent of the team reads this before it works.",
 };
 
-function readDraft(key: string): Draft | null {
-  try {
-    return JSON.parse(readStored(key) ?? "null") as Draft | null;
-  } catch {
-    return null;
-  }
-}
-
 export default function Editor({ team, file, onDone }: { team: string; file: TextFile; onDone: () => void }) {
-  const key = `draft.${team}.${file.path}`;
-  const [kept] = useState(() => readDraft(key));
+  const { path } = file;
+  const [kept] = useState(() => readDraft(team, path));
   const [text, setText] = useState(asTyped(kept?.text ?? file.text));
   const [base, setBase] = useState({ hash: kept?.from ?? file.hash, text: asTyped(file.text) });
   const [theirs, setTheirs] = useState<TextFile | null>(null);
   const isChanged = text !== base.text;
   // Unsaved words survive a closed page.
-  useEffect(() => writeStored(key, isChanged ? JSON.stringify({ text, from: base.hash }) : null), [key, text, base.hash, isChanged]);
+  useEffect(() => writeDraft(team, path, isChanged ? { text, from: base.hash } : null), [team, path, text, base.hash, isChanged]);
 
   const save = useMutation({
     mutationFn: (expected: string) => saveText(team, file.path, file.bom + withLineEndsOf(theirs?.text ?? file.text, text), expected),
     onSuccess: () => {
-      writeStored(key, null);
+      writeDraft(team, path, null);
       showToast(`${baseName(file.path)} is saved.`);
       onDone();
     },
@@ -66,7 +53,7 @@ export default function Editor({ team, file, onDone }: { team: string; file: Tex
     }
   }
   function discard() {
-    writeStored(key, null);
+    writeDraft(team, path, null);
     onDone();
   }
 
