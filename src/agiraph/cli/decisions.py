@@ -191,7 +191,7 @@ def _show_entry(console: Console, entry: DigestEntry) -> None:
 
 
 def checked_always(always: bool, decision: str | None) -> bool:
-    """Return `always`; raise `Refused` if it stands with anything but an approval."""
+    """Return `always`; raise `Refused` if it is given without an approval."""
     if always and decision != "approve":
         raise Refused("--always belongs to an approval: answer `approve`.")
     return always

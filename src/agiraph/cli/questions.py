@@ -16,7 +16,7 @@ DECISIONS: dict[str, Decision] = {
 }  # fmt: skip
 
 
-class Call(Protocol):
+class ApprovalCall(Protocol):
     """The tool call that an approval is about."""
 
     @property
@@ -37,7 +37,7 @@ class Question(Protocol):
     @property
     def options(self) -> Sequence[str]: ...
     @property
-    def call(self) -> Call | None: ...
+    def call(self) -> ApprovalCall | None: ...
 
 
 def decide(question: Question, text: str) -> tuple[str, Decision | None]:
@@ -72,7 +72,7 @@ def question_lines(
     return lines
 
 
-def call_text(call: Call, width: int, *, indent: str = "  ") -> list[Text]:
+def call_text(call: ApprovalCall, width: int, *, indent: str = "  ") -> list[Text]:
     """Return the lines of a call, none wider than the terminal. A wrapped line of an argument could
     imitate a line of our own."""
     lines = call_lines(call.name, call.arguments, width=max(width - len(indent), 20))

@@ -37,8 +37,8 @@ PAGE = b"<!doctype html><title>agiraph</title><p>You are signed in. You can clos
 class TokenFile:
     """The tokens of one server, in the file of all servers.
 
-    They count for the address at which a person signed in, and for no other: whoever changes the
-    address of a server must not be sent its tokens.
+    They count only for the address at which a person signed in: if somebody changes the address of
+    a server, its tokens must not be sent there.
     """
 
     def __init__(self, home: Home, server: str, url: str = "") -> None:

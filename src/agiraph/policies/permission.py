@@ -84,8 +84,8 @@ class PermissionPolicy:
         return None if found is None else ctx.team.permissions[found]
 
     async def rule_on(self, ctx: RunContext, call: ToolCall) -> "Ruling":
-        """Decide on a call: by the team's first matching rule, else by its trust if the thread
-        holds words from outside the team and the call takes a way out of it."""
+        """Decide on a call: by the team's first matching rule; else by its trust, if the thread
+        holds untrusted text and the call takes a way out of it."""
         rule = self.matching(ctx, call)
         if rule is not None:
             if rule.action == "deny":

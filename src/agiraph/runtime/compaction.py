@@ -190,8 +190,8 @@ def fixed_tokens(transcript: Transcript) -> int | None:
 
 
 def shortened(text: str, characters: int) -> str:
-    """Return a text with its middle left out where it is longer: the beginning says what the task
-    is, the end what comes next."""
+    """Return a text without its middle if it is longer than `characters`: the beginning says what
+    the task is, the end what comes next."""
     if len(text) <= characters:
         return text
     head, tail = characters * 2 // 3, characters // 3

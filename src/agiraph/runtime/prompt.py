@@ -147,8 +147,8 @@ class Reader:
 def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None = None) -> str:
     """Return the system prompt: role and rules, identity, the team's goal, and knowledge.
 
-    What is the same for all agents of a role stands first, and nothing in it changes later, except
-    that a note tells another date.
+    What is the same for all agents of a role stands first. The prompt never changes; a note in the
+    thread tells a new date.
     """
     known = known or Known()
     if reader.is_lean and reader.tools.shown:

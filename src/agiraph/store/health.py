@@ -70,9 +70,9 @@ def is_orphaned(tx: Tx, node: WorkNode) -> bool:
     """
     if tx.dialect == "sqlite":
         return False
-    # The job's name is the owner of the nodes it claims; `PgQueuerQueue.deliver` gives it.
-    sql = "select 1 from pgqueuer q where 'job ' || q.id::text = :owner"
-    return tx.one(sql, owner=node.owner) is None
+    from agiraph.store import pgqueuer_queue  # loaded only where it is used
+
+    return not pgqueuer_queue.has_job(tx, node.owner)
 
 
 def waiting_for_nothing(tx: Tx) -> list[WorkNode]:
@@ -151,11 +151,9 @@ def queues_without_job(tx: Tx) -> list[str]:
     """Return queues with work but no job; none on SQLite, whose engine needs no jobs."""
     if tx.dialect == "sqlite":
         return []
-    from agiraph.store.pgqueuer_queue import (
-        queues_without_job as without_job,
-    )  # loaded only where it is used
+    from agiraph.store import pgqueuer_queue  # loaded only where it is used
 
-    return without_job(tx)
+    return pgqueuer_queue.queues_without_job(tx)
 
 
 def count_unseen_messages(tx: Tx, *, since: datetime) -> int:

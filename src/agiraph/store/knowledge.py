@@ -134,7 +134,8 @@ def contents(
 def disputes(
     tx: Tx, team_id: TeamId, owner: Owner, status: KnowledgeStatus
 ) -> dict[str, list[str]]:
-    """Return the ids of the owner's insights that contradict others, by the id of the other."""
+    """Return, by the id of a contradicted insight, the ids of the owner's insights that contradict
+    it."""
     sql = (
         "select contradicts, id from insights where team_id = :id and owner = :owner"
         " and status = :status and contradicts is not null order by id"

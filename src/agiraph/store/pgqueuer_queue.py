@@ -139,6 +139,15 @@ def enqueue(connection: psycopg.Connection[Any], queues: Sequence[Queue]) -> Non
     queries.enqueue([_ENTRYPOINT] * len(keys), keys, [0] * len(keys))
 
 
+def has_job(tx: Tx, owner: str | None) -> bool:
+    """Return whether the job that owns a node is still in the queue.
+
+    A job owns the nodes that it claims under the name `job` and its id (`deliver`).
+    """
+    sql = "select 1 from pgqueuer q where 'job ' || q.id::text = :owner"
+    return tx.one(sql, owner=owner) is not None
+
+
 def queues_without_job(tx: Tx) -> list[str]:
     """Return the keys of queues that have work but no job."""
     return [str(row[0]) for row in tx.all(_QUEUES_WITHOUT_JOB)]

@@ -150,7 +150,8 @@ class Table(Generic[T]):
         return thing
 
     def insert_if_new(self, tx: Tx, thing: T) -> None:
-        """Insert a row, or leave the row alone that has its key or is equal in a unique column."""
+        """Insert a row; do nothing if there is a row with its key, or with an equal value in a
+        unique column."""
         values = {f: e(getattr(thing, f)) for f, e in self._encode.items()}
         tx.run(f"{self._insert} on conflict do nothing", **values)
 

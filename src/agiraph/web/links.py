@@ -64,7 +64,7 @@ def requested(address: str) -> str | None:
 
 
 def host_of(address: str) -> str:
-    """Return the host in small letters and ASCII, without a port and a dot at its end; "" if the
+    """Return the host in lower case and ASCII, without a port and a dot at its end; "" if the
     address is not opened at all."""
     try:
         return (parse(address).raw_host or "").lower().rstrip(".")

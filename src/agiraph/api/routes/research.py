@@ -124,10 +124,10 @@ def _sources_file(api: Api, team_id: TeamId, node_id: NodeId) -> str:
 async def search_memory(team: str, body: SearchRequest, api: ApiDep) -> list[SearchHitView]:
     """Search a team's notes, insights, web pages and reports; whole sections, best first."""
 
-    def lead(tx: Tx) -> Agent:
-        return teams.members(tx, teams.find(tx, team).id)[0]
+    def coordinator(tx: Tx) -> Agent:
+        return teams.coordinator(tx, teams.find(tx, team).id)
 
-    agent = await api.store.read(lead)
+    agent = await api.store.read(coordinator)
     files = await asyncio.to_thread(_files, api, agent)
     if await api.store.read(notes.is_stale, agent, files):  # a person edited a note
         await api.store.write(notes.index, agent, files)

@@ -68,7 +68,7 @@ def call_form_mark(form: TrainedForm) -> str:
 
 
 def learned_call_form(known: Collection[str]) -> TrainedForm | None:
-    """Return the form in which a model's calls were found to come as text; None if in none."""
+    """Return the text form in which a model was found to write its calls; None if there is none."""
     forms: tuple[TrainedForm, ...] = get_args(TrainedForm)
     return next((form for form in forms if call_form_mark(form) in known), None)
 

@@ -1,7 +1,8 @@
 """Asks: requests for a person's approval of a call, whose agent goes on with other work meanwhile.
 
-A request that no call waits for stays open when its node ends, for a week. The person's channels
-hear of it once a day with the team's digest, or at once when a call begins to wait for it.
+A request that no call waits for stays open when its node ends. It is closed a week after it was
+made, or later if its node has not ended by then. The person's channels are told of it once a day
+with the team's digest, or at once when a call begins to wait for it.
 """
 
 from agiraph.domain.chat import Lease, ToolCall

@@ -1,7 +1,7 @@
-"""Routing: bring a person's message, in their own words, to the work that it is about.
+"""Routing: brings a person's message, in their own words, to the work that it is about.
 
-A reply chooses where the message goes; it adds no words of its own. What was routed counts as heard
-by the agent that replies, so that it becomes no work a second time.
+A reply chooses where the message goes; it adds no words of its own. A routed message counts as
+heard by the agent that replies, so that no second node is created from it.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ def refuse_needless(tx: Tx, reply_id: NodeId) -> None:
 
 
 def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
-    """Return the node with this id; an agent's name means the work that this agent is at, or did
-    last. Raise `NotFound` with the names of those who have work."""
+    """Return the node with this id; an agent's name means the work that the agent does now, or did
+    last. Raise `NotFound` with the names of the agents that have work."""
     try:
         node = nodes.find(tx, agent.team_id, identity)
         if node.lane != "work":

@@ -1,4 +1,4 @@
-"""Filing: what a person puts away in the inbox: archived, snoozed until a moment, or marked.
+"""Filing: archives, snoozes or marks the items of a person's inbox.
 
 A snoozed item is out of the inbox and counts as read. A timer brings it back as unread, also after
 a restart. An item that waits for an answer can be snoozed, but not archived.
@@ -28,7 +28,7 @@ STILL_OPEN = "It still waits for your answer. Answer it, or snooze it."
 
 @value
 class Outcome:
-    """What became of one item of a bulk action."""
+    """The result of a bulk action for one item."""
 
     id: str
     reason: str = ""

@@ -1,4 +1,4 @@
-"""State: how a research job stands, for people who watch it."""
+"""State: the state of a research job, for people who watch it."""
 
 from typing import NamedTuple
 

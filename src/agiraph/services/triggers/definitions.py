@@ -199,7 +199,7 @@ def _refuse_copy(
 
 
 def _plain(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return a payload for comparison: its texts in small letters, with single spaces."""
+    """Return a payload for comparison: its texts in lower case, with single spaces."""
     return {
         key: " ".join(value.casefold().split()) if isinstance(value, str) else value
         for key, value in payload.items()

@@ -54,7 +54,7 @@ def fire(
     """Carry out the trigger's action in this slot, or skip the slot and record the reason.
 
     The caller holds the lock of the trigger's row and has checked that the slot has no firing yet.
-    `why` is the kind's description of the cause. `label` is about the news.
+    `why` is the kind's description of the cause, `label` the label of the `news`.
     """
     if trigger.overlap == "skip" and triggers.is_unfinished(tx, trigger.id):
         return skip(tx, trigger, slot, OVERLAP)

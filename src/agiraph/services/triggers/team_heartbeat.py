@@ -31,7 +31,8 @@ def create(
 
 
 def pay_from(tx: Tx, goal: WorkNode) -> None:
-    """Let the budget of this goal pay for the team's cycles from now on; if it has none, nobody.
+    """Let the budget of this goal pay for the team's cycles from now on; without a budget no node
+    pays.
 
     It also pays for the cycle under way, unless another goal does.
     """

@@ -23,7 +23,7 @@ class IndexState:
 
 
 async def check(indexes: PackageIndexes, policy: AddressPolicy) -> AsyncIterator[IndexState]:
-    """Ask each index for a page that every index has, or must say that it has not."""
+    """Ask each index for a page and yield whether it answers. "Not found" is an answer, too."""
     python = await indexes.python_sources()
     wanted = [("python", url, f"{url.rstrip('/')}/pip/") for url in python.indexes]
     if npm := await indexes.npm_registry():
