@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agiraph.domain.evidence import EvidenceRow
-from agiraph.domain.quotes import Found, find_quote
+from agiraph.domain.page_quotes import QuoteFound, find_quote
 from agiraph.domain.report_check import check_report, describe, enforce, masked, strike
 from tests.domain.evidence_rows import row
 
@@ -167,7 +167,7 @@ def ledger() -> list[EvidenceRow]:
     rows: list[EvidenceRow] = []
     for n, (url, quote) in enumerate(QUOTES, 1):
         found = find_quote(quote, PAGES[url])
-        assert isinstance(found, Found)
+        assert isinstance(found, QuoteFound)
         rows.append(row(f"e{n}", found.text, url=url))
     return rows
 
@@ -223,7 +223,7 @@ def test_no_report_holds_an_address_number_or_quotation_that_the_pages_do_not(te
     ):
         assert number in shown
     for said in re.findall(r"“([^“”\n]+)”", kept):
-        assert any(isinstance(find_quote(said, page), Found) for page in PAGES.values()), said
+        assert any(isinstance(find_quote(said, page), QuoteFound) for page in PAGES.values()), said
 
 
 @pytest.mark.slow

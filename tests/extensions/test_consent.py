@@ -17,7 +17,7 @@ from agiraph.extensions.finding import find_one
 from agiraph.extensions.importing import import_declared
 from agiraph.extensions.loading import MOST_SHOWN, Extensions
 from agiraph.extensions.own_threads import OwnThreads
-from agiraph.home.archive import stays
+from agiraph.home.archive import belongs_to_one_home
 from agiraph.home.layout import Home
 from tests.extensions.files import AT, put
 from tests.tools.tool_calls import ToolAnswer, run_calls
@@ -289,7 +289,9 @@ async def test_no_call_of_an_agent_enables_a_file(tmp_path: Path) -> None:
 
 
 def test_consents_are_neither_backed_up_nor_restored() -> None:
-    assert [stays(name) for name in ("consents.json", "consents.lock", "tools/hi.py")] == [
+    assert [
+        belongs_to_one_home(name) for name in ("consents.json", "consents.lock", "tools/hi.py")
+    ] == [
         True,
         True,
         False,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.quotes import Found, find_quote
+from agiraph.domain.page_quotes import QuoteFound, find_quote
 from agiraph.domain.report_check import check_report, urls
 from agiraph.domain.work import NodeStatus
 from agiraph.store import research
@@ -72,7 +72,7 @@ async def test_every_statement_of_a_report_is_in_the_ledger_and_on_its_page(
     rows = found.rows
     assert {row.quote for row in rows} == {fact.quote for fact in ASKED}
     for row in rows:
-        assert isinstance(find_quote(row.quote, pages[row.page_hash]), Found)
+        assert isinstance(find_quote(row.quote, pages[row.page_hash]), QuoteFound)
         assert pages[row.page_hash][row.offset :].startswith(row.quote[:10])
     assert set(urls(report)) <= {row.url for row in rows}
     assert check_report(found.job.draft, rows, question=found.job.question) == []

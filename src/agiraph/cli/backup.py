@@ -207,7 +207,7 @@ class _Lines:
 
 
 def _list_settings(home: Path, found: Archive, *, with_settings: bool) -> None:
-    own = [name for name in found.files if archive.stays(name)]
+    own = [name for name in found.files if archive.belongs_to_one_home(name)]
     _list_files("Not taken from the backup:", own)
     names = sorted(name for name in found.files if restoring.is_setting(name))
     if not names:

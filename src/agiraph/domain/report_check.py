@@ -12,7 +12,7 @@ from typing import Literal
 
 from agiraph.domain import dates, figures
 from agiraph.domain.evidence import EvidenceRow
-from agiraph.domain.quotes import Normal, has_words
+from agiraph.domain.page_quotes import Normal, has_words
 from agiraph.domain.sentences import Quotation, Unit, quotations, units
 from agiraph.domain.sums import find_sums
 from agiraph.domain.superlatives import superlative

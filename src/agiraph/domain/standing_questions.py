@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from agiraph.domain.evidence import EvidenceRow
-from agiraph.domain.quotes import Found, find_quote, normal
+from agiraph.domain.page_quotes import QuoteFound, find_quote, normal
 from agiraph.domain.report_check import plain, without_spans
 from agiraph.domain.report_words import words_of
 from agiraph.domain.sentences import units
@@ -38,7 +38,7 @@ def news(
 
 
 def _stood_there(row: EvidenceRow, texts: Sequence[str]) -> bool:
-    return any(isinstance(find_quote(row.quote, text), Found) for text in texts)
+    return any(isinstance(find_quote(row.quote, text), QuoteFound) for text in texts)
 
 
 def only_new(text: str, new_ids: Collection[str]) -> str:

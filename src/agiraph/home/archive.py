@@ -107,7 +107,7 @@ def _fill(tar: tarfile.TarFile, home: Home, rows: BinaryIO, about: Manifest) -> 
     filling = _Filling(tar)
     filling.add(ROWS, rows, mode=0o600)
     for entry in home.folder.walk(limit=MOST_FILES):
-        if not stays(entry.name):
+        if not belongs_to_one_home(entry.name):
             _add_file(filling, home, entry.name)
     manifest = replace(
         about, files=filling.files, left_out=filling.left_out, redacted=filling.redacted
@@ -135,7 +135,7 @@ def _add_file(filling: _Filling, home: Home, name: str) -> None:
         filling.left_out.append(f"{name}: it was gone before it could be read")
 
 
-def stays(name: str) -> bool:
+def belongs_to_one_home(name: str) -> bool:
     """Return whether a file belongs to one home only: never backed up, never restored."""
     top = name.partition("/")[0]
     return top in LEFT_OUT or top.startswith(LEFT_OUT[-1])

@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 import orjson
 
 from agiraph.domain.errors import Refused
-from agiraph.home.archive import CHUNK, stays
+from agiraph.home.archive import CHUNK, belongs_to_one_home
 from agiraph.home.archive_reading import Archive
 from agiraph.home.layout import Home
 from agiraph.home.safe_folder import Folder
@@ -81,7 +81,7 @@ def unpack(archive: Archive, staged: Path, *, with_settings: bool) -> int:
     count = 0
     with Folder.open(staged) as folder:
         for name, member in archive.files.items():
-            if stays(name):
+            if belongs_to_one_home(name):
                 continue
             # Settings name programs, servers and prompts: a backup from a stranger would choose
             # what runs here.

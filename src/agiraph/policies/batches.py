@@ -101,13 +101,13 @@ def _may_matter(earlier: ToolCall, call: ToolCall, tools: Mapping[str, Tool]) ->
 def _shared(earlier: ToolCall, call: ToolCall, tools: Mapping[str, Tool]) -> str | None:
     """Return a name in both calls."""
     said = "\n".join(_texts(call.arguments))
-    for thing in _things(earlier, tools.get(earlier.name)):
+    for thing in _named_in(earlier, tools.get(earlier.name)):
         if re.search(rf"(?<![\w-]){re.escape(thing)}(?![\w-])", said):
             return thing
     return None
 
 
-def _things(call: ToolCall, tool: Tool | None) -> Iterator[str]:
+def _named_in(call: ToolCall, tool: Tool | None) -> Iterator[str]:
     """Yield what a call names: files, nodes, agents and addresses."""
     schema = {} if tool is None else tool.spec.schema
     forms: dict[str, dict[str, Any]] = schema.get("properties", {})

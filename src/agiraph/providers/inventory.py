@@ -102,7 +102,7 @@ class Inventory:
 
     def facts(self, name: str) -> ModelFacts:
         """Return what is known of a model now; `learn` asks its server first."""
-        terms, told = self._prices.terms_of(name), self._told(name)
+        terms, told = self._prices.terms_of(name), self._from_server(name)
         packed = packaged.known(name)
         input_usd, output_usd = self._usd(name)
         return ModelFacts(
@@ -140,7 +140,7 @@ class Inventory:
     def window(self, name: str) -> Fact[int]:
         """Return the tokens that a request to the model may hold, as far as it is known."""
         known = self._window_on_file(name)
-        if (told := self._told(name).window) is not None and (
+        if (told := self._from_server(name).window) is not None and (
             known is None or known.origin == "package"
         ):
             return Fact(told, "server")
@@ -164,7 +164,7 @@ class Inventory:
         rows = (packaged.known(f"{provider}/{model}") for model in packaged.names(provider))
         return min((row.window for row in rows if row.window), default=ASSUMED_WINDOW_TOKENS)
 
-    def _told(self, name: str) -> Known:
+    def _from_server(self, name: str) -> Known:
         """Return what the model's server said of it."""
         provider, model = _parts(name)
         answer = self._answers.get(provider)

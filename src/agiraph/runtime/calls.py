@@ -103,7 +103,7 @@ class ToolCaller:
             if first.id == call.id:
                 return None
             if (first.name, first.arguments) == (call.name, call.arguments):
-                came = _came_of(ctx, first)
+                came = _outcome_of(ctx, first)
                 if is_single or ASKED in came:
                     return Done(SAME_CALL.format(first=first.id, came=came))
         return None
@@ -241,7 +241,7 @@ def _fenced(ctx: RunContext, answer: Done) -> Done:
     return replace(answer, text=text, is_fenced=True)
 
 
-def _came_of(ctx: RunContext, call: ToolCall) -> str:
+def _outcome_of(ctx: RunContext, call: ToolCall) -> str:
     """Return a sentence with the answer to an earlier call of the same reply, or what that call
     waits for."""
     if (waiting_on := ctx.parked_calls.get(call.id)) is not None:

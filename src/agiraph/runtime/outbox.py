@@ -112,7 +112,7 @@ class Outbox:
         if due is not None and due <= self._clock.now():
             await self._send_due(name, channel)
             return None
-        return partial(self._rest, self._alarms[name], due)
+        return partial(self._wait, self._alarms[name], due)
 
     async def _send_due(self, name: str, channel: Channel) -> None:
         self._sending += 1
@@ -179,7 +179,7 @@ class Outbox:
     ) -> None:
         await self._store.write(deliveries.retry_later, delivery, error=error, pause_s=pause_s)
 
-    async def _rest(self, alarm: asyncio.Event, due: datetime | None) -> None:
+    async def _wait(self, alarm: asyncio.Event, due: datetime | None) -> None:
         """Wait for the next due time, a commit that queues something, or the next poll."""
         self._paused.set()
         waits: list[asyncio.Task[Any]] = [asyncio.create_task(alarm.wait())]

@@ -66,7 +66,7 @@ class TeamRemoval:
             pause_s = POLL_S  # if it fails, it is tried again
             with self._periodic.isolated(f"removal of the deleted team {each.team_id}"):
                 is_busy |= not await self._remove(each.team_id)
-        return partial(self._rest, BUSY_S if is_busy else pause_s)
+        return partial(self._wait, BUSY_S if is_busy else pause_s)
 
     async def _remove(self, team_id: TeamId) -> bool:
         """Remove all data of a team; return False if a run of it has not ended yet."""
@@ -92,7 +92,7 @@ class TeamRemoval:
             found.append((thread, ids))
         return found
 
-    async def _rest(self, pause_s: float | None) -> None:
+    async def _wait(self, pause_s: float | None) -> None:
         """Wait until a team is deleted, or for so many seconds."""
         self._rested.set()
         # By the event loop's time: a test that advances `Clock` need not look more often.

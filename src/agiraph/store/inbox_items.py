@@ -53,7 +53,7 @@ def back_from_snooze(tx: Tx, of: InboxFilter, *, before: str = "", limit: int) -
     return _filed(tx, of, where, "id desc", before=before, limit=limit)
 
 
-def at_rest(tx: Tx, of: InboxFilter, *, before: str = "", limit: int) -> list[Message]:
+def needing_no_answer(tx: Tx, of: InboxFilter, *, before: str = "", limit: int) -> list[Message]:
     """Return the other inbox items that need no answer, newest first; of another box, all items."""
     older = " and id < :before" if before else ""
     rest = f"not {_WAITING} and not {_IS_BACK}" if of.box == "inbox" else "1 = 1"

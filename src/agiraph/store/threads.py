@@ -275,7 +275,7 @@ def of_agent(tx: Tx, agent_id: AgentId) -> list[Thread]:
     return THREADS.select(tx, "agent_id = :id order by created_at, id", id=agent_id)
 
 
-def to_harvest(
+def awaiting_reflection(
     tx: Tx, agent: Agent, *, role: str | None = None, everyone: bool = False
 ) -> list[Thread]:
     """Return closed work threads with a reply that no reflection has read or is reading, oldest

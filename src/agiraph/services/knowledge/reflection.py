@@ -66,7 +66,7 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
     if kind is not None and nodes.reflects_as(tx, agent.team_id, kind, beside=agent.id):
         return
     everyone = agent.role == "coordinator"
-    found = threads.to_harvest(tx, agent, role=kind, everyone=everyone)
+    found = threads.awaiting_reflection(tx, agent, role=kind, everyone=everyone)
     node = nodes.unbegun(tx, Queue(agent.id, "reflection"))
     if node is not None and node.task != TASK:
         node = None  # the summary of a conversation waits in the same lane

@@ -26,9 +26,9 @@ def open_teams(tx: Tx) -> list[Team]:
     return [team for team in teams.every(tx, limit=10_000) if team.status != "archived"]
 
 
-def whom(tx: Tx) -> str:
-    """Return the text that asks the person whom their message is for, with the teams to choose
-    from."""
+def ask_recipient(tx: Tx) -> str:
+    """Return the text that asks the person for the recipient of their message, with the teams to
+    choose from."""
     names = [f"- {team.name}" for team in open_teams(tx)][-MOST_TEAMS:]
     if not names:
         return 'There is no team yet. Make one with: agiraph new "GOAL"'
@@ -69,7 +69,7 @@ def _choose(tx: Tx, channel: ChannelState, name: str) -> str:
     try:
         agent = client_turns.find_agent(tx, name)
     except NotFound:
-        return f"There is no {name!r}.\n{whom(tx)}"
+        return f"There is no {name!r}.\n{ask_recipient(tx)}"
     CHANNELS.update(tx, channel.name, agent_id=agent.id)
     return f"You write to {_name(tx, agent.id)} now."
 

@@ -130,7 +130,7 @@ def _hear(
         return Taken(notice=notice), None
     agent = _addressee(tx, channel, about)
     if agent is None:
-        return Taken(notice=channel_commands.whom(tx)), None
+        return Taken(notice=channel_commands.ask_recipient(tx)), None
     said = conversation.say(
         tx,
         agent.id,

@@ -81,7 +81,7 @@ def _read_back(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> li
 
 
 def _read_rest(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
-    return inbox_items.at_rest(tx, of, before=last, limit=limit)
+    return inbox_items.needing_no_answer(tx, of, before=last, limit=limit)
 
 
 _PARTS = (("open", _read_open), ("back", _read_back), ("rest", _read_rest))

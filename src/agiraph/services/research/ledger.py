@@ -12,7 +12,7 @@ from agiraph.domain.evidence import LONGEST_CLAIM, LONGEST_QUOTE, SHORTEST_QUOTE
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import of_page
-from agiraph.domain.quotes import Found, NotFound, find_quote
+from agiraph.domain.page_quotes import QuoteFound, QuoteMissing, find_quote
 from agiraph.domain.research import ResearchJob, ResearchPage
 from agiraph.domain.work import WorkNode
 from agiraph.services.research.pages import address_of
@@ -97,7 +97,7 @@ def _check_lengths(claim: str, quote: str) -> None:
         )
 
 
-def _check_found(found: Found, *urls: str) -> None:
+def _check_found(found: QuoteFound, *urls: str) -> None:
     """Refuse words that a page may have taken from its own address, as a search page does, and a
     quotation whose words on the page are too many."""
     if len(found.text) > LONGEST_FOUND:
@@ -129,14 +129,16 @@ def _words(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold()))
 
 
-def _look_up(versions: list[ResearchPage], quote: str) -> tuple[ResearchPage, Found] | NotOnPage:
+def _look_up(
+    versions: list[ResearchPage], quote: str
+) -> tuple[ResearchPage, QuoteFound] | NotOnPage:
     """Return the version of the page that has the quotation; the newest is searched first."""
     nearest = ""
     for page in versions:
         match find_quote(quote, page.text):
-            case Found() as found:
+            case QuoteFound() as found:
                 return page, found
-            case NotFound(near):
+            case QuoteMissing(near):
                 nearest = nearest or near
     return NotOnPage(versions[0].url, nearest)
 
@@ -147,7 +149,7 @@ def _entry(
     node: WorkNode,
     call_id: str,
     page: ResearchPage,
-    found: Found,
+    found: QuoteFound,
     claim: str,
     stance: Stance,
 ) -> StoredEvidence:

@@ -1,4 +1,4 @@
-"""Quotes: finds a quotation on a page as it was fetched, and says where.
+"""Page quotes: finds a quotation in the text of a fetched page, and says where it stands.
 
 A quotation counts as found if the page has the same words. Marks of Markdown, line breaks,
 hyphenation, kinds of quotation marks and capital letters may differ; numbers may not. The work is
@@ -78,7 +78,7 @@ _MAGNITUDE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class QuoteFound:
     """The quotation stands on the page."""
 
     offset: int
@@ -91,7 +91,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class NotFound:
+class QuoteMissing:
     """The quotation does not stand on the page."""
 
     nearest: str
@@ -183,7 +183,7 @@ def _page(text: str) -> Normal:
     return Normal(text)
 
 
-def find_quote(quote: str, page_text: str) -> Found | NotFound:
+def find_quote(quote: str, page_text: str) -> QuoteFound | QuoteMissing:
     """Find a quotation on a page: exactly, but for a few characters at its ends, or in parts around
     an ellipsis that stand in this order and close to each other."""
     page, wanted = _page(page_text), quote.strip(_EDGES)
@@ -198,12 +198,14 @@ def find_quote(quote: str, page_text: str) -> Found | NotFound:
     for form in forms:
         if span := _near(page.text, form):
             return _found(page, [span], "near")
-    return NotFound(_nearest(page, forms[0]) if forms else "")
+    return QuoteMissing(_nearest(page, forms[0]) if forms else "")
 
 
-def _found(page: Normal, spans: list[tuple[int, int]], checked: Literal["exact", "near"]) -> Found:
+def _found(
+    page: Normal, spans: list[tuple[int, int]], checked: Literal["exact", "near"]
+) -> QuoteFound:
     said = " … ".join(page.words(start, end) for start, end in spans)
-    return Found(page.offset(spans[0][0]), said, checked)
+    return QuoteFound(page.offset(spans[0][0]), said, checked)
 
 
 def has_words(text: Normal, words: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agiraph.domain.quotes import Found, NotFound, find_quote
+from agiraph.domain.page_quotes import QuoteFound, QuoteMissing, find_quote
 
 TOWER = """# The tower
 
@@ -41,7 +41,7 @@ def test_a_quotation_is_found_whatever_its_marks_and_line_breaks(
     quote: str, text: str | None
 ) -> None:
     found = find_quote(quote, TOWER)
-    assert isinstance(found, Found)
+    assert isinstance(found, QuoteFound)
     assert found.checked == "exact"
     assert TOWER[found.offset :].startswith(found.text[:9])
     assert text is None or found.text == text
@@ -63,20 +63,20 @@ def test_a_quotation_is_found_whatever_its_marks_and_line_breaks(
     ],
 )
 def test_a_quotation_with_other_words_or_numbers_is_not_found(quote: str) -> None:
-    assert isinstance(find_quote(quote, TOWER), NotFound)
+    assert isinstance(find_quote(quote, TOWER), QuoteMissing)
 
 
 def test_a_few_characters_at_the_ends_may_differ_and_only_the_pages_words_are_returned() -> None:
     page = "One. The committee adopted the resolution by a large majority on Monday, sources said."
     quote = "The committee adopted the resolution by a large majority on Monday at"
     found = find_quote(quote, page)
-    assert found == Found(
+    assert found == QuoteFound(
         5, "The committee adopted the resolution by a large majority on Monday", "near"
     )
     changed = "The committee adopted the resolution by a large majority on 12"
-    assert isinstance(find_quote(changed, page), NotFound)
+    assert isinstance(find_quote(changed, page), QuoteMissing)
     middle = "The committee rejected the resolution by a large majority on Monday"
-    assert find_quote(middle, page) == NotFound(
+    assert find_quote(middle, page) == QuoteMissing(
         "The committee adopted the resolution by a large majority on Monday"
     )
 
@@ -94,18 +94,18 @@ def test_a_few_characters_at_the_ends_may_differ_and_only_the_pages_words_are_re
     ],
 )
 def test_a_quotation_does_not_begin_or_end_inside_a_word(page: str, quote: str) -> None:
-    assert isinstance(find_quote(quote, page), NotFound)
+    assert isinstance(find_quote(quote, page), QuoteMissing)
 
 
 def test_a_dash_or_a_script_without_spaces_divides_words() -> None:
     page = "The tower—known as the lady—stands. 東京タワーは高い。"
     for quote in ("known as the lady", "京タワーは高"):
-        assert isinstance(find_quote(quote, page), Found)
+        assert isinstance(find_quote(quote, page), QuoteFound)
 
 
 def test_addresses_and_footnotes_are_no_words_of_the_page() -> None:
     page = "It has[[12]](#cite_note-12) [lifts](https://one.example/99)[4](#fn4) in all![3] Yes."
-    assert find_quote("it has lifts in all! yes", page) == Found(
+    assert find_quote("it has lifts in all! yes", page) == QuoteFound(
         0, "It has [lifts] in all! Yes", "exact"
     )
 
@@ -114,10 +114,10 @@ def test_parts_around_an_ellipsis_stand_close_together() -> None:
     near = "The mayor opened the bridge. " + "x " * 900 + "Nobody was there to see it."
     far = "The mayor opened the bridge. " + "x " * 1100 + "Nobody was there to see it."
     quote = "The mayor opened the bridge … Nobody was there"
-    assert find_quote(quote, near) == Found(
+    assert find_quote(quote, near) == QuoteFound(
         0, "The mayor opened the bridge … Nobody was there", "exact"
     )
-    assert isinstance(find_quote(quote, far), NotFound)
+    assert isinstance(find_quote(quote, far), QuoteMissing)
 
 
 LETTERS = "abcdeXYZ äöüßéŒﬁ\u2019“”„-.,;\n\t \u00ad\u00a0*_[]東京"
@@ -138,16 +138,16 @@ def test_what_was_cut_out_of_a_page_is_found_on_it(page: str, start: int, length
     assume(
         any(c.isalnum() for c in quote) and not set("-*_[]\u00ad\n") & set(quote[:3] + quote[-3:])
     )
-    assert isinstance(find_quote(quote, page), Found)
+    assert isinstance(find_quote(quote, page), QuoteFound)
 
 
 @pytest.mark.slow
 @given(st.text(), st.text())
 def test_what_is_found_stands_on_the_page_and_is_found_again(quote: str, page: str) -> None:
     found = find_quote(quote, f"{page} {quote} {page}")
-    if isinstance(found, Found) and " … " not in found.text and "..." not in found.text:
+    if isinstance(found, QuoteFound) and " … " not in found.text and "..." not in found.text:
         assert found.text in f"{page} {quote} {page}"
-        assert isinstance(find_quote(found.text, found.text), Found)
+        assert isinstance(find_quote(found.text, found.text), QuoteFound)
 
 
 @pytest.mark.parametrize(
