@@ -140,6 +140,24 @@ async def test_edits_that_are_not_saved_are_kept_while_a_person_is_elsewhere(vis
     await part(desk, "Budget").get_by_role("button", name="Drop my changes").click()
     await expect(dollars).to_have_value("2.00")
 
+    # A dialog that is closed keeps its words, too.
+    dialog = page.get_by_role("dialog")
+    forms = {
+        "triggers": ("New trigger", "What to do"),
+        "memory?tab=memories": ("Add a memory", "Text"),
+    }
+    for screen, (button, label) in forms.items():
+        await desk.go(f"/t/{team['id']}/{screen}")
+        words = dialog.get_by_label(label, exact=True)
+        await page.get_by_role("button", name=button).click()
+        await words.fill("Beans on Friday")
+        await page.keyboard.press("Escape")
+        await expect(dialog).to_have_count(0)
+        await page.get_by_role("button", name=button).click()
+        await expect(words).to_have_value("Beans on Friday")
+        await page.keyboard.press("Escape")
+        await expect(dialog).to_have_count(0)
+
 
 async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
     visit: Visit,
@@ -147,11 +165,25 @@ async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
     desk = await visit(STEPS, path=EMPTY)
     page = desk.page
     team = await opened(desk, "settings")
-    await part(desk, "Specialists").get_by_label("New specialist").fill("poet")
-    await part(desk, "Specialists").get_by_role("button", name="Write it").click()
     dialog = page.get_by_role("dialog")
+    file = dialog.get_by_label("File of poet")
     text = "---\nname: poet\ndescription: Writes poems.\n---\nYou write short poems."
-    await dialog.get_by_label("File of poet").fill(text)
+
+    async def write_poet() -> None:
+        await part(desk, "Specialists").get_by_label("New specialist").fill("poet")
+        await part(desk, "Specialists").get_by_role("button", name="Write it").click()
+
+    await write_poet()
+    await file.fill(text)
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    await write_poet()
+    await dialog.get_by_text("they were not saved yet").wait_for()
+    await expect(file).to_have_value(text)
+    await dialog.get_by_role("button", name="Discard").click()
+    await write_poet()
+    await expect(file).not_to_have_value(text)
+    await file.fill(text)
     await dialog.get_by_label("Try it with a task").fill("About the sea")
     await dialog.get_by_role("button", name="Show what its model would see").click()
     await dialog.get_by_text("You write short poems.").last.wait_for()

@@ -2,11 +2,11 @@
 import { useState } from "react";
 import { readStored, writeStored } from "@/lib/storage";
 
-/** As `useState("")`, for a text that survives a reload. An empty text is forgotten. */
-export function useStoredDraft(key: string): [string, (text: string) => void] {
-  const [text, setText] = useState(() => readStored(`draft.${key}`) ?? "");
+/** As `useState(first)`, for a text that survives a closed dialog and a reload. When it is `first` again, it is forgotten. */
+export function useStoredDraft(key: string, first = ""): [string, (text: string) => void] {
+  const [text, setText] = useState(() => readStored(`draft.${key}`) ?? first);
   const change = (now: string) => {
-    writeStored(`draft.${key}`, now || null);
+    writeStored(`draft.${key}`, now === first ? null : now);
     setText(now);
   };
   return [text, change];

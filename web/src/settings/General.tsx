@@ -121,7 +121,7 @@ export function Soul({ settings }: { settings: TeamSettings }) {
   return (
     <Section id="soul" title="Soul" about="The team's character and rules, in its file SOUL.md. Every member reads its beginning before it starts a task. Empty: agiraph's own.">
       <SectionForm save={save} isChanged={form.isChanged} edits={form} onSave={() => save.mutate(form.changes, { onSuccess: form.forget })}>
-        <Textarea aria-label="Soul" rows={8} value={soul} onChange={(event) => form.set({ soul: event.target.value })} className="font-normal" dir="auto" maxLength={100_000} />
+        <Textarea aria-label="Soul" rows={8} value={soul} onChange={(event) => form.set({ soul: event.target.value })} className="font-normal" dir="auto" />
         <HistoryLink team={team.id} file="SOUL.md" />
         {settings.is_default_soul && soul === settings.soul && <p className="text-xs font-normal text-ink-3">This is the soul that every team gets.</p>}
       </SectionForm>

@@ -3,6 +3,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, type Schemas, type Team, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
+import { useStoredDraft } from "@/lib/storedDraft";
 import { Editor } from "@/settings/Editor";
 import { Problem, Section } from "@/settings/Section";
 import { Button, Chip, Dialog, DialogActions, Input, Loading, type Tone } from "@/ui";
@@ -124,13 +125,17 @@ function SkillDialog({ id, isNew, onClose }: { id: string; isNew: boolean; onClo
 }
 
 function SkillForm({ id, saved, first, shown, files, canEdit, onClose }: { id: string; saved: string; first: string; shown: string; files: readonly string[]; canEdit: boolean; onClose: () => void }) {
-  const [text, setText] = useState(first);
+  const [text, setText] = useStoredDraft(`skill.${id}`, first);
+  const close = () => {
+    setText(first);
+    onClose();
+  };
   const save = useMutation({
     mutationFn: () => unwrap(api.PUT("/api/skills/file", { body: { id, text } })),
     onSuccess: (skill) => {
       void queryClient.invalidateQueries({ queryKey: KEY });
       showToast(`${skill.name} is saved. Turn it on to use it.`);
-      onClose();
+      close();
     },
   });
   return (
@@ -140,12 +145,12 @@ function SkillForm({ id, saved, first, shown, files, canEdit, onClose }: { id: s
           In their prompts agents see only this line, and read the rest when they need it: <span dir="auto">“{shown.replace(/^- /, "")}”</span>
         </p>
       )}
-      <Editor label={`SKILL.md of ${id}`} value={text} onChange={setText} isReadOnly={!canEdit} />
+      <Editor label={`SKILL.md of ${id}`} value={text} first={first} onChange={setText} isReadOnly={!canEdit} />
       {files.length > 0 && <p className="break-words text-ink-2">Further files: {files.join(", ")}</p>}
       {!canEdit && <p className="text-ink-2">This skill lies in a folder of yours. Change the file there.</p>}
       <Problem error={save.error} />
       <DialogActions>
-        <Button onClick={onClose}>{canEdit ? "Cancel" : "Close"}</Button>
+        <Button onClick={close}>{text !== first ? "Discard" : canEdit ? "Cancel" : "Close"}</Button>
         {canEdit && (
           <Button variant="primary" disabled={save.isPending || text === saved} onClick={() => save.mutate()}>
             {save.isPending ? "Saving…" : "Save"}

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { api, type Schemas, type Team, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { compactNumber, plural } from "@/lib/format";
+import { useStoredDraft } from "@/lib/storedDraft";
 import { Editor } from "@/settings/Editor";
 import { Problem, Section } from "@/settings/Section";
 import { Button, Chip, Dialog, DialogActions, Input, Loading, Textarea } from "@/ui";
@@ -94,17 +95,21 @@ interface FormProps {
 }
 
 function SpecialistForm({ team, name, saved, first, source, onClose }: FormProps) {
+  const [text, setText] = useStoredDraft(`specialist.${name}`, first);
+  const close = () => {
+    setText(first);
+    onClose();
+  };
   const done = (said: string) => {
     void queryClient.invalidateQueries({ queryKey: KEY });
     showToast(said);
-    onClose();
+    close();
   };
   const save = useMutation({ mutationFn: (text: string) => unwrap(api.PUT("/api/specialists/{name}", { params: { path: { name } }, body: { text } })), onSuccess: () => done(`${name} is saved.`) });
   const remove = useMutation({ mutationFn: () => unwrap(api.DELETE("/api/specialists/{name}", { params: { path: { name } } })), onSuccess: () => done(source === "replaced" ? `The built-in ${name} is used again.` : `${name} is deleted.`) });
-  const [text, setText] = useState(first);
   return (
     <div className="flex flex-col gap-4 text-sm">
-      <Editor label={`File of ${name}`} value={text} onChange={setText} />
+      <Editor label={`File of ${name}`} value={text} first={first} onChange={setText} />
       <Trial team={team} name={name} text={text === saved ? null : text} />
       <Problem error={save.error ?? remove.error} />
       <DialogActions>
@@ -113,7 +118,7 @@ function SpecialistForm({ team, name, saved, first, source, onClose }: FormProps
             {source === "replaced" ? "Use the built-in one again" : "Delete"}
           </Button>
         )}
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={close}>{text === first ? "Cancel" : "Discard"}</Button>
         <Button variant="primary" disabled={save.isPending || text === saved} onClick={() => save.mutate(text)}>
           {save.isPending ? "Saving…" : "Save"}
         </Button>

@@ -3,6 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { capitalize } from "@/lib/format";
+import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Dialog, Pills, Textarea } from "@/ui";
 import { invalidateKnowledge } from "@/views/memory/knowledge";
 import { showToast } from "@/views/shared/toast";
@@ -19,7 +20,7 @@ const HINTS: Record<InsightType, string> = {
 export function AddKnowledge({ kind, members, agentFilter, onClose }: { kind: "insight" | "memory"; members: Agent[]; agentFilter: string; onClose: () => void }) {
   const [agent, setAgent] = useState(members.some((one) => one.id === agentFilter) ? agentFilter : (members[0]?.id ?? ""));
   const [type, setType] = useState<InsightType>("fact");
-  const [content, setContent] = useState("");
+  const [content, setContent] = useStoredDraft(`${kind}.${members[0]?.team_id ?? ""}`);
   const id = useId();
   const name = capitalize(members.find((one) => one.id === agent)?.name ?? "the agent");
   const add = useMutation({
@@ -29,6 +30,7 @@ export function AddKnowledge({ kind, members, agentFilter, onClose }: { kind: "i
       else await unwrap(api.POST("/api/agents/{agent}/memories", { params: { path }, body: { content: content.trim() } }));
     },
     onSuccess: () => {
+      setContent("");
       invalidateKnowledge();
       showToast(`${name} knows it now.`);
       onClose();

@@ -8,6 +8,7 @@ import { copyText } from "@/lib/clipboard";
 import { capitalize } from "@/lib/format";
 import { hash } from "@/lib/hash";
 import { randomId } from "@/lib/randomId";
+import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Dialog, Input, Textarea } from "@/ui";
 import { showToast } from "@/views/shared/toast";
 import { describeTiming } from "@/views/triggers/describe";
@@ -45,7 +46,7 @@ const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agent[]; onClose: () => void }) {
   const [type, setType] = useState<Type>("scheduled");
   const [agent, setAgent] = useState("");
-  const [task, setTask] = useState("");
+  const [task, setTask] = useStoredDraft(`trigger.${team.id}`);
   const [isResearch, setIsResearch] = useState(false);
   const [preset, setPreset] = useState(CRON_PRESETS[0]![0]);
   const [cron, setCron] = useState("0 9 * * *");
@@ -85,6 +86,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
         }),
       ),
     onSuccess: (created) => {
+      setTask("");
       void queryClient.invalidateQueries({ queryKey: queryKeys.triggers(team.id) });
       if (created.secret) return;
       showToast("The trigger was created.");
