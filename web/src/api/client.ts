@@ -36,8 +36,9 @@ export const onSignedOut = (listener: SignedOutListener): void => void (reportSi
 
 /** Return the error of a request without a response. The page repeats only requests that read. */
 export function lostServer(method: string): ApiError {
-  const next = method === "GET" ? "This page tries again by itself." : "This may not be done: try again when the server is back.";
-  return new ApiError(0, "The server cannot be reached", `The server does not answer. Is \`agiraph up\` still running? ${next}`);
+  // The text about what a person did stands there until they try again, also when the server is back.
+  const detail = method === "GET" ? "The server does not answer. Is `agiraph up` still running? This page tries again by itself." : "The server did not answer, so this may not be done. Try again when it is back.";
+  return new ApiError(0, "The server cannot be reached", detail);
 }
 
 async function fetchOrApiError(request: Request): Promise<Response> {
