@@ -35,7 +35,7 @@ def kept(home: Home) -> dict[str, ModelTestView]:
             data = home.folder.read(path, limit=LARGEST_BYTES)
             test = ModelTestView.model_validate_json(data)
         except (AgiraphError, ValidationError) as error:
-            log.warning("%s: not a test of a model: %s", home.path / path, error)
+            log.warning("%s does not hold a valid test of a model: %s", home.path / path, error)
         else:
             found[test.model] = test
     return found

@@ -81,7 +81,7 @@ class Inlet:
             raise
         except Exception as error:  # one that cannot be taken must not block those after it
             is_refused = isinstance(error, Refused)
-            log.warning("channel %s: a message was not taken", name, exc_info=not is_refused)
+            log.warning("channel %s: a message cannot be processed", name, exc_info=not is_refused)
             await self._refuse(name, message)
             taken = Taken(notice=str(error) if is_refused else "That did not work; see the log.")
         fault("fx:after:receive")
@@ -100,7 +100,7 @@ class Inlet:
         except StoreUnavailable:
             raise
         except Exception:
-            log.exception("channel %s: a message that was not taken cannot be recorded", name)
+            log.exception("channel %s: a refused message cannot be recorded", name)
 
     async def _acknowledge(
         self, name: str, channel: TwoWayChannel, message: Incoming, notice: str
@@ -109,4 +109,4 @@ class Inlet:
             await channel.acknowledge(message, notice)
         except DeliveryFailed as error:
             # The message is stored; only its acknowledgement is lost.
-            log.warning("channel %s: not acknowledged: %s", name, error)
+            log.warning("channel %s: a message was stored but not acknowledged: %s", name, error)
