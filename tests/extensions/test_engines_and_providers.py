@@ -49,8 +49,8 @@ async def test_an_engine_returns_its_hits_and_their_price() -> None:
     [
         ("text", "returned no list of hits"),
         (None, "returned no list of hits"),
-        (["text"], "something that is no Hit"),
-        ([Hit(title="x", url="file:///etc/passwd", snippet="")], "something that is no Hit"),
+        (["text"], "something that is not a Hit"),
+        ([Hit(title="x", url="file:///etc/passwd", snippet="")], "something that is not a Hit"),
         (ValueError("no network"), "failed: ValueError: no network"),
         (SystemExit(1), "failed: SystemExit: 1"),
     ],

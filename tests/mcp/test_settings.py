@@ -153,5 +153,5 @@ def test_a_file_in_a_folder_that_agents_may_write_to_is_refused(tmp_path: Path) 
 
 def test_a_file_that_is_no_list_of_servers_is_named(tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text("[]")
-    with pytest.raises(Misconfigured, match=r"\.mcp\.json is no list of MCP servers"):
+    with pytest.raises(Misconfigured, match=r"\.mcp\.json is not a list of MCP servers"):
         read(tmp_path)

@@ -265,7 +265,7 @@ def _in_file(file: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         said = "it has no mcpServers" if isinstance(error, KeyError) else str(error)
         raise Misconfigured(
-            f'{file} is no list of MCP servers: {said}. It is {{"mcpServers": {{"NAME": …}}}}.'
+            f'{file} is not a list of MCP servers: {said}. It is {{"mcpServers": {{"NAME": …}}}}.'
         ) from error
 
 
