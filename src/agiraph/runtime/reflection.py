@@ -114,7 +114,7 @@ async def reflect(steps: Steps, ctx: RunContext, window: int) -> Outcome:
     except ModelUnavailable:
         raise
     except ModelError as error:
-        return Failed(StopReason.NO_RESULT, f"The reflection failed:  {error}")
+        return Failed(StopReason.NO_RESULT, f"The reflection failed: {error}")
     except Unaffordable as error:
         return Failed(error.reason, "There was no money left for the reflection.")
 
