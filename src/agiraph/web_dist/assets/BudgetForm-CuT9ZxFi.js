@@ -1,0 +1,1 @@
+export{t as default}from"./BudgetForm-D91YHMwL.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-DVt9zx6q.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./ResearchCard-B9j2-pH5.js";

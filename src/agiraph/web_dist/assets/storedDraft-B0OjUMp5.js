@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{in as t,rn as n}from"./frame-DqlSDvpo.js";import{R as r}from"./libraries-C2x_IDGG.js";var i=e(r(),1);function a(e){let[r,a]=(0,i.useState)(()=>n(`draft.${e}`)??``);return[r,n=>{t(`draft.${e}`,n||null),a(n)}]}export{a as t};
