@@ -3,15 +3,13 @@ import { Link, useLocation } from "@tanstack/react-router";
 import { ArrowRight } from "lucide-react";
 import { authorOf, titleOf } from "@/inbox/entries";
 import { useTeamQuestions } from "@/inbox/teamQuestions";
-import { isLate } from "@/shell/unanswered";
+import { isLate, questionAfter } from "@/shell/unanswered";
 
 export default function WaitingBar({ team }: { team: string }) {
   const questions = useTeamQuestions(team);
-  const search = useLocation({ select: (location) => location.searchStr });
-  if (questions.length === 0) return null;
-  // A second press leads to the next question.
-  const opened = questions.findIndex((item) => search.includes(item.message.id));
-  const next = questions[(opened + 1) % questions.length]!;
+  const href = useLocation({ select: (location) => location.href });
+  const next = questionAfter(href, questions);
+  if (!next) return null;
   const { message } = next;
   const more = questions.length - 1;
   return (

@@ -7,7 +7,7 @@ import { beginGo, followsGo } from "@/shell/goKeys";
 import { isForMessage } from "@/shell/messageKeys";
 import { isField, isModal, keepForPalette, openPalette } from "@/shell/openPalette";
 import { sidebarRows, sortTeams } from "@/shell/sidebarRows";
-import { unansweredItems } from "@/shell/unanswered";
+import { questionAfter, unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 import { SCREENS } from "@/views";
 
@@ -77,7 +77,7 @@ export function Shortcuts() {
         case "Escape":
           return clickLast("#to-end");
         case "a":
-          return go(nextQuestion(pathname));
+          return go(nextQuestion(location.pathname + location.search));
         default:
           return /^[1-9]$/.test(key) && clickLast(`[data-question] [data-option="${key}"]`, isOnScreen);
       }
@@ -108,13 +108,11 @@ function clickLast(selector: string, isEligible: (element: HTMLElement) => boole
 
 const overviewTeams = () => queryClient.getQueryData(overviewQuery.queryKey) ?? [];
 
-/** Return the URL of the open question after the one on the current page, or null if there is none. The questions of the team on screen come first; in each part, those that nobody waits for any more come last. */
-export function nextQuestion(pathname: string, items = unansweredItems(queryClient.getQueryData(inboxQuery.queryKey)?.items)): string | null {
-  const team = /^\/t\/([^/]+)/.exec(pathname)?.[1];
+/** Return the URL of the open question after the one that the page at `href` shows, or null if there is none. The questions of the team on screen come first; in each part, those that nobody waits for any more come last. */
+export function nextQuestion(href: string, items = unansweredItems(queryClient.getQueryData(inboxQuery.queryKey)?.items)): string | null {
+  const team = /^\/t\/([^/]+)/.exec(href)?.[1];
   const inTeam = items.filter((item) => item.message.team_id === team);
-  const ordered = [...inTeam, ...items.filter((item) => item.message.team_id !== team)];
-  const current = ordered.findIndex((item) => pathname.includes(item.message.id) || pathname.includes(item.message.sender));
-  const next = ordered[(current + 1) % Math.max(1, ordered.length)];
+  const next = questionAfter(href, [...inTeam, ...items.filter((item) => item.message.team_id !== team)]);
   if (!next) return null;
   const { team_id, sender, id } = next.message;
   const members = overviewTeams().find((one) => one.id === team_id)?.members;

@@ -7,3 +7,10 @@ export const isLate = ({ needs_answer, node_status }: Pick<InboxItem, "needs_ans
 
 /** Return those of these items that are not answered; what nobody waits for any more comes last. */
 export const unansweredItems = (items: InboxItem[] | undefined): InboxItem[] => (items ?? []).filter((item) => item.needs_answer).sort((a, b) => Number(isLate(a)) - Number(isLate(b)));
+
+/** Return the question after the one that the page at `href` shows. If the page shows none of these, it is the first one of the agent whose page it is, else the first of all. */
+export function questionAfter(href: string, items: readonly InboxItem[]): InboxItem | undefined {
+  const shown = items.findIndex((item) => href.includes(item.message.id));
+  if (shown >= 0) return items[(shown + 1) % items.length];
+  return items.find((item) => href.includes(item.message.sender) && isLate(item) === isLate(items[0]!)) ?? items[0];
+}
