@@ -10,7 +10,7 @@ import { useLive } from "@/live";
 import { planProgress } from "@/conversation/jobs";
 import { callMs, type ToolCall, type Row } from "@/live/log";
 import { capitalize, compactNumber, duration, fullTime, money, plural } from "@/lib/format";
-import { waitingReason } from "@/lib/waitingReason";
+import { waitText } from "@/lib/waitingReason";
 import { shownStatus, useIsStopped } from "@/shell/serverQueries";
 import { Avatar, Chip, IconButton, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from "@/ui";
 import { screenHref } from "@/views";
@@ -190,7 +190,7 @@ function WorkerDetails({ team, agent }: Props) {
               <StatusChip status={displayStatusOf(node.data, agent.status === "waiting_for_you")} />
             </div>
             <p dir="auto" className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2">{node.data.task}</p>
-            {agent.waiting_reason && <p dir="auto" className="mt-2 text-xs text-wait">Waits: {waitingReason(agent.waiting_reason)}</p>}
+            {agent.waiting_reason && <p dir="auto" className="mt-2 text-xs text-wait">{capitalize(waitText(agent.waiting_reason))}</p>}
             <p className="tabular mt-2 flex justify-between text-xs text-ink-3">
               <span title="Time at work, without waits">{node.data.started_at ? elapsed(node.data, now) : "not started"}</span>
               <span>

@@ -6,11 +6,10 @@ import { Suspense, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { nodeQuery, queryClient, queryKeys } from "@/api/queries";
-import { type Job, jobFacts, jobsOf, jobState } from "@/conversation/jobs";
+import { type Job, jobFacts, jobsOf, jobText } from "@/conversation/jobs";
 import { Literal } from "@/conversation/Literal";
 import { cx } from "@/lib/cx";
 import { capitalize, plural } from "@/lib/format";
-import { waitingReason } from "@/lib/waitingReason";
 import { useIsStopped } from "@/shell/serverQueries";
 import { Button } from "@/ui";
 import { screenHref } from "@/views";
@@ -70,13 +69,9 @@ function JobCard({ job, team, now }: { job: Job; team: string; now: number }) {
         <StopButton job={job} title={title} />
       </div>
       <p className={cx("ml-[22px] text-xs text-ink-2", !isOpen && "truncate")}>
-        {capitalize(jobState(job, isStopped))}
-        {job.progress && !(isOpen && job.is_research) && (
-          <span dir="ltr" className={isOpen ? "literal" : ""}>
-            {": "}
-            <Literal text={waitingReason(isOpen ? job.progress : job.progress.split("\n")[0]!)} keepEmoji />
-          </span>
-        )}
+        <span dir="ltr" className={isOpen ? "literal" : ""}>
+          <Literal text={capitalize(jobText({ ...job, progress: isOpen ? (job.is_research ? "" : job.progress) : job.progress.split("\n")[0]! }, isStopped))} keepEmoji />
+        </span>
       </p>
       {isOpen && (
         <div className="ml-[22px] text-xs text-ink-2">

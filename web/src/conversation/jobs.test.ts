@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { WorkNode } from "@/api/client";
-import { type Job, jobFacts, jobsOf, jobState, planProgress } from "@/conversation/jobs";
+import { type Job, jobFacts, jobsOf, jobText, planProgress } from "@/conversation/jobs";
 
 const job = (node_id: string, more: Partial<Job> = {}): Job => ({ node_id, parent_id: null, title: node_id, worker: "ada", state: "running", position: null, is_research: false, used: {}, limits: {}, tasks: 0, tasks_done: 0, progress: "", started_at: "2026-01-01T00:00:00Z", ended_at: null, worked_seconds: 60, running_since: "2026-01-01T00:01:00Z", sources: [], ...more });
 
@@ -18,7 +18,16 @@ test("a card says who is on it, how long, how far and what it cost", () => {
   // A wait for the person is not time at work.
   expect(jobFacts(job("w", { running_since: null, worked_seconds: 7 }), null, Date.parse("2026-01-01T01:00:00Z"))).toBe("7.0s");
   expect(jobFacts(job("q", { started_at: null, state: "queued" }), null, 0)).toBe("");
-  expect([jobState(research), jobState(job("w", { state: "waiting" })), jobState(job("q", { state: "queued", position: 3 })), jobState(job("q", { state: "queued", position: 1 })), jobState(job("q", { state: "queued", position: 1 }), true)]).toEqual(["ada, runs", "ada, waits", "ada, number 3 in the queue", "ada, starts soon", "ada, waits: all work is stopped"]);
+  expect([jobText(research), jobText(job("q", { state: "queued", position: 3 })), jobText(job("q", { state: "queued", position: 1 })), jobText(job("q", { state: "queued", position: 1 }), true)]).toEqual(["ada, runs", "ada, number 3 in the queue", "ada, starts soon", "ada, waits: all work is stopped"]);
+  expect(jobText(job("r", { progress: "for now, half of it" }))).toBe("ada, runs: for now, half of it");
+});
+
+test.each([
+  ["", "ada waits"],
+  ["asked the human: Which?", "ada asked you: Which?"],
+  ["robin: Write the list (node_1m7nn85b89d5)", "ada waits for robin: Write the list"],
+])("a card says in a sentence what its work waits for: %s", (progress, shown) => {
+  expect(jobText(job("w", { state: "waiting", progress }))).toBe(shown);
 });
 
 test("the plan counts the tasks that the card of the goal counts", () => {

@@ -3,6 +3,7 @@ import type { Agent, Schemas, WorkNode } from "@/api/client";
 import { duration, money, plural } from "@/lib/format";
 import { SYSTEM } from "@/lib/participants";
 import { isFinished } from "@/lib/endings";
+import { waitText } from "@/lib/waitingReason";
 
 export type Job = Schemas["JobView"];
 
@@ -14,13 +15,16 @@ export function jobsOf(jobs: readonly Job[], agent: Pick<Agent, "name">, isCoord
   return open.filter((job) => (isCoordinator ? job.is_research || !isPartOfOther(job) : job.worker === agent.name));
 }
 
-const STATES: Partial<Record<Job["state"], string>> = { waiting: "waits", running: "runs" };
+/** Return who is on it, whether it runs, and how far it is or what it waits for. */
+export function jobText({ state, worker, position, progress }: Job, isStopped = false): string {
+  if (state === "waiting") return `${worker} ${waitText(progress)}`;
+  return `${worker}, ${stateText(state, position, isStopped)}${progress && `: ${progress}`}`;
+}
 
-/** Return who is on it and whether it runs. */
-export function jobState({ state, worker, position }: Job, isStopped = false): string {
-  if (state === "queued" && isStopped) return `${worker}, waits: all work is stopped`;
-  if (state === "queued") return position !== null && position > 1 ? `${worker}, number ${position} in the queue` : `${worker}, starts soon`;
-  return `${worker}, ${STATES[state] ?? state}`;
+function stateText(state: Job["state"], position: number | null, isStopped: boolean): string {
+  if (state !== "queued") return state === "running" ? "runs" : state;
+  if (isStopped) return "waits: all work is stopped";
+  return position !== null && position > 1 ? `number ${position} in the queue` : "starts soon";
 }
 
 const doneText = (done: number, tasks: number, kind = "task"): string => `${done} of ${plural(tasks, kind)} done`;

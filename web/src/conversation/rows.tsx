@@ -27,6 +27,7 @@ import { wordsFor } from "@/conversation/attachments";
 import { noticeLink } from "@/conversation/noticeLinks";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { isLate } from "@/shell/unanswered";
+import { waitJoint } from "@/lib/waitingReason";
 import { editUnsent } from "@/conversation/sending";
 import { screenHref } from "@/views";
 import { showToast } from "@/views/shared/toast";
@@ -337,7 +338,7 @@ function NoticeText({ row }: { row: SystemRow }) {
           <span dir="auto" className="min-w-8 shrink-[1e6] font-medium text-ink">{title}</span>
         ))}
       {after && <span>{after}</span>}
-      {row.detail && <span dir="auto" className="shrink-[1e6] text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
+      {row.detail && <span dir="auto" className="shrink-[1e6] text-ink-3">{row.icon === "waiting" ? waitJoint(row.detail) : ": "}{row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
       {changed && (
         <Link to={changed.href as "/"} className="shrink-0 underline hover:text-ink">
           {changed.label}

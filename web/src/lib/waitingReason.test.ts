@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { waitingReason } from "@/lib/waitingReason";
+import { waitingReason, waitText } from "@/lib/waitingReason";
 
 describe("the reason of a wait", () => {
   it.each([
@@ -13,5 +13,21 @@ describe("the reason of a wait", () => {
     ["the provider is down", "the provider is down"],
   ])("%s is shown as %s", (reason, shown) => {
     expect(waitingReason(reason)).toBe(shown);
+  });
+
+  it.each([
+    ["", "waits"],
+    ["asked the human: Which (node_1)?", "asked you: Which?"],
+    ["asked the human to approve run_command", "asked you to approve run_command"],
+    ["robin: Write the list (node_1m7nn85b89d5)", "waits for robin: Write the list"],
+    ["A (node_1); B (node_2); and 3 more", "waits for A; B; and 3 more"],
+    ["stage 'research'", "waits for the stage “research”"],
+    ["a review of the result", "waits for a review of the result"],
+    ["your question 'Which one?'", "waits for an answer to its question 'Which one?'"],
+    ["needs a decision: A (node_1) is failed", "waits for a decision: A is failed"],
+    ["waiting for the pages", "waits for the pages"],
+    ["the provider is down", "waits: the provider is down"],
+  ])("%s is told as %s", (reason, told) => {
+    expect(waitText(reason)).toBe(told);
   });
 });

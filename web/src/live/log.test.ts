@@ -150,6 +150,20 @@ describe("a log", () => {
     expect(ended.rowsByAgent[BOB]!.filter((row) => row.kind === "tools").every((row) => row.calls.every((call) => call.endedAt !== null))).toBe(true);
   });
 
+  it("says of a wait that is over that it was", () => {
+    const wait = (reason: string) => event("node.waiting", { node_id: "n1", on: ["node:n2"], reason });
+    const started = () => event("node.started", { node_id: "n1", agent_id: BOB, agent: "bob", attempt: 1 });
+    const begun = story().slice(0, 6);
+    seq = 6;
+    const events = [...begun, wait("robin: The list (node_2)"), started(), wait("robin: The list (node_2)")];
+    const waits = (log: ReturnType<typeof all>) => log.rowsByAgent[BOB]!.flatMap((row) => (row.kind === "system" && row.icon === "waiting" ? [`${row.text} ${row.detail}`] : []));
+    expect([7, 8, 9].map((count) => waits(all(events.slice(0, count))))).toEqual([["{node} waits for robin: The list"], ["{node} waited for robin: The list"], ["{node} waits for robin: The list"]]);
+    const other = append(all(events), [started(), wait("the provider is down")]).log;
+    expect(waits(other)).toEqual(["{node} waited for robin: The list", "{node} waits the provider is down"]);
+    const ended = append(other, [event("node.cancelled", { node_id: "n1", reason: "cancelled", result: "" })]).log;
+    expect(waits(ended)).toEqual(["{node} waited for robin: The list", "{node} waited the provider is down"]);
+  });
+
   it("does not depend on how events are split into batches", () => {
     const events = story();
     const whole = all(events);

@@ -5,7 +5,7 @@
  * not applied but reported. It copies only the parts that a batch changes, so that components that select the
  * other parts are not rendered again.
  */
-import { waitingReason } from "@/lib/waitingReason";
+import { waitDetail } from "@/lib/waitingReason";
 import type { components } from "@/api/types";
 import { type Ending, stoppedTeamText, stoppedText } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
@@ -253,8 +253,8 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
       // The conversation shows the question itself.
       if (event.data.on.some((target) => /^(answer|approval):/.test(target))) return;
       // The agent was woken by a message and waits for the same thing again: that is not news.
-      if (lastWaitReason(log, event.data.node_id) === waitingReason(event.data.reason ?? "")) return;
-      return addTaskRow(log, event.data.node_id, event, "waiting", "{node} waits", "plain", waitingReason(event.data.reason ?? ""));
+      if (lastWaitReason(log, event.data.node_id) === waitDetail(event.data.reason ?? "")) return tellWait(log, event.data.node_id, WAITS);
+      return addTaskRow(log, event.data.node_id, event, "waiting", WAITS, "plain", waitDetail(event.data.reason ?? ""));
     case "node.stalled":
       return addTaskRow(log, event.data.node_id, event, "waiting", "{node} has shown no progress for a while", "wait");
     case "node.checkpoint":
@@ -364,6 +364,7 @@ function changeOpenCalls(log: MutableLog, node: string, change: (call: ToolCall)
 function updateNode(log: MutableLog, node: string, change: Partial<NodeSummary>): void {
   const known = log.nodes[node] ?? { title: "", lane: "work", agentId: null, status: null, stopReason: null, hasDoubts: false };
   const isNew = !log.nodes[node] || Object.entries(change).some(([name, value]) => known[name as keyof NodeSummary] !== value);
+  if (known.status === "waiting" && change.status && change.status !== "waiting") tellWait(log, node, WAITED);
   if (isNew) writable(log, "nodes")[node] = { ...known, ...change };
 }
 
@@ -409,6 +410,19 @@ function lastWaitReason(log: MutableLog, node: string): string | null {
   const rows = log.rowsByAgent[log.nodes[node]?.agentId ?? ""] ?? [];
   const last = rows.findLast((row) => row.kind === "system" && row.nodeId === node);
   return last?.kind === "system" && last.icon === "waiting" ? last.detail : null;
+}
+
+const WAITS = "{node} waits";
+const WAITED = "{node} waited";
+
+/** Change what the task's last row about a wait says: the wait is over, or goes on after a message. */
+function tellWait(log: MutableLog, node: string, text: typeof WAITS | typeof WAITED): void {
+  const agent = log.nodes[node]?.agentId;
+  if (!agent) return;
+  const rows = log.rowsByAgent[agent] ?? [];
+  const at = rows.findLastIndex((row) => row.kind === "system" && row.nodeId === node && (row.text === WAITS || row.text === WAITED));
+  const row = rows[at];
+  if (row?.kind === "system" && row.text !== text) writableRows(log, agent)[at] = { ...row, text };
 }
 
 /** End the calls that have no result. No call outlives its turn, and an interrupted call leaves no event of its own. */

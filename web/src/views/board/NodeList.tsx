@@ -5,7 +5,7 @@ import type { WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { capitalize, money, plural } from "@/lib/format";
 import { plainText } from "@/lib/plainText";
-import { waitingReason } from "@/lib/waitingReason";
+import { waitText } from "@/lib/waitingReason";
 import { Avatar, EmptyState, Input, Pills } from "@/ui";
 import { useNow } from "@/views/shared/RelativeTime";
 import { isFinished } from "@/lib/endings";
@@ -130,7 +130,7 @@ function NodeRow({ card, isSelected, now, onOpen }: { card: CardData; isSelected
 }
 
 function secondLine(node: WorkNode, openDependencies: number): string {
-  if (node.waiting_reason) return waitingReason(node.waiting_reason);
+  if (node.waiting_reason) return capitalize(waitText(node.waiting_reason));
   if (openDependencies > 0 && node.status === "pending") return `Waits for ${plural(openDependencies, "other task")}`;
   return plainText(node.result ?? (stopReasonText(node.stop_reason) || (node.checkpoint ?? node.task))).split("\n", 1)[0]!;
 }

@@ -4,7 +4,7 @@ import { stoppedTeamText } from "@/lib/endings";
 import { withoutMarks } from "@/lib/fence";
 import { capitalize, compactNumber, duration, money, plural } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
-import { waitingReason } from "@/lib/waitingReason";
+import { waitText } from "@/lib/waitingReason";
 
 type Data = Record<string, unknown>;
 export interface Names {
@@ -86,7 +86,7 @@ export function describeEvent(event: Event, names: Names): string {
     case "node.started":
       return event.data.attempt > 1 ? `Started, attempt ${event.data.attempt}` : "Started";
     case "node.waiting":
-      return after("Waits", waitingReason(reason));
+      return capitalize(waitText(reason));
     case "node.completed":
     case "node.partial":
     case "node.failed":
