@@ -102,7 +102,7 @@ export function ApprovalCall({ call, className }: { call: PendingCall; className
 }
 
 /** Return an argument as text: words as they are, anything else as JSON, one value a line. */
-const argumentText = (value: unknown): string => (typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value, null, 2) : String(value));
+const argumentText = (value: unknown): string => (value === null ? "not given (null)" : typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value, null, 2) : String(value));
 
 function Argument({ name, value }: { name: string; value: unknown }) {
   const text = argumentText(value);
@@ -127,7 +127,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
           data-argument={name}
           // bidi-override shows the characters in the order in which they are stored, also those of right-to-left scripts.
           // break-spaces gives every space its place: a run of them cannot hang out of the box.
-          className="scroll max-h-[40vh] font-mono text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override] [white-space:break-spaces]"
+          className={cx("scroll max-h-[40vh] text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override] [white-space:break-spaces]", value === null ? "font-sans text-ink-2 italic" : "font-mono")}
         >
           <LiteralToRead text={text} isCode />
         </pre>
