@@ -33,6 +33,11 @@ PASTE = """(text) => {
     const field = document.getElementById('composer');
     if (field.dispatchEvent(event)) field.setRangeText(text, 0, 0, 'end');
 }"""
+BUTTON_IS_BESIDE_THE_CODE = """(block) => {
+    const parts = [block, block.querySelector('pre'), block.querySelector('button')];
+    const [frame, code, button] = parts.map((part) => part.getBoundingClientRect());
+    return code.right <= button.left && button.bottom <= frame.bottom;
+}"""
 
 
 def play(seen: Seen) -> Step:
@@ -396,6 +401,23 @@ async def test_on_a_phone_a_message_is_copied_by_tapping(desk: Talk) -> None:
     await message.get_by_role("button", name="Copy message").tap()
     await message.get_by_role("button", name="Copied").wait_for()
     assert await phone.evaluate("window.copied") == GOAL
+
+
+async def test_on_a_narrow_phone_the_name_and_short_lines_of_code_are_whole(desk: Talk) -> None:
+    opened, team = desk
+    words = "```bash\npip install agiraph # the newest one\n```\nand look:\n```\nls -l\n```"
+    await opened.tell(team, "message", words)
+    page = await opened.opens(**PHONE | {"viewport": {"width": 360, "height": 740}})
+    await page.goto(f"{opened.origin}/t/{team['id']}/a/{team['coordinator_id']}")
+
+    for line in ("# the newest one", "ls -l"):
+        block = thread(page).locator(".fence").get_by_text(line).locator("xpath=ancestor::div[1]")
+        assert await block.evaluate(BUTTON_IS_BESIDE_THE_CODE)
+    name = page.get_by_role("heading", level=1).get_by_text("Coordinator", exact=True)
+    assert await name.evaluate("(span) => span.scrollWidth <= span.clientWidth")
+    await page.get_by_role("button", name="Team actions").click()
+    await page.get_by_role("menuitem", name="Details", exact=True).click()
+    await page.get_by_role("dialog", name="Details").get_by_role("heading", name="Goal").wait_for()
 
 
 async def test_a_link_to_a_message_far_back_scrolls_to_it(browser: Browser, tmp_path: Path) -> None:

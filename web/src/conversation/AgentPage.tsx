@@ -101,10 +101,12 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
             keys="]"
             aria-pressed={detailsPanel}
             onClick={() => (matchMedia("(min-width: 1180px)").matches ? update({ detailsPanel: !detailsPanel }) : setOpen("detailsSheet", !detailsSheet))}
+            // On a phone, four icons leave no room for the name; the menu has this one.
+            className="max-sm:hidden"
           >
             <Columns2 className="size-4" />
           </IconButton>
-          <TeamMenu team={team} />
+          <TeamMenu team={team} onDetails={() => setOpen("detailsSheet", true)} />
         </Header>
         <Suspense>
           <WaitingBar team={team.id} />
@@ -195,7 +197,7 @@ export function ToastMessage({ text, isError = false }: { text: string; isError?
   return <div dir="auto" className={`w-[340px] rounded-md border max-md:w-full bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
 }
 
-function TeamMenu({ team }: { team: Team }) {
+function TeamMenu({ team, onDetails }: { team: Team; onDetails: () => void }) {
   const runAction = useTeamAction(team);
   const navigate = useNavigate();
   const [confirming, setConfirming] = useState<"stop" | "archive" | null>(null);
@@ -228,6 +230,9 @@ function TeamMenu({ team }: { team: Team }) {
           <Square /> Cancel this team's work
         </MenuItem>
         <MenuSeparator />
+        <MenuItem className="sm:hidden" onSelect={onDetails}>
+          <Columns2 /> Details
+        </MenuItem>
         <MenuItem onSelect={() => void navigate({ to: screenHref(team.id, "settings") as "/" })}>
           <Settings2 /> Settings and new goal
         </MenuItem>

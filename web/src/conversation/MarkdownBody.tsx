@@ -218,7 +218,7 @@ function CodeBlock({ code, language }: { code: string; language: string }) {
         type="button"
         aria-label={copied ? "Copied" : "Copy code"}
         onClick={() => void copyText(code).then(() => setCopied(true))}
-        className="absolute top-1.5 right-1.5 flex size-7 items-center justify-center rounded-sm bg-surface text-ink-3 opacity-0 group-hover/code:opacity-100 hover:text-ink focus-visible:opacity-100 pointer-coarse:size-11 pointer-coarse:opacity-100"
+        className="absolute top-1.5 right-1.5 flex size-7 items-center justify-center rounded-sm bg-surface text-ink-3 opacity-0 group-hover/code:opacity-100 hover:text-ink focus-visible:opacity-100 pointer-coarse:size-11 pointer-coarse:bg-transparent pointer-coarse:opacity-100"
       >
         {copied ? <Check className="size-3.5" /> : <Copy className="size-3.5" />}
       </button>
