@@ -8,7 +8,7 @@ from playwright.async_api import expect
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
-from tests.scenarios.thread_queries import reply_count
+from tests.scenarios.thread_queries import agent_name, reply_count
 from tests.web_ui.browsing import EMPTY, Visit
 from tests.web_ui.test_flow import is_reflection, is_reply, say, thread
 
@@ -68,3 +68,37 @@ async def test_a_conversation_shows_its_work_and_what_a_reply_has_read(visit: Vi
         if node["lane"] == "work"
     ]
     assert work["status"] == "cancelled"
+
+
+async def test_a_notice_says_what_the_work_waits_for_and_later_that_it_did(visit: Visit) -> None:
+    written = Gate()
+
+    async def play(seen: Seen) -> Step:
+        if is_reflection(seen):
+            return says("There is nothing to add.")
+        if agent_name(seen) != "coordinator":
+            await written.wait()
+            return says(call("finish", summary="Two shirts."))
+        list_of = {"agent": "robin", "description": "Write the list", "task": "List it."}
+        steps = [
+            says(call("spawn_worker", name="robin")),
+            says(call("assign_task", **list_of)),
+            says(call("ask_human", question="Which bag?")),
+        ]
+        return steps[reply_count(seen)]
+
+    desk = await visit(play, path=EMPTY)
+    page = desk.page
+    team = await desk.found("Pack", review="never")
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+
+    cards = page.get_by_role("region", name="Work in progress")
+    await expect(cards).to_contain_text("Coordinator waits for robin: Write the list")
+    detail = thread(page).get_by_text("for robin: Write the list", exact=True)
+    await expect(detail.locator("xpath=..")).to_contain_text("Pack waits for robin: Write")
+    # The space before it is seen, too.
+    space = detail.locator("xpath=preceding-sibling::span[1]")
+    assert await space.evaluate("(it) => it.textContent === ' ' && it.offsetWidth > 1")
+    written.set()
+    await expect(cards).to_contain_text("Coordinator asked you: Which bag?")
+    await expect(detail.locator("xpath=..")).to_contain_text("Pack waited for robin: Write")

@@ -326,6 +326,7 @@ function NoticeText({ row }: { row: SystemRow }) {
   const namesTask = after !== undefined;
   const boardHref = row.nodeId ? screenHref(info.team, "board", "", `?node=${row.nodeId}`) : null;
   const changed = noticeLink(info.team, row.seq);
+  const joint = row.icon === "waiting" ? waitJoint(row.detail) : ": ";
   return (
     <>
       <span>{before}</span>
@@ -338,7 +339,13 @@ function NoticeText({ row }: { row: SystemRow }) {
           <span dir="auto" className="min-w-8 shrink-[1e6] font-medium text-ink">{title}</span>
         ))}
       {after && <span>{after}</span>}
-      {row.detail && <span dir="auto" className="shrink-[1e6] text-ink-3">{row.icon === "waiting" ? waitJoint(row.detail) : ": "}{row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
+      {row.detail && (
+        <>
+          {/* On its own, where a folded line keeps its space. */}
+          <span className="text-ink-3">{joint}</span>
+          <span dir="auto" className="shrink-[1e6] text-ink-3">{row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>
+        </>
+      )}{" "}
       {changed && (
         <Link to={changed.href as "/"} className="shrink-0 underline hover:text-ink">
           {changed.label}
