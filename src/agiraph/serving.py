@@ -30,6 +30,7 @@ from agiraph.run_context import RunContext
 from agiraph.runtime import tracing as traces
 from agiraph.runtime.channels import is_two_way
 from agiraph.services import access
+from agiraph.store import events
 
 log: logging.Logger = logging.getLogger("agiraph.serving")
 
@@ -282,6 +283,8 @@ async def _feeding_hub(
     # Imports asyncpg, which homes on SQLite do not need.
     from agiraph.store.change_feed import ChangeFeed
 
+    # Work of other processes goes on while this one starts: its next event may come late.
+    hub.published = await runtime.store.read(events.heads, archived=True)
     feed = ChangeFeed(
         settings.database_url,
         runtime.store,

@@ -16,8 +16,11 @@ from websockets.exceptions import ConnectionClosed
 from agiraph.api.deps import Timeouts
 from agiraph.api.event_models import Frame
 from agiraph.api.live import MOST_FRAMES, PAGES_IN_MEMORY, Hub, PartialReply, Subscriber
+from agiraph.app import open_store
 from agiraph.domain.events.work import NodeCheckpoint, TurnAdded
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.time import SystemClock
+from agiraph.store import events
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served, serving
@@ -265,22 +268,48 @@ async def test_a_complete_reply_is_no_longer_kept_as_a_partial_one(served: Serve
     assert served.api.hub.replies == {}
 
 
+def end_turn(tx: Tx, reply: PartialReply) -> None:
+    ids = {"node_id": reply.node_id, "thread_id": reply.thread_id, "agent_id": reply.agent_id}
+    tx.emit(reply.team_id, TurnAdded(**ids, seq=1, text="Dear all", calls=[], tokens=1, usd=None))
+
+
+@pytest.mark.parametrize("cursor", [0, 3000, None], ids=["behind", "ahead", "none"])
+async def test_text_of_a_reply_is_not_sent_if_its_end_is_stored_but_not_yet_published(
+    served: Served, cursor: int | None
+) -> None:
+    watched = await create_team(served)
+    hub, reply = served.api.hub, partial_reply(team_id=watched)
+    hub.publish_delta(reply, "Dear ")
+    # As another process does: the server is told of its commit later.
+    other = await open_store(f"sqlite:///{served.world.path / 'agiraph.db'}", SystemClock())
+    await other.write(end_turn, reply)
+    await other.close()
+    [end] = await served.world.store.read(events.after, watched, 0, like="turn.%")
+    async with served.follow("/events") as line:
+        said = {"op": "subscribe", "cursors": {} if cursor is None else {watched: cursor}}
+        await line.send(orjson.dumps(said).decode())
+        frames = [await next_frame(line)]
+        [subscriber] = hub.subscribers
+        subscriber.put({"op": "ping"})  # sent after the history and the unfinished replies
+        while frames[-1]["op"] != "ping":
+            frames.append(await next_frame(line))
+        hub.publish(end)
+        hub.publish_delta(reply, "And then")
+        frames.append(await next_frame(line))
+    assert [frame["text"] for frame in frames if "text" in frame] == ["And then"]
+
+
 async def test_text_of_a_reply_is_not_sent_after_its_end_was_read_from_the_history(
     served: Served,
 ) -> None:
     watched = await create_team(served)
     hub, store, reply = served.api.hub, served.world.store, partial_reply(team_id=watched)
-
-    def end_turn(tx: Tx) -> None:
-        ids = {"node_id": reply.node_id, "thread_id": reply.thread_id, "agent_id": reply.agent_id}
-        tx.emit(watched, TurnAdded(**ids, seq=1, text="Dear all", calls=[], tokens=1, usd=None))
-
     for _ in range(PAGES_IN_MEMORY):  # the client subscribes, and has to wait for the history
         await hub.pages.acquire()
     async with served.follow(f"/teams/{watched}/events") as line:
         assert (await next_frame(line))["op"] == "hello"
         hub.publish_delta(reply, "Dear ")
-        await store.write(end_turn)
+        await store.write(end_turn, reply)
         hub.publish_delta(reply, "And then")  # the next turn of the same node
         await store.write(emit_events, watched)
         for _ in range(PAGES_IN_MEMORY):

@@ -8,7 +8,7 @@ from bench.load import Plan, measure
 async def test_every_client_receives_every_event_once_while_some_stop_reading() -> None:
     # So many messages that the buffers of a client that stops reading are full.
     plan = Plan(
-        seconds=0, least=20, senders=10, watchers=12, stalled=2, teams=3, size=60_000, pause=0.1
+        seconds=0, least=40, senders=10, watchers=12, stalled=2, teams=3, size=60_000, pause=0.1
     )
     found = await measure(plan)
     assert (found["errors"], found["wrong"]) == ([], [])

@@ -328,8 +328,13 @@ async def test_code_that_blocks_holds_up_nothing_and_is_given_up() -> None:
         finally:
             ended.set()
 
+    async def go_on() -> bool:
+        return ended.is_set()
+
+    spinning = asyncio.create_task(threads.call("spin", spin, timeout_s=0.05))
+    assert await go_on() is False  # this loop is free while the code spins
     with pytest.raises(TookTooLong):
-        await threads.call("spin", spin, timeout_s=0.05)
+        await spinning
     assert await asyncio.to_thread(ended.wait, 30)
 
 

@@ -311,7 +311,7 @@ async def test_a_process_that_keeps_the_output_pipe_open_does_not_block_the_resu
     os.close(held)
 
 
-async def test_the_command_of_a_killed_runtime_ends_within_a_second(case: Case) -> None:
+async def test_the_command_of_a_killed_runtime_ends_by_itself(case: Case) -> None:
     async with runtime(case.home, case.endless, case.isolation) as process:
         with assert_all_end_within(LONG_S, case.marked_processes()):
             process.kill()

@@ -44,9 +44,7 @@ def test_no_process_of_a_tree_outlives_its_confined_command(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_second_after_the_runtime_was_killed_no_process_is_left(
-    tmp_path: Path, level: Level
-) -> None:
+def test_after_the_runtime_was_killed_no_process_is_left(tmp_path: Path, level: Level) -> None:
     if levels.choose(level).reasons:
         pytest.skip(f"this machine has no {level}")
     mark = f"mark-{uuid.uuid4().hex}"

@@ -23,7 +23,7 @@ from tests.postgres_server import Server
 from tests.runtime.worker import SECONDS, Worker
 
 TAKEOVER_SECONDS = 20.0
-"""Three health checks, a second apart, and a margin for a busy machine."""
+"""Three health checks, a second apart, and a large margin for a machine that stands still."""
 
 
 class Cluster:

@@ -216,7 +216,7 @@ def _see_it_end(spool: Path) -> bool:
             if is_released and not survivors:
                 return True
             now = time.monotonic()
-            # Never before a kill: a machine that stood still since then would leave them alive.
+            # Give up only after a kill: if the machine stood still, the time is over before it.
             if killed_at and now > max(begun + RESOLVE_MAX, killed_at + RESOLVE_MAX / 2):
                 return False
             if is_released or now - begun > RESOLVE_MAX / 2:

@@ -83,7 +83,8 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
             params={{ team: message.team_id, agent: item.reply_to }}
             search={item.reply_to === message.sender ? { at: message.id } : {}}
             title="Reply"
-            onClick={() => startReply(item)}
+            // With a modifier key the conversation opens in another tab, and this one stays in the inbox.
+            onClick={(event) => event.ctrlKey || event.metaKey || event.shiftKey || startReply(item)}
             className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-10"
           >
             <MessageSquareReply className="size-4 @max-lg:hidden" aria-hidden /> Reply

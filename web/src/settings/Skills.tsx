@@ -3,7 +3,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, type Schemas, type Team, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
-import { useStoredDraft } from "@/lib/storedDraft";
+import { OUTDATED_EDIT, useStoredEdit } from "@/lib/storedDraft";
 import { Editor } from "@/settings/Editor";
 import { Problem, Section } from "@/settings/Section";
 import { Button, Chip, Dialog, DialogActions, Input, Loading, type Tone } from "@/ui";
@@ -125,7 +125,7 @@ function SkillDialog({ id, isNew, onClose }: { id: string; isNew: boolean; onClo
 }
 
 function SkillForm({ id, saved, first, shown, files, canEdit, onClose }: { id: string; saved: string; first: string; shown: string; files: readonly string[]; canEdit: boolean; onClose: () => void }) {
-  const [text, setText] = useStoredDraft(`skill.${id}`, first);
+  const [text, setText, isOutdated] = useStoredEdit(`skill.${id}`, first);
   const close = () => {
     setText(first);
     onClose();
@@ -148,6 +148,7 @@ function SkillForm({ id, saved, first, shown, files, canEdit, onClose }: { id: s
       <Editor label={`SKILL.md of ${id}`} value={text} first={first} onChange={setText} isReadOnly={!canEdit} />
       {files.length > 0 && <p className="break-words text-ink-2">Further files: {files.join(", ")}</p>}
       {!canEdit && <p className="text-ink-2">This skill lies in a folder of yours. Change the file there.</p>}
+      {isOutdated && text !== first && <p role="status">{OUTDATED_EDIT}</p>}
       <Problem error={save.error} />
       <DialogActions>
         <Button onClick={close}>{text !== first ? "Discard" : canEdit ? "Cancel" : "Close"}</Button>

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { api, type Schemas, type Team, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { compactNumber, plural } from "@/lib/format";
-import { useStoredDraft } from "@/lib/storedDraft";
+import { OUTDATED_EDIT, useStoredEdit } from "@/lib/storedDraft";
 import { Editor } from "@/settings/Editor";
 import { Problem, Section } from "@/settings/Section";
 import { Button, Chip, Dialog, DialogActions, Input, Loading, Textarea } from "@/ui";
@@ -95,7 +95,7 @@ interface FormProps {
 }
 
 function SpecialistForm({ team, name, saved, first, source, onClose }: FormProps) {
-  const [text, setText] = useStoredDraft(`specialist.${name}`, first);
+  const [text, setText, isOutdated] = useStoredEdit(`specialist.${name}`, first);
   const close = () => {
     setText(first);
     onClose();
@@ -111,6 +111,7 @@ function SpecialistForm({ team, name, saved, first, source, onClose }: FormProps
     <div className="flex flex-col gap-4 text-sm">
       <Editor label={`File of ${name}`} value={text} first={first} onChange={setText} />
       <Trial team={team} name={name} text={text === saved ? null : text} />
+      {isOutdated && text !== first && <p role="status">{OUTDATED_EDIT}</p>}
       <Problem error={save.error ?? remove.error} />
       <DialogActions>
         {source !== null && source !== "built_in" && (

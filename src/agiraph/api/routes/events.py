@@ -192,10 +192,20 @@ class _LiveConnection:
             if after > head or (everything and head - after > MOST_MISSED):
                 await self._send({"op": "resync", "team_id": team_id, "head": head})
                 after = head
+            if after == head:
+                await self._skip(team_id, head)
             self._sent[team_id] = after
             await self._catch_up(team_id, head)
         for frame in self._api.hub.partial_replies(self._subscriber.teams):
             await self._send_text(frame)
+
+    async def _skip(self, team_id: TeamId, head: int) -> None:
+        """Read the events that were committed between the subscription and the reading of the head,
+        which this client does not get: the queue may have text of replies that they ended."""
+        first = self._published_before.get(team_id, head)
+        if first < head:
+            for event in await self._api.store.read(events.after, team_id, first):
+                self._record_sent(event)
 
     async def _catch_up(self, team_id: TeamId, until: int) -> None:
         """Send the events the client has not got, at least up to this number."""
@@ -235,14 +245,15 @@ class _LiveConnection:
     async def _send_event(self, event: dict[str, Any]) -> None:
         """Send an event in order and without gaps, whatever the order of notifications."""
         team_id, seq = event["team_id"], event["seq"]
-        if (ended := self._ended.get(event["data"].get("node_id"))) is not None and ended <= seq:
-            del self._ended[event["data"]["node_id"]]
         sent = self._sent.setdefault(team_id, 0)
         if seq == sent + 1:
             await self._send({"op": "event", "event": event})
             self._sent[team_id] = seq
         elif seq > sent:
             await self._catch_up(team_id, seq)
+        # After the catch-up, which may have sent this very event from history.
+        if (ended := self._ended.get(event["data"].get("node_id"))) is not None and ended <= seq:
+            del self._ended[event["data"]["node_id"]]
 
     async def _send_text(self, frame: dict[str, Any]) -> None:
         """Send text of an unfinished reply; none of a reply whose end the client knows already."""

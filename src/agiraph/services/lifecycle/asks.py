@@ -94,4 +94,4 @@ def expire(tx: Tx, request_id: MessageId) -> None:
     if request.node_id is not None and not NODES.get(tx, request.node_id).status.is_final:
         waits.set_timer(tx, TIMER + request.id, tx.now + ASK_LASTS)
         return
-    close(tx, request, "Nobody decided within a week after the work had ended.")
+    close(tx, request, "Nobody decided, and the work has ended.")

@@ -17,6 +17,7 @@ from agiraph.domain.labels import Label
 from agiraph.domain.messages import Message
 from agiraph.domain.plurals import counted, times
 from agiraph.domain.waits import WaitingOn
+from agiraph.services.board import approvals
 from agiraph.services.knowledge import files, items
 from agiraph.services.lifecycle import answers, grants
 from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
@@ -92,7 +93,10 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
 def _of_ask(tx: Tx, request: Message) -> Entry:
     assert request.call is not None
     offered = grants.offer(request)
-    why = "a rule of the team asks" if request.way_out is None else request.way_out.why
+    if approvals.is_about_a_rerun(request):
+        why = "its run was interrupted"
+    else:
+        why = "a rule of the team asks" if request.way_out is None else request.way_out.why
     return Entry(
         id=request.id,
         kind="ask",
