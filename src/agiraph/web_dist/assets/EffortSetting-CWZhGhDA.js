@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-DVt9zx6q.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./Graph-BL8sxC7P.js";

@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{in as t,rn as n}from"./frame-ChYCodPh.js";import{R as r}from"./libraries-C2x_IDGG.js";var i=e(r(),1);function a(e,r=``){let[a,o]=(0,i.useState)(()=>n(`draft.${e}`)??r);return[a,n=>{t(`draft.${e}`,n===r?null:n),o(n)}]}export{a as t};
