@@ -376,7 +376,9 @@ async def test_a_stopped_supervisor_is_killed_also_after_the_machine_stood_still
     async with runtime(case.home, case.endless, case.isolation):
         os.kill(spooled(case.home, "started.json", "pid"), signal.SIGSTOP)
     with assert_all_end_within(LONG_S, case.marked_processes()):
-        resolve(case.home / "spool")
+        result = resolve(case.home / "spool")
+
+    assert outcome(result) == ("interrupted", None, "ready\n")
 
 
 async def test_a_supervisor_and_its_runtime_may_be_killed_together(case: Case) -> None:
