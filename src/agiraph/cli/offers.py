@@ -1,4 +1,4 @@
-"""Offers: proposes a model to a person who has set none: one of a local server, or the demo."""
+"""Offers: proposes a model if none is configured: one of a local model server, or the demo."""
 
 import sys
 from dataclasses import replace

@@ -17,7 +17,7 @@ _CAPITALS = "A-Z\u00c0-\u00d6\u00d8-\u00de\u0391-\u03a9\u0410-\u042f"
 _MOST_DIGITS = 60
 """The most digits of a number that is read; Python refuses to read very long ones."""
 _DIGITS = re.compile(
-    # A number inside a name (`A380`, `GPT-4`, `v1.2`) counts as part of the name.
+    # The digits in a name (`A380`, `GPT-4`, `v1.2`) are not a figure.
     rf"(?<![{CASED}\d])(?<!\d[.,])(?<![{_CAPITALS}][-\u2010\u2011])(?P<sign>[-\u2212+]?)"
     r"(?P<money>(?:US\$|[$€£¥₹]|\b(?:EUR|USD|GBP|CHF|JPY)\b)\s?)?"
     rf"(?P<digits>\d{{1,3}}(?:[{_SPACES}]\d{{3}})+(?:[.,]\d+)?(?!\d|['.,]\d)|\d+(?:[.,]\d+)*"

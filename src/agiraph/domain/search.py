@@ -51,7 +51,7 @@ class Engine(Protocol):
 
 
 def one_line(text: object) -> str:
-    """Return a text of a response on one line; "" for anything that is not text."""
+    """Return a field of a search engine's response on one line; "" if it is not text."""
     return " ".join(text.split()) if isinstance(text, str) else ""
 
 

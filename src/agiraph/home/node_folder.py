@@ -31,8 +31,8 @@ _STAGE = "_stage"
 _REPLACED = "_replaced"
 _CHUNK = 1024 * 1024
 _LONGEST_MANIFEST = 64 * 1024 * 1024
-# Not read-only: a reader that copies a published file may change the copy. The published one is
-# kept from change by scopes and by the sandbox, where the folder is mounted read-only.
+# Writable, so that a copy of a published file can be changed. The published file itself is
+# protected by the agents' scopes, and by the sandbox, which mounts its folder read-only.
 _PUBLISHED_FILE, _PUBLISHED_PROGRAM = 0o644, 0o755
 
 

@@ -109,7 +109,8 @@ class Silence:
         if len(row) < STOP_SILENT:
             return None
         whole = [t for t in row if t.text.strip() and not t.provider_data.refusal]
-        # Text that looks like a call is not a result: its reader would take it for a call.
+        # A reply with a tool call written as text does not become the result: a model that reads
+        # the result could repeat the call.
         words = next((turn.text for turn in whole if self.written_call(turn) is None), None)
         said = "" if whole else " It said nothing at all."
         how = _AS_TEXT if row[0].provider_data.text is None else _WRONG_KEY

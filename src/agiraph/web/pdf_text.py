@@ -27,7 +27,8 @@ PYPDF, PDFIUM = "pypdf", "pdfium"
 
 
 class _OutOfTime(BaseException):
-    """The time for this document is over. It is not an `Exception`, because pypdf catches these."""
+    """The time for reading this document is over. Not an `Exception`: pypdf catches every one of
+    those, and would go on reading."""
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

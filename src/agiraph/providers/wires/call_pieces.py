@@ -200,8 +200,8 @@ class CallPieces:
         nameless = [call for call in self._calls if not call.name]
         if nameless and not named:
             raise ValueError("a call without a name")
-        # A piece without a name that is not an object belongs to another call, and nothing tells
-        # to which one. An object may be the missing arguments of a call without any.
+        # A piece without a name that is not a whole JSON object is a part of another call, and the
+        # stream does not say of which. A whole object may be the arguments of a call that has none.
         strays = [call for call in nameless if not call.is_blank]
         has_parts = any(not call.is_whole for call in strays)
         last = self._calls[-1] if is_truncated and self._calls else None

@@ -96,8 +96,8 @@ class RequestBuffer:
             results.clear()
 
     def last(self, message: Part | None) -> bytes:
-        """Return the bytes of a message at the end of this one request. The buffer does not keep
-        it."""
+        """Return the bytes of a message that ends this request only: it is not added to the buffer,
+        so the next request does not contain it."""
         if message is None:
             return b""
         return b"".join(b"," + to_json(part) for part in self._spaced(message))

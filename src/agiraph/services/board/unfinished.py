@@ -56,8 +56,8 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Tu
 
 
 def has_waited(tx: Tx, lease: Lease, asked: Message) -> bool:
-    """Whether the time that a person has for an answer is over, so that the work goes on without
-    it."""
+    """Return whether the person's time for answering a question is over. The work then goes on
+    without the answer."""
     end = patience.ends_at(TEAMS.get(tx, lease.team_id), asked)
     return end is not None and end <= tx.now
 

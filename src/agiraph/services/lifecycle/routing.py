@@ -1,7 +1,7 @@
-"""Routing: brings a person's message, in their own words, to the work that it is about.
+"""Routing: delivers a person's message, unchanged, to the node that it is about.
 
-A reply chooses where the message goes; it adds no words of its own. A routed message counts as
-heard by the agent that replies, so that no second node is created from it.
+The model that replies to the person chooses the node, and adds no words of its own. The message
+then counts as read by the agent that replies, so that no second node is created from it.
 """
 
 from collections.abc import Sequence
