@@ -10,7 +10,7 @@ from tests.statements import statements
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("src/agiraph/**/*.py"), *ROOT.glob("bench/**/*.py")])
-LONGEST_FILE = 400
+LONGEST_FILE = 600
 LONGEST_FUNCTION = 40
 DEEPEST = 3
 LOOP = 150
@@ -71,8 +71,8 @@ NESTED = "def f():\n" + "".join(f"{'    ' * n}if x:\n" for n in range(1, 5)) + "
 @pytest.mark.parametrize(
     ("text", "broken"),
     [
-        ("x = 1\n" * 400, 0),
-        ("x = 1\n" * 401, 1),
+        ("x = 1\n" * 600, 0),
+        ("x = 1\n" * 601, 1),
         ("def f():\n" + "    x = 1\n" * 40, 0),
         ("def f():\n" + "    x = 1\n" * 41, 1),
         ('def f():\n    """One.\n\n    Two.\n    """\n' + "    x = 1\n" * 40, 0),
