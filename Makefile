@@ -1,8 +1,10 @@
 # Everything a person or a machine does with this checkout. `make help` lists it.
 
-PY ?= python3.11
+# A Python of 3.11 or later; without a name, packaging/install looks for one.
+PY ?=
 BIN := .venv/bin
 STAMP := .venv/.set-up
+TESTS_STAMP := .venv/.set-up-tests
 # Where the machine has no Node, `node` installs one here.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 # Tests start hundreds of Python processes: without compiled files each would compile agiraph again.
@@ -16,20 +18,21 @@ SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: checks-beside-tests all-tests lint types more-types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models proxy open-webui help setup up run test quick both check faults bench bench-web lock clean
+.PHONY: checks-beside-tests all-tests lint types more-types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres programs all-programs help setup setup-tests up run test quick both check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Make .venv with agiraph and its tools (done by the others when needed)
+setup: $(STAMP) ## Make .venv with agiraph (done by the others when needed)
 
-$(STAMP): requirements.lock pyproject.toml
-	@echo "set-up: a virtual environment in .venv with the packages of requirements.lock"
-	@command -v $(PY) >/dev/null || { echo "set-up: needs Python 3.11 as '$(PY)'; set PY=…" >&2; exit 1; }
-	@$(PY) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@echo "set-up: installed $$($(BIN)/python -m pip list 2>/dev/null | tail -n +3 | wc -l) packages; agiraph is $(BIN)/agiraph"
+$(STAMP): requirements.lock pyproject.toml packaging/install
+	@PY="$(PY)" sh packaging/install requirements.lock
+	@touch $@
+
+setup-tests: $(TESTS_STAMP) ## Add the tools of the tests to .venv (done by the others when needed)
+
+$(TESTS_STAMP): $(STAMP) requirements-tests.lock
+	@PY="$(PY)" sh packaging/install requirements-tests.lock
 	@touch $@
 
 up: setup ## Start everything: API, web UI and background work; prints a link to sign in
@@ -40,7 +43,7 @@ run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted
 
 # The checks run beside the tests and leave them most of the processor: tests often wait for what they
 # started. They must not come so late that they run on alone when the tests are done.
-test: setup postgres chromium node models web/node_modules/.package-lock.json ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
+test: setup-tests postgres chromium node programs web/node_modules/.package-lock.json ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
 	@sh tests/timed "make test" 840 $(MAKE) --no-print-directory -j 2 checks-beside-tests all-tests
 
 checks-beside-tests:
@@ -49,10 +52,10 @@ checks-beside-tests:
 all-tests:
 	@sh tests/timed tests 830 $(BIN)/python tests/rerun.py -q --workers=$(WORKERS) --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
 
-quick: setup ## The tests for every few minutes: on SQLite, without browsers, servers, kills and whole scenarios
+quick: setup-tests ## The tests for every few minutes: on SQLite, without browsers, servers, kills and whole scenarios
 	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -p no:schemathesis --workers=$(WORKERS) --quick
 
-both: setup postgres chromium ## All tests, each on both databases: `make test` leaves out what runs the same SQL again
+both: setup-tests postgres chromium node programs ## All tests, each on both databases: `make test` leaves out what runs the same SQL again
 	@$(BIN)/python tests/rerun.py -q --workers=$(WORKERS) --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 postgres:
@@ -62,19 +65,16 @@ postgres:
 chromium:
 	@sh tests/install-chromium
 
-models:
-	@sh tests/install-models
+programs: setup node
+	@sh tests/install claude-code mcp-npm mcp-pypi model
 
-proxy:
-	@sh tests/install-models --proxy
-
-open-webui:
-	@sh tests/install-open-webui
+all-programs: setup node
+	@sh tests/install codex dovecot gemini-cli open-webui opencode proxy
 
 node: setup
 	@sh tests/install-node
 
-check: setup ## Format, lint, types, public API, import layers
+check: setup-tests ## Format, lint, types, public API, import layers
 	@$(MAKE) --no-print-directory -j 2 -O types lint layers public-types
 	@echo "check: clean"
 
@@ -86,7 +86,7 @@ types:
 	@$(BIN)/pyrefly check --summary=none > .venv/pyrefly.log 2>&1 || { cat .venv/pyrefly.log; exit 1; }
 
 # A slower type checker that finds a few other faults, such as keys that cannot be hashed.
-more-types: setup
+more-types: setup-tests
 	@$(BIN)/pyright --warnings
 
 public-types:
@@ -96,19 +96,22 @@ public-types:
 layers:
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-faults: setup postgres chromium models proxy open-webui more-types ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
+faults: setup-tests postgres chromium node programs all-programs more-types ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
 	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) --workers=2
 
-bench: setup ## What a durable turn costs, against the floor of the same run
+bench: setup-tests ## What a durable turn costs, against the floor of the same run
 	@$(BIN)/python bench/run.py
 
-bench-web: setup $(if $(PROFILE),node web/node_modules/.package-lock.json) ## What a frame of the web UI costs, with 10,000 events, 500 tasks, 100 teams and a slow line; PROFILE=1 says why
+bench-web: setup-tests $(if $(PROFILE),node web/node_modules/.package-lock.json) ## What a frame of the web UI costs, with 10,000 events, 500 tasks, 100 teams and a slow line; PROFILE=1 says why
 	@$(if $(PROFILE),cd web && AGIRAPH_WEB_OUT=../build/web-readable node_modules/.bin/vite build --minify false --logLevel warn)
 	@$(BIN)/python -m bench.frames $(if $(PROFILE),--profile build/web-readable) $(if $(ONLY),--only $(ONLY))
 
-lock: ## Renew requirements.lock from pyproject.toml
+# The tests' lock contains the other one: both name the same version of a package.
+COMPILE := $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header
+lock: setup ## Renew requirements.lock and requirements-tests.lock from pyproject.toml
 	@$(BIN)/python -m pip install --quiet pip-tools
-	@$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
+	@$(COMPILE) -o requirements.lock pyproject.toml
+	@$(COMPILE) --extra dev -c requirements.lock -o requirements-tests.lock pyproject.toml
 
 web: web/node_modules/.package-lock.json web-types ## Build the web UI into src/agiraph/web_dist (needs Node 20)
 	@cd web && node_modules/tsc7/bin/tsc --noEmit && node_modules/.bin/vite build --logLevel warn
@@ -136,7 +139,7 @@ web-check: web/node_modules/.package-lock.json ## The web UI's types and built f
 	@diff -rq --exclude=build.json web/node_modules/.rebuilt src/agiraph/web_dist || { echo "web-check: the built files are stale; run make web" >&2; exit 1; }
 	@echo "web-check: clean"
 
-screenshots: setup chromium ## Every screen in light, dark and on a phone, into build/screenshots
+screenshots: setup-tests chromium ## Every screen in light, dark and on a phone, into build/screenshots
 	@for look in light dark phone; do $(BIN)/python web/screenshots.py build/screenshots $$look || exit 1; done
 	@mkdir -p docs/screenshots
 	@cd build/screenshots && cp coordinator-light.png board-dark.png inbox-report-light.png ../../docs/screenshots/

@@ -55,12 +55,30 @@ def test_every_imported_package_is_declared(declared: list[Requirement]) -> None
     assert missing == {}
 
 
+def pins(lock: str) -> dict[str, str]:
+    """Return the version of each package that a lock file names."""
+    found = re.findall(
+        r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)", (ROOT / lock).read_text(), re.MULTILINE
+    )
+    return {canonicalize_name(name): version for name, version in found}
+
+
+def test_what_agiraph_runs_with_is_installed_without_extras_and_tools_of_the_tests() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = chain.from_iterable(project["optional-dependencies"].values())
+    needed = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
+    added = {canonicalize_name(Requirement(line).name) for line in extras} - needed
+    run, tests = pins("requirements.lock"), pins("requirements-tests.lock")
+
+    assert needed - run.keys() == set()
+    assert added & run.keys() == set()
+    assert run.items() - tests.items() == set()
+
+
 def test_every_declared_package_is_locked_at_a_version_that_is_allowed(
     declared: list[Requirement],
 ) -> None:
-    lock = (ROOT / "requirements.lock").read_text()
-    pins = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)", lock, re.MULTILINE)
-    locked = {canonicalize_name(name): version for name, version in pins}
+    locked = pins("requirements-tests.lock")
     wrong = {
         str(requirement): locked.get(canonicalize_name(requirement.name), "not locked")
         for requirement in declared

@@ -16,19 +16,11 @@ import pytest
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.postgres_server import free_port
+from tests.programs import pypi
 
-FOLDER = Path(
-    os.environ.get("AGIRAPH_TEST_OPEN_WEBUI") or Path.home() / ".cache/agiraph-test-open-webui"
-)
 START_S = 400.0
 """It imports two gigabytes of packages and migrates its database: 80 s on two idle cores."""
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        not (FOLDER / ".installed").exists(),
-        reason="Open WebUI is not installed: `sh tests/install-open-webui` does it",
-    ),
-]
+pytestmark = pytest.mark.long
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +63,14 @@ async def open_webui(folder: Path, served: Served) -> AsyncIterator[OpenWebUi]:
     port = free_port()
     with (folder / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            *(FOLDER / "venv/bin/open-webui", "serve", "--host", "127.0.0.1", "--port", str(port)),
+            *(
+                pypi("open-webui", "open-webui"),
+                "serve",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(port),
+            ),
             env=settings,
             cwd=folder,
             stdout=log,

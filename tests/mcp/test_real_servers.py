@@ -13,8 +13,8 @@ import pytest
 from agiraph.mcp_client.connection import ServerFailed
 from agiraph.mcp_client.settings import Kind, McpServer
 from agiraph.testing import ManualClock
+from tests import programs
 from tests.local_web import Page, local_web
-from tests.mcp.installed import npm, pypi
 from tests.mcp.kit import call, opened
 from tests.postgres_server import free_port
 
@@ -29,7 +29,7 @@ async def test_files_of_a_given_folder_are_read_and_written_and_no_others(tmp_pa
     (tmp_path / "secret.txt").write_text("secret")
     server = McpServer(
         name="files",
-        command=(npm("mcp-server-filesystem"), str(given)),
+        command=(str(programs.npm("mcp-npm", "mcp-server-filesystem")), str(given)),
         folders=(f"{given}:rw",),
     )
     async with opened(home, server) as servers:
@@ -51,10 +51,13 @@ async def test_servers_from_pypi_tell_the_time_and_read_a_repository(tmp_path: P
     for words in (("init", "-q"), (*who, "commit", "-qm", "First", "--allow-empty")):
         made = await asyncio.create_subprocess_exec("git", *words, cwd=repository)
         assert await made.wait() == 0
-    clock = McpServer(name="clock", command=(pypi("mcp-server-time"), "--local-timezone", "UTC"))
+    clock = McpServer(
+        name="clock",
+        command=(str(programs.pypi("mcp-pypi", "mcp-server-time")), "--local-timezone", "UTC"),
+    )
     git = McpServer(
         name="git",
-        command=(pypi("mcp-server-git"), "--repository", str(repository)),
+        command=(str(programs.pypi("mcp-pypi", "mcp-server-git")), "--repository", str(repository)),
         folders=(f"{repository}:ro",),
     )
     async with opened(tmp_path / "home", clock, git) as servers:
@@ -79,7 +82,7 @@ async def test_a_server_that_fetches_pages_reaches_the_hosts_that_a_person_named
     pages = {host: {"/": Page(f"# Of {host}")} for host in ("allowed.example", "denied.example")}
     server = McpServer(
         name="fetch",
-        command=(pypi("mcp-server-fetch"),),
+        command=(str(programs.pypi("mcp-pypi", "mcp-server-fetch")),),
         network="hosts",
         hosts=("allowed.example",),
     )
@@ -100,7 +103,7 @@ async def everything_over_http(
     port: int, transport: str = "streamableHttp"
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        npm("mcp-server-everything"),
+        str(programs.npm("mcp-npm", "mcp-server-everything")),
         transport,
         env={"PORT": str(port), "PATH": os.environ["PATH"]},
         stdout=asyncio.subprocess.PIPE,

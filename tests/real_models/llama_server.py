@@ -1,6 +1,6 @@
 """Llama server: SmolLM2-135M on llama.cpp's own HTTP server, as a program of its own.
 
-Runs in the environment that `tests/install-models` makes, not in the tests' own:
+Runs in the environment that `tests/install` makes, not in the tests' own:
 
     python llama_server.py WEIGHTS PORT WINDOW [--no-jinja]
 

@@ -8,25 +8,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from agiraph.providers.http.lookup import LookupFailed, look_up
 from agiraph.providers.servers import Server
+from tests.programs import folder_of, pypi
 
-FOLDER = Path(os.environ.get("AGIRAPH_TEST_MODELS") or Path.home() / ".cache/agiraph-test-models")
-PYTHON = FOLDER / "venv/bin/python"
-WEIGHTS = FOLDER / "smollm2-wide.gguf"
 MODEL = "smollm2"
 PROXY_KEY = "sk-local-test"
 STARTED_WITHIN_S = 300.0
-needs_models = pytest.mark.skipif(
-    not ((FOLDER / ".installed").exists() and WEIGHTS.exists()),
-    reason="the real model is not installed: `sh tests/install-models` does it",
-)
-needs_proxy = pytest.mark.skipif(
-    not (FOLDER / ".proxy").exists(),
-    reason="the proxy is not installed: `sh tests/install-models --proxy` does it",
-)
 
 
 @asynccontextmanager
@@ -34,7 +22,8 @@ async def llama(window: int) -> AsyncGenerator[Server]:
     """Start llama.cpp's server with SmolLM2 and a context of this size."""
     port = _free_port()
     program = Path(__file__).with_name("llama_server.py")
-    async with _started(str(PYTHON), str(program), str(WEIGHTS), str(port), str(window)):
+    python, weights = pypi("model", "python"), folder_of("model") / "smollm2-wide.gguf"
+    async with _started(str(python), str(program), str(weights), str(port), str(window)):
         server = Server(base_url=f"http://127.0.0.1:{port}/v1")
         await _until_it_answers(f"{server.base_url}/models")
         yield server
@@ -47,10 +36,10 @@ async def litellm(behind: Server, folder: Path) -> AsyncGenerator[dict[str, Serv
     told = {"model": f"openai/{MODEL}", "api_base": behind.base_url, "api_key": "none"}
     config = folder / "litellm.json"  # JSON is YAML
     config.write_text(json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": told}]}))
-    program = str(PYTHON.with_name("litellm"))
+    python, program = str(pypi("proxy", "python")), str(pypi("proxy", "litellm"))
     arguments = ("--config", str(config), "--host", "127.0.0.1", "--port", str(port))
     environ = {"LITELLM_MASTER_KEY": PROXY_KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    async with _started(str(PYTHON), program, *arguments, environ=environ):
+    async with _started(python, program, *arguments, environ=environ):
         url = f"http://127.0.0.1:{port}"
         await _until_it_answers(f"{url}/v1/models")
         window = 4096

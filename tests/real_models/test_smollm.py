@@ -32,9 +32,9 @@ from tests.real_models.runs import (
     run_goal,
     words_of,
 )
-from tests.real_models.servers import MODEL, litellm, llama, needs_models, needs_proxy
+from tests.real_models.servers import MODEL, litellm, llama
 
-pytestmark = [needs_models, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 LIMITS = Budget(turns=TURNS, tokens=TOKENS)
 CHATS = ("Hello!", "What are you working on?", "Thank you.", "Please write a poem into poem.md.")
 FORMS = ("as-openai", "as-anthropic", "as-gemini")
@@ -116,7 +116,6 @@ async def test_a_newcomer_with_a_server_needs_no_key_and_is_told_what_to_do(tmp_
     assert (run.code, "its turns are used up" in " ".join(run.out.split())) == (1, True)
 
 
-@needs_proxy
 @pytest.mark.long(share=0.1)
 @pytest.mark.parametrize("form", FORMS)
 async def test_goals_behind_a_proxy_in_three_vendors_forms(

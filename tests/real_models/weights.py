@@ -1,6 +1,6 @@
 """Weights: writes a model file of four-bit numbers anew with floats, which are faster to use.
 
-Runs in the environment that `tests/install-models` makes, not in the tests' own:
+Runs in the environment that `tests/install` makes, not in the tests' own:
 
     python weights.py FROM TO
 

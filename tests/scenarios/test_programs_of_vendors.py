@@ -13,7 +13,7 @@ from agiraph.providers.registry import Account, Keys
 from agiraph.runtime.program_setup import Command
 from agiraph.testing import Call, ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
-from tests.scenarios.npm_programs import NpmProgram
+from tests.programs import npm
 
 GOAL = "Write the word of the day"
 RESULT = "The word is pump."
@@ -44,7 +44,8 @@ OPENCODE = {
 class Case:
     """A program, the words that start it, and the call by which its model writes a file."""
 
-    program: NpmProgram
+    package: str
+    executable: str
     arguments: str
     environment: Callable[[ModelServer], Mapping[str, str]]
     writes: Callable[[str, str], Call]
@@ -52,9 +53,8 @@ class Case:
 
 CASES = {
     "codex": Case(
-        program=NpmProgram(
-            name="codex", package="@openai/codex", version="0.166.0", executable="codex"
-        ),
+        package="codex",
+        executable="codex",
         # Its own sandbox cannot start inside of ours.
         arguments=f"exec --json --skip-git-repo-check --sandbox danger-full-access -m {MODEL} "
         "-c model_provider=stub -c model_providers.stub.name=stub "
@@ -69,9 +69,8 @@ CASES = {
         writes=lambda path, text: call("exec_command", cmd=f"echo {shlex.quote(text)} > {path}"),
     ),
     "gemini": Case(
-        program=NpmProgram(
-            name="gemini-cli", package="@google/gemini-cli", version="0.61.0", executable="gemini"
-        ),
+        package="gemini-cli",
+        executable="gemini",
         arguments=f'-p "$(cat _task.md)" -m {MODEL} -o stream-json --approval-mode yolo',
         environment=lambda server: {
             "GOOGLE_GEMINI_BASE_URL": server.gemini_url,
@@ -80,9 +79,8 @@ CASES = {
         writes=lambda path, text: call("write_file", file_path=path, content=text),
     ),
     "opencode": Case(
-        program=NpmProgram(
-            name="opencode", package="opencode-ai", version="1.18.18", executable="opencode"
-        ),
+        package="opencode",
+        executable="opencode",
         arguments="run --format json < _task.md",
         environment=lambda server: {
             "OPENAI_BASE_URL": server.openai_url,
@@ -98,7 +96,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 async def test_the_program_answers_its_task_in_the_sandbox(tmp_path: Path, name: str) -> None:
     case = CASES[name]
-    program = case.program.installed()
+    program = npm(case.package, case.executable)
     folder: list[Path] = []
 
     def play(seen: Seen) -> Step:
