@@ -51,15 +51,12 @@ MessageText = Annotated[
 def send_message(
     tx: Tx,
     ctx: RunContext,
-    to: Annotated[str, Field(description="A teammate's name, 'human' (the person), or 'everyone'")],
+    to: Annotated[str, Field(description="A teammate, 'human' or 'everyone'")],
     content: MessageText,
-    kind: Annotated[
-        Literal["info", "question", "urgent"],
-        Field(description="question: you wait for the answer; urgent: it ends their wait"),
-    ] = "info",
+    kind: Literal["info", "question", "urgent"] = "info",
 ) -> Answer:
-    """Send a message to a teammate or the human. They read it at their next step. With
-    kind="question" you wait for the answer at no cost, else you go on. Say a thing once.
+    """Send a message. It is read at their next step; urgent ends their wait. After a question you
+    wait for the answer. Say a thing once.
     """
     match to.strip().lower():
         case roster.EVERYONE | "*":
