@@ -8,19 +8,22 @@ from typing import Any, Literal
 
 import pytest
 
-from agiraph.domain.agents import Agent
+from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import NodeId, new_id
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.lifecycle.timers import fire_due
 from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel, as_reply
 from tests.runtime.waiting import until
+from tests.services.stages import BEGIN, answer_yes, child_nodes, creates
 from tests.services.teams import created_ids, found_waiting_team
+from tests.thinking import ThinkingModel
 
 S = NodeStatus
 Wait = Literal["assign_task", "task_output", "stage", "words", "board", "question", "ask_human"]
@@ -136,10 +139,7 @@ class Case:
             await self.world.store.write(endings.cancel, task)
         else:
             await self.answer(task, "Yes." if end == "publish" else "No.")
-        await until(self.world, lambda: self._has_ended(task))
-
-    async def _has_ended(self, task: NodeId) -> bool:
-        return (await self.world.node(task)).status.is_final
+        await until(self.world, lambda: _has_ended(self.world, task))
 
     async def answer(self, node_id: NodeId, text: str) -> None:
         asked = await self.world.questions(self.founded.team.id)
@@ -244,3 +244,62 @@ async def test_each_end_is_told_once_whatever_message_comes_in_between(
     for end, said in product(ENDS, SAID):
         wrong += await play(world, wait, ended, end, said)
     assert wrong == []
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["in words", "waits again"])
+async def test_a_stage_that_runs_out_of_time_while_its_coordinator_thinks_is_told_once(
+    world: World, again: bool
+) -> None:
+    async def starts() -> Says:
+        [node] = await child_nodes(world, founded)
+        contract = {"timeout_seconds": 60}
+        return says(call("start_stage", name="first", nodes=[node.id], contract=contract))
+
+    async def thinks() -> Says:
+        world.clock.advance(seconds=60)
+        await world.store.write(fire_due)
+        return says(call("start_stage", name="first")) if again else says("I wait.")
+
+    asks = says(call("ask_human", question="What now?"))
+    lead = ThinkingModel("scripted/ada", [BEGIN, creates("nobody's"), starts, thinks, asks])
+    founded, _ = await found_waiting_team(world, lead=lead, limits=Limits(agents=1))
+    assert founded.node is not None
+    await answer_yes(world, founded.node)
+    await world.say(founded.coordinator.id, "How is it?", team_id=founded.team.id)
+    await world.settle()
+
+    assert lead.heard[-1].startswith("Stage 'first' ran out of time (wanted: all).")
+    turns = await world.turns(founded.node.id)
+    told = [t.role for t in turns if t.text.startswith("Stage 'first' ran out")]
+    assert told == ["tool" if again else "user"]
+    assert await world.store.read(messages.unseen, founded.coordinator.id) == []
+
+
+async def test_a_result_that_was_fetched_is_not_told_again(world: World) -> None:
+    """The task ends while its giver thinks, and the giver then looks at it."""
+
+    async def fetches() -> Says:
+        [node] = await child_nodes(world, founded)
+        asked = await world.questions(founded.team.id)
+        await world.answer(next(q for q in asked if q.node_id == node.id), "Yes.")
+        await until(world, lambda: _has_ended(world, node.id))
+        return says(call("task_output", id=node.id))
+
+    gives = says(_task("bob", run_in_background=True))
+    asks = says(call("ask_human", question="What now?"))
+    lead = ThinkingModel("scripted/ada", [BEGIN, gives, asks, fetches, asks])
+    founded, _ = await found_waiting_team(world, "bob", lead=lead)
+    world.model("hand", ReactiveModel("scripted/hand", does_task))
+    assert founded.node is not None
+    await answer_yes(world, founded.node)
+    await world.say(founded.coordinator.id, "How is it?", team_id=founded.team.id)
+    await world.settle()
+
+    [node] = await child_nodes(world, founded)
+    told = told_ids([t.text for t in await world.turns(founded.node.id)])
+    assert told == [node.id]
+    assert await world.store.read(messages.unseen, founded.coordinator.id) == []
+
+
+async def _has_ended(world: World, node_id: NodeId) -> bool:
+    return (await world.node(node_id)).status.is_final

@@ -45,6 +45,7 @@ MessageText = Annotated[
 
 @tool(
     effect="transaction",
+    asks_teammate=True,
     always_granted=True,
     counts_as_work=False,
 )
