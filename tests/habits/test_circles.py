@@ -122,7 +122,7 @@ async def test_a_worker_that_asks_again_and_again_ends(world: World) -> None:
 async def test_workers_that_wait_for_each_other_in_messages_end(world: World) -> None:
     world.script(
         "one",
-        says(call("send_message", to="two", content="Which color do you take?")),
+        says(call("send_message", to="two", content="Which color do you take?", kind="question")),
         says("I wait for the answer of two."),
         says("I still wait for two."),
         says("Waiting."),
@@ -131,7 +131,7 @@ async def test_workers_that_wait_for_each_other_in_messages_end(world: World) ->
     )
     world.script(
         "two",
-        says(call("send_message", to="one", content="Which color do you take?")),
+        says(call("send_message", to="one", content="Which color do you take?", kind="question")),
         says("I wait for the answer of one."),
         says("I still wait for one."),
         says("Waiting."),
@@ -150,11 +150,9 @@ async def test_workers_that_wait_for_each_other_in_messages_end(world: World) ->
     ]
 
 
-async def test_a_worker_whose_giver_waits_for_a_person_ends_after_the_persons_answer(
-    world: World,
-) -> None:
+async def test_a_giver_that_waits_for_a_person_hears_its_workers_question(world: World) -> None:
     world.script("hand", says("Red or blue?"), LOOK, PUBLISH)
-    goal, _ = await board_of(
+    goal, child = await board_of(
         world,
         creates("Paint it", assigned_to="new:scripted/hand"),
         ASK,
@@ -163,7 +161,7 @@ async def test_a_worker_whose_giver_waits_for_a_person_ends_after_the_persons_an
         ASK_MORE,
         ASK_MORE,
     )
-    assert goal.waiting_reason == "asked the human: What now?"
+    assert (goal.waiting_reason, child.status) == ("your question 'What now?'", S.COMPLETED)
     [question] = await world.questions(goal.team_id)
     await world.answer(question, "Blue.")
     await world.settle()

@@ -16,6 +16,7 @@ from agiraph.testing import Call, ModelServer, Says, World, call, says
 from agiraph.testing.script import Seen
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import CUT_OFF
+from tests.fences import opened
 
 S = NodeStatus
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -380,20 +381,23 @@ async def test_d16_a_workers_question_goes_to_whoever_gave_the_task(world: World
 async def test_d16_a_question_sent_as_a_message_to_the_giver_can_be_waited_for(
     world: World,
 ) -> None:
-    asks = says(call("send_message", to="coordinator", content="Shall the title be red or blue?"))
-    bob = world.script("bob", asks, says("I wait for the answer."), says(LOOK), PUBLISH, PUBLISH)
+    content = "Shall the title be red or blue?"
+    asks = says(call("send_message", to="coordinator", content=content, kind="question"))
+    bob = world.script("bob", asks, says(LOOK), PUBLISH, PUBLISH)
     task = call("assign_task", agent="new:scripted/bob", task="Paint it", description="Paint")
     answer = says(call("send_message", to="bob", content="Blue."))
     goal, _ = await run(world, says(task), answer, says("I wait."), *finish())
 
     goal, child = await world.board(goal.team_id)
     assert (goal.status, child.status) == (S.COMPLETED, S.COMPLETED)
-    assert "Your question is open until they answer." in bob.requests[1].turns[-1].text
-    assert any("Blue." in turn.text for turn in bob.requests[2].turns)
-    # The words parked the work on the question, and were no silence.
+    answered = bob.requests[1].turns[-1]
+    assert (answered.role, opened(answered.text)) == (
+        "tool",
+        "[Message from coordinator (answer)] Blue.",
+    )
     waits = [e.data["reason"] for e in await world.events(goal.team_id)
              if e.type == "node.waiting" and e.data["node_id"] == child.id]  # fmt: skip
-    assert waits == ["your question 'Shall the title be red or blue?'"]
+    assert waits == [f"asked coordinator: {content}"]
 
 
 @SQLITE

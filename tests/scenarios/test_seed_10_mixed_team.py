@@ -101,14 +101,14 @@ def codes(seen: Seen) -> Step:
     if BUG in said:
         return says(
             call("write_file", path="strutils.py", content=RIGHT),
-            call("send_message", to="tester", content=f"Fixed it:\n{RIGHT}"),
+            call("send_message", to="tester", content=f"Fixed it:\n{RIGHT}", kind="urgent"),
             call("checkpoint", summary="The bug is out."),
         )
     if "The bug is out." in str([made.arguments for m in seen.messages for made in m.calls]):
         return says(call("publish", summary="strutils.py, with reverse_words()."))
     return says(
         *(
-            [call("send_message", to="tester", content=f"The module:\n{WRONG}")]
+            [call("send_message", to="tester", content=f"The module:\n{WRONG}", kind="urgent")]
             * (reply_count(seen) == 1)
         ),
         call("task_output", id=node_id_on_board(seen, "Tests"), blocking=True),
@@ -118,8 +118,8 @@ def codes(seen: Seen) -> Step:
 def checks(seen: Seen) -> Step:
     """Runs its tests on the module, reports the bug, and waits for the repair."""
     said = opened(new_text(seen))
-    if "[Message from coder] " in said:
-        module = said.split("[Message from coder] ")[1].split(":\n", 1)[1] + "\n"
+    if "[Message from coder (urgent)] " in said:
+        module = said.split("[Message from coder (urgent)] ")[1].split(":\n", 1)[1] + "\n"
         return says(
             # The coder may be faster: then the message is there before the first look at the board.
             *([call("check_board")] * (reply_count(seen) == 0)),
@@ -129,7 +129,7 @@ def checks(seen: Seen) -> Step:
         )
     if "FAILED" in said:
         return says(
-            call("send_message", to="coder", content=BUG),
+            call("send_message", to="coder", content=BUG, kind="urgent"),
             call("task_output", id=node_id_on_board(seen, "Module"), blocking=True),
         )
     if "\nOK" in said:

@@ -164,11 +164,15 @@ INTERRUPTED = "Interrupted, because there is a message for you"
     ("said", "interrupts"),
     [
         (call("suggest_next", suggestion="Look into costs."), True),
-        (call("send_message", to="coordinator", content="Half is done."), True),
+        (call("send_message", to="coordinator", content="Half is done?"), False),
+        (call("send_message", to="everyone", content="Half is done."), False),
+        (call("send_message", to="everyone", content="Stop.", kind="urgent"), True),
+        (call("send_message", to="coordinator", content="Stop.", kind="urgent"), True),
+        (call("send_message", to="coordinator", content="Go on.", kind="question"), True),
         (call("publish", summary="done early"), False),
     ],
 )
-async def test_a_message_ends_a_wait_for_teammates_but_a_result_does_not(
+async def test_what_asks_nothing_does_not_end_a_wait_for_teammates(
     world: World, said: Call, interrupts: bool
 ) -> None:
     ids: list[str] = []
@@ -195,6 +199,12 @@ async def test_a_message_ends_a_wait_for_teammates_but_a_result_does_not(
     assert goal.waiting_reason == (
         "asked the human: Now?" if interrupts else f"the result of {ids[0]}"
     )
+    if interrupts and said.name == "send_message":
+        heard = "\n".join(t.text for t in await world.turns(goal.id) if t.role == "user")
+        kind = said.arguments["kind"]
+        assert f"[Message from tom ({kind})]" in heard
+        told = "tom waits for your answer: send it as a message to tom."
+        assert (told in heard) == (kind == "question")
 
 
 async def test_a_teammates_message_does_not_end_a_wait_for_the_person(world: World) -> None:

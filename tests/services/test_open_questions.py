@@ -18,7 +18,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store.messages import MESSAGES
-from agiraph.testing import Says, World, call, says
+from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import Line, ReactiveModel, ScriptedModel
 from tests.services.teams import add_child, found_waiting_team
 
@@ -87,7 +87,6 @@ REPLIES: dict[str, Line] = {
     "send": says("I hear you."),
     "send, work started": says("I will.", call("start_work", task="Mind the roses")),
     "nudge": says("never asked"),
-    "broadcast": says("never asked"),
 }
 
 
@@ -114,7 +113,7 @@ async def test_a_message_during_an_open_question_is_delivered_and_asks_it_only_o
         NodeStatus.WAITING,
         "asked the human: Red  or blue?\n",
     )
-    followed = how in ("send", "nudge", "broadcast")
+    followed = how in ("send", "nudge")
     message = [("user", "[Message from human] Mind the roses.")]
     assert await thread_outline(world, goal.id) == [
         ("assistant", "ask_human"),
@@ -130,6 +129,50 @@ async def test_a_message_during_an_open_question_is_delivered_and_asks_it_only_o
         ("tool", "Blue."),
         ("assistant", "finish"),
     ]
+
+
+@pytest.mark.parametrize("question", [ASK, None], ids=["asked", "in words"])
+async def test_what_a_person_says_to_everyone_answers_no_question(
+    world: World, question: Call | None
+) -> None:
+    asks = says("Red or blue?") if question is None else says(question)
+    _, founded = await found_asking_team(world, asks, DONE)
+    await send(world, founded, "broadcast")
+    await world.settle()
+    [asked] = await world.questions(founded.team.id)
+    assert founded.node is not None
+    assert (await world.node(founded.node.id)).status is NodeStatus.WAITING
+
+    await world.answer(asked, "Blue.")
+    await world.settle()
+    outline = await thread_outline(world, founded.node.id)
+    assert ("user", "[Message from human] Mind the roses.") in outline[-2:]
+    assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.COMPLETED]
+
+
+async def test_a_teammates_question_is_heard_during_a_question_to_the_person(world: World) -> None:
+    """The answer to the person's question still reaches the call that asks it again."""
+    answers = says(call("send_message", to="tom", content="Port 80."))
+    ada, founded = await found_asking_team(world, says(ASK), answers, says(SAME), DONE)
+    asks = call("send_message", to="coordinator", content="Which port?", kind="question")
+    tom_model = world.script("tom", says(asks), says(call("publish", summary="done")))
+    tom = await world.store.write(
+        roster.hire, founded.team.id, name="tom", role="worker", model="scripted/tom"
+    )
+    await add_child(world, founded, "connect", to=tom)
+    await world.settle()
+
+    first = ada.requests[1].turns[-2]
+    assert first.text.startswith(
+        "Not answered yet; there is a message of a teammate for you, and it follows.\n"
+    )
+    assert "Port 80." in tom_model.requests[1].turns[-1].text
+    assert founded.node is not None
+    assert (await world.node(founded.node.id)).waiting_reason == "asked the human: Red  or blue?\n"
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Blue.")
+    await world.settle()
+    assert (await world.node(founded.node.id)).status is NodeStatus.COMPLETED
 
 
 async def test_an_answer_after_the_agent_went_on_is_still_delivered(world: World) -> None:

@@ -42,10 +42,9 @@ NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
 ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion", "question"})
 """Kinds that an idle agent starts work on. It reads the others when it next works. A question to an
 agent comes from a teammate that waits for the answer."""
-INTERRUPTS: frozenset[MessageKind] = frozenset(
-    {"message", "nudge", "suggestion", "question", "notice"}
-)
-"""Kinds that interrupt an agent which waits for teammates, so that it reads them now."""
+EndsWaits = Literal["none", "teammates", "all"]
+"""Which waits of its recipient a message ends, so that it is read now: none (it is read at the next
+yield point), those for teammates, or also those for a person."""
 # Two agents that thank each other would otherwise work, and cost money, for ever.
 MAX_HOPS = 8
 """Messages that may answer each other in a row; a further one starts no work."""
@@ -96,6 +95,7 @@ class Message:
     """For an approval: the way out that the call takes; None if a rule of the team asks."""
     consulted: tuple[str, ...] = ()
     """Of a reply to a person: what its agent looked up before it wrote it, as calls."""
+    ends_waits: EndsWaits = "none"
 
     @property
     def stopped_by(self) -> StoppedBy | None:

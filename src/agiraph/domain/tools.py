@@ -57,6 +57,8 @@ class ToolProperties:
     """The argument `url` is an address. A person who named it has allowed it."""
     asks_person: bool = False
     """The tool asks a person a question."""
+    asks_teammate: bool = False
+    """The tool can ask a teammate a question, by its argument `kind`."""
     delegates: bool = False
     """The call gives work to somebody. Of identical calls in one reply only one is made."""
     reads_file: bool = False

@@ -64,7 +64,7 @@ _NUDGES: dict[Kind, tuple[str, str]] = {
     ),
     "words": (
         "You answered without calling a tool, and nobody reads that. A step that you announce is "
-        "not done: do it now with a tool call. If you are done, {ending}.",
+        "not done: do it now with a tool call. If you are done, {ending}.{wait}",
         "Still no tool call. Words alone do nothing here and do not end your work. Make one tool "
         "call now: {next}.",
     ),
@@ -95,6 +95,7 @@ class Silence:
             ending=self._ending,
             next=f"the next step of your assignment, or {self._ending_with} with what you have",
             ask=self._how_to_ask,
+            wait=self._how_to_wait,
             refusal=row[0].provider_data.refusal[:200],
             how=how_to_call(self.written_call(row[0]) or "", self._specs),
         )
@@ -186,3 +187,9 @@ class Silence:
     def _how_to_ask(self) -> str:
         asking = [tool.name for tool in self.tools.values() if tool.properties.asks_person]
         return f" What only the human can decide, ask with {asking[0]}." if asking else ""
+
+    @property
+    def _how_to_wait(self) -> str:
+        asking = [tool.name for tool in self.tools.values() if tool.properties.asks_teammate]
+        how = " To wait for a teammate's answer, ask them with {}, kind question."
+        return how.format(asking[0]) if asking else ""

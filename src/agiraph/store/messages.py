@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId, TeamId
+from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId, StageId, TeamId
 from agiraph.domain.messages import Message
+from agiraph.domain.work import WorkNode
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
@@ -91,6 +92,8 @@ def open_asks(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
     return [m for m in open_questions(tx, team_id) if m.kind == "approval" and m.call is not None]
 
 
+STAGE = "stage:"
+"""Prefix of the `ref` of a message about the end of a stage."""
 DIGEST = "digest:"
 """Prefix of the `ref` of the message that tells a team's owner of its digest."""
 
@@ -139,17 +142,6 @@ def answer_to(tx: Tx, question_id: MessageId) -> Message | None:
     where = "in_reply_to = :id and kind = 'answer' order by id desc limit 1"
     found = MESSAGES.select(tx, where, id=question_id)
     return found[0] if found else None
-
-
-def close_questions(tx: Tx, *, asker: str, asked: str) -> None:
-    """Close the open questions of one teammate to another: there is an answer."""
-    tx.run(
-        "update messages set answered_at = :now where sender = :asker and recipient = :asked"
-        " and kind = 'question' and answered_at is null",
-        now=to_micros(tx.now),
-        asker=asker,
-        asked=asked,
-    )
 
 
 def open_questions_to(tx: Tx, agent_id: AgentId) -> list[Message]:
@@ -306,13 +298,28 @@ def from_people(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
 
 
-def is_ending_read(tx: Tx, node_id: NodeId) -> bool:
-    """Return whether a message about the end of this node was read."""
+def is_ending_read(tx: Tx, recipient: str, node: WorkNode) -> bool:
+    """Return whether this recipient has read a message about the last end of a node."""
+    assert node.ended_at is not None
     sql = (
-        "select 1 from messages where node_id = :id and kind in ('result', 'failure')"
-        " and seen_at is not null limit 1"
+        "select 1 from messages where node_id = :id and recipient = :to and created_at >= :ended"
+        " and kind in ('result', 'failure') and seen_at is not null limit 1"
     )
-    return tx.one(sql, id=node_id) is not None
+    ended = to_micros(node.ended_at)
+    return tx.one(sql, id=node.id, to=recipient, ended=ended) is not None
+
+
+def unread_endings(tx: Tx, recipient: str, node_id: NodeId) -> list[MessageId]:
+    """Return the messages about the end of a node that this recipient has not read."""
+    where = (
+        "node_id = :id and recipient = :to and kind in ('result', 'failure') and seen_at is null"
+    )
+    return [m.id for m in MESSAGES.select(tx, f"{where} order by id", id=node_id, to=recipient)]
+
+
+def of_stage(tx: Tx, stage_id: StageId) -> list[Message]:
+    """Return the messages about the ends of a stage, oldest first."""
+    return MESSAGES.select(tx, "ref = :ref order by id", ref=f"{STAGE}{stage_id}")
 
 
 def of_node(tx: Tx, node_id: NodeId) -> list[Message]:

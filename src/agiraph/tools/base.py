@@ -177,6 +177,7 @@ class Properties(TypedDict, total=False):
     writes_files: bool
     opens_address: bool
     asks_person: bool
+    asks_teammate: bool
     delegates: bool
     reads_file: bool
     gives_addresses: bool

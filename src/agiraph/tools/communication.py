@@ -1,24 +1,26 @@
 """Communication tools: messages to teammates, and messages and questions to the person."""
 
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import MessageSeen
+from agiraph.domain.ids import AgentId
 from agiraph.domain.labels import join
-from agiraph.domain.messages import Message, MessageKind
+from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.run_context import RunContext
-from agiraph.services.board import patience, planning
+from agiraph.services.board import cycles, patience, planning
 from agiraph.services.lifecycle import spoken_questions
 from agiraph.services.mail import absence, bus
 from agiraph.services.members import roster
-from agiraph.store import messages, teams
+from agiraph.store import messages, nodes, teams
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.work import SUMMARY_CHARACTERS
@@ -26,11 +28,6 @@ from agiraph.tools.work import SUMMARY_CHARACTERS
 TOO_MANY = (
     f"Added to your last message: you have sent them {bus.MESSAGES_AN_HOUR} within an hour. Say "
     "the rest at the end, in your result; a question goes to them at once."
-)
-
-ASKED = (
-    " Your question is open until they answer. Go on with what does not depend on it; if nothing "
-    "else is left to do, say so in words, and you wait for the answer at no cost."
 )
 
 MAX_MINUTES = 366 * 24 * 60
@@ -48,32 +45,28 @@ MessageText = Annotated[
 
 @tool(
     effect="transaction",
+    asks_teammate=True,
     always_granted=True,
     counts_as_work=False,
 )
 def send_message(
     tx: Tx,
     ctx: RunContext,
-    to: Annotated[str, Field(description="A teammate's name, 'human' (the person), or 'everyone'")],
+    to: Annotated[str, Field(description="A teammate, 'human' or 'everyone'")],
     content: MessageText,
+    kind: Literal["info", "question", "urgent"] = "info",
 ) -> Answer:
-    """Send a message to a teammate or the human. They read it at their next step; you do not wait.
-    Say a thing once.
+    """Send a message. It is read at their next step; urgent ends their wait. After a question you
+    wait for the answer. Say a thing once.
     """
-    kind: MessageKind = "message"
     match to.strip().lower():
         case roster.EVERYONE | "*":
-            sent = bus.broadcast(
-                tx,
-                team_id=ctx.team.id,
-                sender=ctx.agent.id,
-                text=content,
-                node_id=ctx.node.id,
-                hops=ctx.node.hops + 1,
-            )
-            names = ", ".join(bus.name_of(tx, message.recipient) for message in sent)
-            return Done(f"Sent to {names or 'nobody: you are alone on this team'}.")
+            if kind == "question":
+                raise Refused("A question goes to one teammate or the human: name whom you ask.")
+            return _broadcast(tx, ctx, content, is_urgent=kind == "urgent")
         case word if means_a_person(word):
+            if kind == "question":
+                return ask_person(tx, ctx, content)
             # Hops count messages between agents; a person ends every such chain.
             recipient, hops = planning.person_for(tx, ctx.node), 0
             if (last := bus.last_of_too_many(tx, ctx.lease, recipient, content)) is not None:
@@ -83,28 +76,55 @@ def send_message(
             recipient = teams.by_name(tx, ctx.team.id, to).id
             if recipient == ctx.agent.id:
                 raise Refused("That is you. Use a note or a checkpoint to remember something.")
+            if kind == "question":
+                return _ask_teammate(tx, ctx, recipient, content)
             hops = bus.next_hops(tx, ctx.lease, recipient)
-            if spoken_questions.is_question_to_giver(tx, ctx.node.id, recipient, content):
-                kind = "question"
     message = bus.send(
         tx,
         team_id=ctx.team.id,
         sender=ctx.agent.id,
         recipient=recipient,
-        kind=kind,
         text=content,
         node_id=ctx.node.id,
         hops=hops,
+        is_urgent=kind == "urgent",
     )
     return Done(f"Sent to {to}.{'' if is_person(recipient) else _receipt(message)}")
 
 
 def _receipt(message: Message) -> str:
     """Return whether the recipient reads the message now or at its next step."""
-    asked = ASKED if message.kind == "question" else ""
+    if message.kind == "answer":
+        return " It is the answer to their question."
     if message.seen_at is not None:
-        return f" Seen: they had nothing to do and take it up now.{asked}"
-    return f" Queued: they hear it at their next step.{asked}"
+        return " Seen: they had nothing to do and take it up now."
+    return " Queued: they hear it at their next step."
+
+
+def _broadcast(tx: Tx, ctx: RunContext, content: str, *, is_urgent: bool) -> Done:
+    sent = bus.broadcast(
+        tx,
+        team_id=ctx.team.id,
+        sender=ctx.agent.id,
+        text=content,
+        node_id=ctx.node.id,
+        hops=ctx.node.hops + 1,
+        is_urgent=is_urgent,
+    )
+    names = ", ".join(bus.name_of(tx, message.recipient) for message in sent)
+    return Done(f"Sent to {names or 'nobody: you are alone on this team'}.")
+
+
+def _ask_teammate(tx: Tx, ctx: RunContext, teammate: AgentId, question: str) -> Answer:
+    """Send a question to a teammate and wait for the answer. Raise `Refused` with their question if
+    they wait for an answer of this agent."""
+    # Before waits are read: two nodes that begin to wait for each other must see each other.
+    TEAMS.get(tx, ctx.team.id, lock=True)
+    at_work = nodes.open_of(tx, teammate)
+    cycles.remind_or_release(tx, ctx.lease, [node.id for node in at_work])
+    asked = spoken_questions.ask_teammate(tx, ctx.lease, teammate, question)
+    reason = f"asked {bus.name_of(tx, teammate)}: {question}"
+    return Pending(WaitingOn("reply", asked.id), reason)
 
 
 @tool(
@@ -179,6 +199,18 @@ def ask_human(
     """Ask the human and wait for the answer, which may take days. Ask only what they alone can
     decide, all at once.
     """
+    return ask_person(tx, ctx, question, options, default, timeout_minutes)
+
+
+def ask_person(
+    tx: Tx,
+    ctx: RunContext,
+    question: str,
+    options: list[str] | None = None,
+    default: str | None = None,
+    timeout_minutes: float | None = None,
+) -> Answer:
+    """Return the wait for a person's answer to a question, or the answer that they gave before."""
     text = question if default is None else f"{question}\n\n{IF_NOBODY.format(default)}"
     since = tx.now - bus.ANSWER_HOLDS
     if (before := messages.answered_question(tx, ctx.node.id, text, since=since)) is not None:

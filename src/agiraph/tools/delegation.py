@@ -19,11 +19,21 @@ from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
-from agiraph.services.board import briefs, budgets, cycles, labels, leases, planning, repeats, texts
+from agiraph.services.board import (
+    briefs,
+    budgets,
+    cycles,
+    labels,
+    leases,
+    planning,
+    repeats,
+    texts,
+    waiting,
+)
 from agiraph.services.board.briefs import Brief
 from agiraph.services.members import hiring, roster
 from agiraph.services.members.hiring import Hirer
-from agiraph.store import nodes, teams
+from agiraph.store import messages, nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool, tool
@@ -314,6 +324,8 @@ def task_output(
         done = node.status is NodeStatus.COMPLETED
         label, thread = labels.of_nodes(tx, [node.id]), ctx.lease.thread_id
         said = texts.completion(node, worker=worker, text=text, thread=thread, label=label)
+        unread = messages.unread_endings(tx, ctx.agent.id, node.id)
+        waiting.mark_told(tx, ctx.team.id, unread)  # else the result would come a second time
         return Done(said, failed=not done, label=label, is_fenced=True)
     state = _state(node, worker)
     if not blocking:

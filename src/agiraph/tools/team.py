@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
-from agiraph.domain.ids import NodeId
+from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.plurals import counted
 from agiraph.domain.stages import Judgement, Stage, StageContract, StageDecision, Verdict
@@ -19,7 +19,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, labels, planning, spending, stages, texts
 from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
-from agiraph.store import dependencies, nodes
+from agiraph.store import dependencies, messages, nodes, threads
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
@@ -227,9 +227,9 @@ def start_stage(
     contract: Terms | None = None,
 ) -> Answer:
     """Run several pieces of work as a stage and wait for it. They start together; you get all
-    results when the contract is met, cannot be met, or time is up. A message to you ends the
-    wait early: deal with it, then call this again with the same name to wait on; nodes may be
-    added that way. Then call reconvene.
+    results when the contract is met, cannot be met, or time is up. A question, an urgent message
+    or the person's word ends the wait early: deal with it, then call this again with the same name
+    to wait on; nodes may be added that way. Then call reconvene.
     """
     terms = contract or Terms.model_validate({})
     stage = stages.start(
@@ -296,7 +296,13 @@ def reconvene(
     return replace(board, text=f"Stage {stage.name!r} is closed.\n{board.text}")
 
 
-def _stage_result(tx: Tx, stage: Stage, thread: str) -> Done:
+def _stage_result(tx: Tx, stage: Stage, thread: ThreadId) -> Done:
+    """Return the summary of an ended stage, unless a message in this thread has it."""
+    told = [m for m in messages.of_stage(tx, stage.id) if m.created_at == stage.ended_at]
+    if any(threads.has_ref(tx, thread, message.id) for message in told):
+        return Done(
+            f"Stage {stage.name!r} is over, and its results are in a message above. {stages.NEXT}"
+        )
     return Done(
         stages.summary(tx, stage, thread),
         label=labels.of_wait(tx, WaitingOn("stage", stage.id)),

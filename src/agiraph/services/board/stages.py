@@ -23,6 +23,12 @@ SUMMARY = 60_000
 """Characters that all results of a stage together may put into its coordinator's thread."""
 
 
+NEXT = (
+    "Look at the results, then call reconvene: your assessment, a verdict on each of these tasks, "
+    "and what comes next."
+)
+
+
 def start(
     tx: Tx, lease: Lease, *, name: str, node_ids: Sequence[str], contract: StageContract
 ) -> Stage:
@@ -109,38 +115,48 @@ def running(tx: Tx, node_id: NodeId, name: str | None = None) -> Stage | None:
     return named[-1] if named else None
 
 
-def check_contract(tx: Tx, stage_id: StageId) -> None:
-    """End a stage if its contract is met or can no longer be met. Locks the stage's row."""
+def check_contract(tx: Tx, stage_id: StageId) -> Stage | None:
+    """End a stage if its contract is met or can no longer be met. Locks the stage's row.
+
+    Return a stage that has ended now if nobody waited for it: its coordinator is to be told.
+    """
     # Two nodes may end at the same time. Without the lock each would count the other as open.
     stage = STAGES.get(tx, stage_id, lock=True)
     if stage.status != "running":
-        return
+        return None
     found = stages.tally(tx, stage_id)
     majority = found.nodes // 2 + 1
     needed = {"all": found.nodes, "majority": majority, "any": 1}[stage.contract.wants]
     if found.done >= needed:
-        _end(tx, stage, "met")
-    elif found.done + found.open < needed:
-        _end(tx, stage, "broken")
+        return _end(tx, stage, "met")
+    if found.done + found.open < needed:
+        return _end(tx, stage, "broken")
+    return None
 
 
-def check_deadline(tx: Tx, stage_id: StageId) -> None:
-    """End a stage whose time is over; set its timer anew if it was paused for some of that time."""
+def check_deadline(tx: Tx, stage_id: StageId) -> Stage | None:
+    """End a stage whose time is over; set its timer anew if it was paused for some of that time.
+
+    Return it if it has ended now and nobody waited for it.
+    """
     stage = STAGES.find(tx, stage_id, lock=True)
     if stage is None or stage.status != "running" or stage.paused_since is not None:
-        return  # resuming a paused clock sets the timer again
+        return None  # resuming a paused clock sets the timer again
     left = stage_clocks.seconds_left(tx, stage)
-    if left > 0:
-        waits.set_timer(tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=left))
-    else:
-        _end(tx, stage, "timed_out")
+    if left <= 0:
+        return _end(tx, stage, "timed_out")
+    waits.set_timer(tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=left))
+    return None
 
 
-def _end(tx: Tx, stage: Stage, status: StageStatus) -> None:
+def _end(tx: Tx, stage: Stage, status: StageStatus) -> Stage | None:
+    """End a stage and tell the node that waits for it. Return the stage if no node waits."""
     STAGES.update(tx, stage.id, status=status, ended_at=tx.now)
     tx.emit(stage.team_id, StageEnded(stage_id=stage.id, name=stage.name, status=status))
     ended = STAGES.get(tx, stage.id)
-    waiting.settle(tx, WaitingOn("stage", stage.id), lambda thread: summary(tx, ended, thread))
+    on = WaitingOn("stage", stage.id)
+    waited = waiting.settle(tx, on, lambda thread: summary(tx, ended, thread))
+    return None if waited else ended
 
 
 _STATUS_TEXT = {
@@ -153,10 +169,15 @@ _STATUS_TEXT = {
 
 
 def summary(tx: Tx, stage: Stage, thread: str) -> str:
-    """Return a text for the coordinator's thread: the stage's status, and each node's result."""
+    """Return a text for the coordinator's thread: the stage's status, and each node's result.
+
+    Unread messages about these ends count as read: the text says what they say.
+    """
     parts = [f"Stage {stage.name!r} {_STATUS_TEXT[stage.status]} (wanted: {stage.contract.wants})."]
     # The summary goes into one thread: the results of a large stage share the room.
     members = stages.nodes(tx, stage.id)
+    reader = NODES.get(tx, stage.node_id).assignee_id
+    assert reader is not None
     longest = max(SUMMARY // max(len(members), 1), 200)
     for node in members:
         worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
@@ -164,8 +185,8 @@ def summary(tx: Tx, stage: Stage, thread: str) -> str:
         if not node.status.is_final:
             why = one_line(texts.truncate(node.waiting_reason or "", texts.REASON))
             parts.append(who + (f": {why}" if why else ""))
-        elif messages.is_ending_read(tx, node.id):
-            parts.append(f"{who}; its result came to you as a message")
+        elif messages.is_ending_read(tx, reader, node):
+            parts.append(f"{who}; its result came to you before")
         else:
             text = node.result or "(no result)"
             label = labels.of_nodes(tx, [node.id])
@@ -175,8 +196,9 @@ def summary(tx: Tx, stage: Stage, thread: str) -> str:
                 )
             )
     if stage.status != "reconvened":
-        parts.append(
-            "Look at the results, then call reconvene: your assessment, a verdict on each of these "
-            "tasks, and what comes next."
-        )
+        parts.append(NEXT)
+    unread = [m.id for m in messages.of_stage(tx, stage.id) if m.seen_at is None]
+    for node in members:
+        unread += messages.unread_endings(tx, reader, node.id)
+    waiting.mark_told(tx, stage.team_id, unread)
     return "\n\n".join(parts)

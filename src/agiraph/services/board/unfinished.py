@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
-from agiraph.domain.ids import MessageId, NodeId, new_id
+from agiraph.domain.ids import AgentId, MessageId, NodeId, new_id
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Pending
 from agiraph.domain.persons import is_person
@@ -25,8 +25,8 @@ LATE = (
 )
 WAITING = (
     "[Runtime] You answered without calling a tool while this is still open: {what}. You now wait "
-    "for it, at no cost, and go on when the first of it ends or is answered, or when somebody "
-    "writes to you. Nothing is cancelled."
+    "for it, at no cost, and go on when the first of it ends or is answered, or when a question, "
+    "an urgent message or the person's word comes. Nothing is cancelled."
 )
 
 
@@ -40,7 +40,7 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Tu
     append_at = threads.check_lease(tx, lease)
     # Two nodes that each begin to wait for the other would both find no cycle without this lock.
     TEAMS.get(tx, lease.team_id, lock=True)
-    found = _open_children(tx, lease) | _open_questions(tx, lease)
+    found = _open_children(tx, lease) | _answerable(tx, lease)
     if not found:
         return []
     for waiting_on, what in found.items():
@@ -84,7 +84,7 @@ def pending_look(tx: Tx, lease: Lease) -> Pending | None:
     Locks the team's row, as every verb that opens waits between nodes does.
     """
     TEAMS.get(tx, lease.team_id, lock=True)
-    found = _open_children(tx, lease) or _open_questions(tx, lease)
+    found = _open_children(tx, lease) or _answerable(tx, lease)
     if not found:
         return None
     first, *others = found
@@ -94,6 +94,15 @@ def pending_look(tx: Tx, lease: Lease) -> Pending | None:
 def open_task_ids(tx: Tx, lease: Lease) -> list[NodeId]:
     """Return the ids of the node's delegated tasks that have not ended."""
     return [child.id for child in nodes.children(tx, lease.node_id) if not child.status.is_final]
+
+
+def awaited_ids(tx: Tx, lease: Lease) -> list[NodeId]:
+    """Return the ids of the work that the node waits for in words: its delegated tasks that have
+    not ended, and the work of the teammates whom it has asked."""
+    asked = [on for on in _open_questions(tx, lease) if on.kind == "reply"]
+    recipients = [MESSAGES.get(tx, MessageId(on.id)).recipient for on in asked]
+    at_work = [node for agent in recipients for node in nodes.open_of(tx, AgentId(agent))]
+    return [*open_task_ids(tx, lease), *(node.id for node in at_work)]
 
 
 def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
@@ -137,6 +146,21 @@ def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
     return child.status is not NodeStatus.PENDING or any(
         not needed.status.is_final for needed in dependencies.needs(tx, child.id)
     )
+
+
+def _answerable(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
+    """Return the waits for the node's open questions, without those to a teammate whose work needs
+    this node to go on."""
+    return {
+        on: what for on, what in _open_questions(tx, lease).items() if _will_answer(tx, lease, on)
+    }
+
+
+def _will_answer(tx: Tx, lease: Lease, on: WaitingOn) -> bool:
+    if on.kind != "reply":
+        return True
+    asked = nodes.open_of(tx, AgentId(MESSAGES.get(tx, MessageId(on.id)).recipient))
+    return not asked or not all(dependencies.leads_to(tx, n.id, lease.node_id) for n in asked)
 
 
 def _open_questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:

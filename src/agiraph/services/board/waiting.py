@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from agiraph.domain import quotations
 from agiraph.domain.chat import IN_WORDS, ToolCall
 from agiraph.domain.events import PREVIEW
+from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.events.work import NodeAssigned, ToolResult
-from agiraph.domain.ids import AgentId, MessageId, ThreadId
+from agiraph.domain.ids import AgentId, MessageId, TeamId, ThreadId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
@@ -32,14 +33,16 @@ _INTERRUPTED = (
     "Interrupted, because there is a message for you; it follows. What you waited for ({reason}) "
     "is still under way: wait again, or do something else first."
 )
+_SAID = "they said: {words}"
+_FOLLOWS = "there is a message of a teammate for you, and it follows."
 _NOT_ANSWERED = (
-    "Not answered yet; they said: {words}\n"
-    "Your question stays open in their inbox. If they answered it with these words, go on. If you "
-    "still need the answer, ask the same question again, word for word: you then wait for the same "
-    "answer."
+    "Not answered yet; {what}\n"
+    "Your question stays open in their inbox.{settled} If you still need the answer, ask the same "
+    "question again, word for word: you then wait for the same answer."
 )
+_SETTLED = " If they answered it with these words, go on."
 _NOT_APPROVED = (
-    "Not approved yet, so this call was not made; they said: {words}\n"
+    "Not approved yet, so this call was not made; {what}\n"
     "The request for approval stays open in their inbox, and only a decision there approves the "
     "call. If you still want it, make the same call again: it then waits for the same decision."
 )
@@ -103,14 +106,13 @@ def interrupt(
     asking_only: bool = False,
     remark: str = "",
 ) -> bool:
-    """End the agent's waits because of these messages, so that it hears them now.
+    """End the agent's waits that these messages end (`Message.ends_waits`), so that it hears them
+    now.
 
-    A message from anyone ends waits for teammates. Only a person's message ends a wait for a
-    person; the question or request stays open, and the call's answer quotes message and `remark`.
-    `asking_only` leaves nodes alone that wait for no person.
+    A question or request to a person stays open; the call's answer quotes a person's message with
+    the `remark`. `asking_only` leaves nodes alone that wait for no person.
     Return whether a resumed node has the message in no answer and must hear it as mail.
     """
-    from_person = [message for message in said if is_person(message.sender)]
     unquoted = False
     for node in nodes.waiting(tx, agent_id):
         # A call with a time limit has two waits; sort the timer behind the real one.
@@ -120,24 +122,43 @@ def interrupt(
         # it would fail and sleep again.
         if any(_is_time(wait) and not wait.call_id for wait in open_waits):
             continue
+        heard = [m for m in said if _is_heard(m, open_waits)]
+        if not heard or (asking_only and not asks):
+            continue
         if any(wait.call_id == IN_WORDS for wait in open_waits):
-            if not asking_only or (asks and from_person):
-                unquoted |= _end_waits(tx, open_waits, "")
+            unquoted |= _end_waits(tx, open_waits)
             continue
         # Its run has ended, or has not begun: it could not read the message now. The wait is the
         # runtime's own, for an approval or a review; woken, the node would only wait again.
         if open_waits[0].call_id and _is_program(tx, agent_id):
             continue
-        if asks:
-            new = [m for m in from_person if not threads.has_ref(tx, open_waits[0].thread_id, m.id)]
-            if new:
-                said_here = _quote(new, open_waits[0].thread_id) + remark
-                label = join(message.label for message in new)
-                unquoted |= _end_waits(tx, open_waits, said_here, label)
-                stage_clocks.pause_or_resume_above(tx, node.id)
-        elif not asking_only:
-            unquoted |= _end_waits(tx, open_waits, "")
+        if not asks:
+            unquoted |= _end_waits(tx, open_waits)
+            continue
+        new = [m for m in heard if not threads.has_ref(tx, open_waits[0].thread_id, m.id)]
+        if new:
+            unquoted |= _end_waits(tx, open_waits, new, remark)
+            stage_clocks.pause_or_resume_above(tx, node.id)
     return unquoted
+
+
+def _is_heard(message: Message, open_waits: Sequence[Wait]) -> bool:
+    """Whether a message ends the waits of a node."""
+    if any(_is_for_person(wait) and not wait.call_id for wait in open_waits):
+        # The node cannot go on before a person has acted: its model is refused, or it crashed.
+        return message.ends_waits == "all" and is_person(message.sender)
+    is_for_teammates = not any(_is_for_person(wait) for wait in open_waits) or any(
+        wait.call_id == IN_WORDS and not _is_for_person(wait) and not _is_time(wait)
+        for wait in open_waits
+    )
+    return message.ends_waits == "all" or (message.ends_waits == "teammates" and is_for_teammates)
+
+
+def mark_told(tx: Tx, team_id: TeamId, unread: list[MessageId]) -> None:
+    """Mark messages as seen whose recipient is told what they say in another way."""
+    if unread:
+        messages.mark_seen(tx, unread)
+        tx.emit(team_id, MessageSeen(message_ids=[*unread]))
 
 
 def asks_person(tx: Tx, agent_id: AgentId) -> bool:
@@ -146,11 +167,18 @@ def asks_person(tx: Tx, agent_id: AgentId) -> bool:
     return any(_is_for_person(wait) for node in parked for wait in waits.of_node(tx, node.id))
 
 
-def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str, label: Label = CLEAN) -> bool:
+def _end_waits(
+    tx: Tx, open_waits: Sequence[Wait], heard: Sequence[Message] = (), remark: str = ""
+) -> bool:
     """Answer every waiting call of a node and requeue it; return whether a wait had no call.
 
-    `words` are what a person said meanwhile, with their label.
+    `heard` are the messages that end a wait for a person: those of people are quoted.
     """
+    quoted = [message for message in heard if is_person(message.sender)]
+    label = join(message.label for message in quoted)
+    words = _quote(quoted, open_waits[0].thread_id) + remark
+    what = _SAID.format(words=words) if quoted else _FOLLOWS
+    settled = _SETTLED if quoted else ""
     answered: set[str] = set()
     for wait in open_waits:
         if wait.call_id in answered:
@@ -160,9 +188,10 @@ def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str, label: Label = CL
             waits.drop_call(tx, wait)
         elif wait.waiting_on.kind == "approval":
             approvals.unbind(tx, MessageId(wait.waiting_on.id))
-            _append_answer(tx, wait, _NOT_APPROVED.format(words=words), failed=True, label=label)
+            _append_answer(tx, wait, _NOT_APPROVED.format(what=what), failed=True, label=label)
         elif _is_for_person(wait):
-            _append_answer(tx, wait, _NOT_ANSWERED.format(words=words), failed=False, label=label)
+            text = _NOT_ANSWERED.format(what=what, settled=settled)
+            _append_answer(tx, wait, text, failed=False, label=label)
         else:
             _append_answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
     _requeue(tx, open_waits[0])

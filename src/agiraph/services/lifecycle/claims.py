@@ -6,7 +6,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease, Thread
 from agiraph.domain.events.work import NodeAssigned, NodeStarted, NodeWaiting
 from agiraph.domain.ids import TeamId, new_id
-from agiraph.domain.messages import INTERRUPTS, STOPPED, Message, StoppedBy
+from agiraph.domain.messages import STOPPED, Message, StoppedBy
 from agiraph.domain.outcomes import Parked
 from agiraph.domain.plurals import times
 from agiraph.domain.waits import WaitingOn
@@ -199,7 +199,7 @@ def _unseen_interrupts(tx: Tx, node: WorkNode) -> list[Message]:
     again in a circle.
     """
     assert node.assignee_id is not None
-    said = [m for m in messages.unseen(tx, node.assignee_id) if m.kind in INTERRUPTS]
+    said = [m for m in messages.unseen(tx, node.assignee_id) if m.ends_waits != "none"]
     if all(wait.call_id for wait in waits.of_node(tx, node.id)) or node.claimed_at is None:
         return said
     return [message for message in said if message.created_at > node.claimed_at]

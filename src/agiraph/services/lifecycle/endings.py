@@ -22,6 +22,7 @@ from agiraph.domain.ids import SYSTEM, NodeId, TeamId
 from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
+from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import labels, leases, planning, stage_clocks, stages, texts, waiting
@@ -64,6 +65,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         _cancel_children(tx, node)
     _notify_waiters(tx, node, text)
     _turn_late_mail_into_work(tx, agent)
+    spoken_questions.release_unheard(tx, agent.id)
     idle.start_if_idle(tx, agent, node)
     # After the late mail: an agent that just got new work stays.
     roster.retire(tx, agent)
@@ -201,6 +203,7 @@ def _end_without_run(
         # one of the transactions, and its verb starts again with the state that the other left.
         agent = teams.lock(tx, node.assignee_id)
         _turn_late_mail_into_work(tx, agent)
+        spoken_questions.release_unheard(tx, agent.id)
         idle.start_if_idle(tx, agent, node)
         roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
@@ -247,18 +250,43 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
 
     waiting.settle(tx, WaitingOn("node", node.id), report, failed=not done)
     if node.stage_id is not None:
-        stages.check_contract(tx, node.stage_id)
+        told = tell_stage_end(tx, stages.check_contract(tx, node.stage_id))
+        creator_is_told = creator_is_told or told == node.creator_id
     if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
         delivery.deliver(tx, node, text)
         creator_is_told = creator_is_told or is_person(node.creator_id)
-    if not creator_is_told:
+    answers_creator = spoken_questions.answer_with_result(tx, node, report)
+    if not creator_is_told and not answers_creator:
         _report_end(tx, node, text, report)
     spoken_questions.release(tx, node)
     _release_dependents(tx, node)
 
 
+def tell_stage_end(tx: Tx, stage: Stage | None) -> str | None:
+    """Send the summary of an ended stage that nobody waits for to the agent that opened it; return
+    that agent."""
+    if stage is None:
+        return None
+    opener = NODES.get(tx, stage.node_id)
+    assert opener.assignee_id is not None
+    bus.send(
+        tx,
+        team_id=stage.team_id,
+        sender=SYSTEM,
+        recipient=opener.assignee_id,
+        kind="result" if stage.status == "met" else "failure",
+        title=texts.truncate(f"Stage {stage.name!r}", texts.TITLE),
+        text=stages.summary(tx, stage, opener.thread_id or opener.id),
+        ref=f"{messages.STAGE}{stage.id}",
+        refusable=False,
+        label=labels.of_wait(tx, WaitingOn("stage", stage.id)),
+    )
+    return opener.assignee_id
+
+
 def _creator_waits(tx: Tx, node: WorkNode) -> bool:
-    """Whether the node's creator waits for the node, or for the stage it belongs to."""
+    """Whether the node's creator waits for the node, or for its stage, whose end tells the result
+    (`tell_stage_end`)."""
     open_waits = waits.on(tx, WaitingOn("node", node.id))
     if node.stage_id is not None:
         open_waits += waits.on(tx, WaitingOn("stage", node.stage_id))

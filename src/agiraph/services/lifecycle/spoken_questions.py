@@ -1,19 +1,20 @@
-"""Spoken questions: send the question that ends a reply in words to an agent or a person.
+"""Spoken questions: ask a teammate or a person for a node, and release those who wait in vain.
 
 A reply without a tool call reaches nobody. If it ends in a question, the question is sent as a tool
 would have sent it, and the node waits for the answer.
 """
 
+from collections.abc import Callable
+
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.ids import SYSTEM, AgentId, NodeId
+from agiraph.domain.ids import SYSTEM, AgentId
 from agiraph.domain.messages import MAX_HOPS, Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.spoken import for_person
-from agiraph.domain.spoken_question import asked_in
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import cycles, texts, unfinished
+from agiraph.services.board import cycles, labels, texts, unfinished, waiting
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
@@ -22,7 +23,12 @@ from agiraph.store.tx import Tx
 
 ASKED = (
     "[Runtime] You ended with a question, and nobody reads your words. So it was sent to {whom}. "
-    "You now wait for the answer, at no cost; a message to you ends the wait, too."
+    "You now wait for the answer, at no cost; a question to you, an urgent message or the person's "
+    "word ends the wait, too."
+)
+NOT_HEARD = (
+    "would not hear it: too many messages in a row have answered each other. Act on what you know, "
+    "submit, or ask the human."
 )
 ANSWERED = " Your words were sent to {whom}, who had asked you and waited for your answer."
 
@@ -53,7 +59,7 @@ def _answer(tx: Tx, lease: Lease, words: str) -> str:
     if not words.strip():
         return ""
     told: list[str] = []
-    for asked in cycles.questions(tx, lease, unfinished.open_task_ids(tx, lease)):
+    for asked in cycles.questions(tx, lease, unfinished.awaited_ids(tx, lease)):
         if asked.seen_at is None:
             continue  # the words were said before the agent heard the question
         try:
@@ -83,7 +89,10 @@ def _ask(tx: Tx, lease: Lease, reply: int, text: str) -> list[Turn]:
     if _was_answered(tx, lease, text):
         return []
     teammate = _teammate(tx, node)
-    asked = None if teammate is None else _ask_teammate(tx, lease, node, teammate, text)
+    try:
+        asked = None if teammate is None else ask_teammate(tx, lease, AgentId(teammate), text)
+    except Refused:
+        asked = None
     if asked is None:
         asked = bus.ask(tx, lease, text=text, refusable=False)
     to_person = is_person(asked.recipient)
@@ -115,13 +124,6 @@ def _was_answered(tx: Tx, lease: Lease, text: str) -> bool:
     )
 
 
-def is_question_to_giver(tx: Tx, node_id: NodeId, recipient: str, text: str) -> bool:
-    """Whether a message asks the teammate that gave this work for something."""
-    if asked_in(text) != "question":
-        return False
-    return _teammate(tx, NODES.get(tx, node_id)) == recipient
-
-
 def _teammate(tx: Tx, node: WorkNode) -> str | None:
     """Return the id of the agent that assigned the node; its question goes to that agent.
 
@@ -143,27 +145,45 @@ def _teammate(tx: Tx, node: WorkNode) -> str | None:
     return None if coordinator == node.assignee_id else coordinator
 
 
-def _ask_teammate(tx: Tx, lease: Lease, node: WorkNode, teammate: str, text: str) -> Message | None:
-    """Send the question to a teammate; None if the two have answered each other too often."""
-    name = bus.name_of(tx, lease.agent_id)
-    about = f"\n\n({name} asks this about {texts.title_of(node)} and waits for your answer: "
-    try:
-        hops = bus.next_hops(tx, lease, teammate)
-    except Refused:
-        return None
-    if hops >= MAX_HOPS and not nodes.has_open(tx, AgentId(teammate)):
-        return None  # the question would start no work, so nobody would read it
+def ask_teammate(tx: Tx, lease: Lease, teammate: AgentId, text: str) -> Message:
+    """Send a question to a teammate, or return the node's open question to them in these words.
+
+    Raise `Refused` if the two have answered each other too often. The caller opens the wait and
+    holds the team's row lock.
+    """
+    before = messages.open_question(tx, lease.node_id, text)
+    if before is not None and before.recipient == teammate:
+        return before
+    hops = bus.next_hops(tx, lease, teammate)
+    if hops >= MAX_HOPS and not nodes.has_open(tx, teammate):
+        # The question would start no work, so nobody would read it.
+        raise Refused(f"{bus.name_of(tx, teammate)} {NOT_HEARD}")
     return bus.send(
         tx,
         team_id=lease.team_id,
         sender=lease.agent_id,
         recipient=teammate,
         kind="question",
-        text=f"{text.strip()}{about}send it as a message to {name}.)",
+        text=text.strip(),
         node_id=lease.node_id,
         hops=hops,
         refusable=False,
     )
+
+
+def answer_with_result(tx: Tx, node: WorkNode, report: Callable[[str], str]) -> bool:
+    """Answer the question that an ended node was created from with the node's result, if it has no
+    answer; return whether its asker waited for it."""
+    if node.assignee_id is None or node.source != "delegation" or node.parent_id is not None:
+        return False
+    waited = 0
+    for question in messages.open_questions_to(tx, node.assignee_id):
+        if (question.sender, question.seen_at) == (node.creator_id, node.created_at):
+            messages.answer(tx, question.id)
+            label = labels.of_nodes(tx, [node.id])
+            on = WaitingOn("reply", question.id)
+            waited += waiting.settle(tx, on, report, label=label)
+    return waited > 0
 
 
 def release(tx: Tx, node: WorkNode) -> None:
@@ -175,4 +195,12 @@ def release(tx: Tx, node: WorkNode) -> None:
         return
     for question in messages.open_questions_to(tx, node.assignee_id):
         if question.seen_at is not None:
+            cycles.release(tx, question)
+
+
+def release_unheard(tx: Tx, agent_id: AgentId) -> None:
+    """End the waits for answers of an agent that has no work left in which it could hear the
+    questions. The caller holds the agent's row lock."""
+    if not nodes.has_open(tx, agent_id):
+        for question in messages.open_questions_to(tx, agent_id):
             cycles.release(tx, question)

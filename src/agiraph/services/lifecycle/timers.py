@@ -3,7 +3,7 @@
 from agiraph.domain.ids import MessageId, NodeId, StageId, TeamId, TriggerId
 from agiraph.domain.waits import DAY
 from agiraph.services.board import planning, stage_clocks, stages, waiting
-from agiraph.services.lifecycle import asks, daily_limit, digest
+from agiraph.services.lifecycle import asks, daily_limit, digest, endings
 from agiraph.services.mail import filing
 from agiraph.services.triggers import due, firing
 from agiraph.store import waits
@@ -22,7 +22,8 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
     # Each prefix belongs to one kind of timer; ids of plain timers have none.
     for timer in fired:
         if timer.startswith(stage_clocks.TIMER):
-            stages.check_deadline(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))
+            stage_id = StageId(timer.removeprefix(stage_clocks.TIMER))
+            endings.tell_stage_end(tx, stages.check_deadline(tx, stage_id))
         elif timer.startswith(firing.TIMER):
             due.fire_due(tx, TriggerId(timer.removeprefix(firing.TIMER)))
         elif timer.startswith(DAY):

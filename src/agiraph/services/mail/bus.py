@@ -13,15 +13,16 @@ from agiraph.domain.ids import SYSTEM, AgentId, MessageId, NodeId, PersonId, Tea
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
-    INTERRUPTS,
     MAX_HOPS,
     NEEDS_ANSWER,
     Decision,
+    EndsWaits,
     Message,
     MessageKind,
 )
 from agiraph.domain.persons import is_person
 from agiraph.domain.sinks import WayOut
+from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import labels, planning, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
@@ -35,6 +36,7 @@ from agiraph.store.tx import Tx
 TEXT_LIMIT = texts.MESSAGE
 ANSWER_HOLDS = timedelta(days=1)
 """How long a person's answer is the answer to the same question of the same node."""
+WAITS_FOR_YOU = "{name} waits for your answer: send it as a message to {name}."
 MESSAGES_AN_HOUR = 6
 """Messages of one node to a person within an hour; further ones are added to the last of them."""
 
@@ -64,8 +66,13 @@ def send(
     label: Label = CLEAN,
     notifies: bool = True,
     consulted: tuple[str, ...] = (),
+    is_urgent: bool = False,
+    to_everyone: bool = False,
 ) -> Message:
     """Store a message. The recipient reads it at its next yield point or, if idle, as new work.
+
+    A question of a teammate, an urgent message and a person's message end the recipient's waits.
+    A message to a teammate that asked the sender something is the answer (`_answer`).
 
     `is_mail=False` is for what belongs to a task: the recipient gets it with the task, and is
     neither woken nor interrupted by it. `refusable=False` is for reports of the runtime: a text
@@ -82,6 +89,9 @@ def send(
     # The lock before `has_open`: the end of the agent's last node takes it, too. So the message
     # starts work here, or it is found there (`_turn_late_mail_into_work`).
     agent = _lock_recipient(tx, team_id, recipient)
+    answered = [] if kind != "message" or to_everyone else _heard_from(tx, recipient, by=sender)
+    if answered:
+        kind, in_reply_to = "answer", answered[-1].id
     asks = sets_to_work and is_mail and kind in ASKS_FOR_WORK and hops < MAX_HOPS
     # Then it becomes the task of a new node; as mail the agent would get it a second time.
     starts_work = asks and agent is not None and not nodes.has_open(tx, agent.id)
@@ -108,11 +118,52 @@ def send(
         call=call,
         way_out=way_out,
         consulted=consulted,
+        ends_waits=_ended_waits(sender, kind, is_urgent=is_urgent, to_everyone=to_everyone),
     )
     _store(tx, message, notifies)
+    if _answer(tx, message, answered):
+        return MESSAGES.get(tx, message.id)
     if agent is not None and is_mail:
         _hand_over(tx, agent, message, starts_work)
     return message
+
+
+def _ended_waits(
+    sender: str, kind: MessageKind, *, is_urgent: bool, to_everyone: bool
+) -> EndsWaits:
+    """Return which waits of its recipient a message ends."""
+    if is_person(sender):
+        # What is said to everyone answers nobody's question.
+        return "teammates" if to_everyone else "all"
+    if is_urgent or kind == "question":
+        return "all"
+    # A suggestion asks the coordinator to decide while the work it is about goes on.
+    return "teammates" if kind in ("nudge", "notice", "suggestion") else "none"
+
+
+def _heard_from(tx: Tx, asker: str, *, by: str) -> list[Message]:
+    """Return the open questions of a teammate that this agent has heard, oldest first."""
+    if is_person(asker) or is_person(by):
+        return []
+    asked = messages.open_questions_to(tx, AgentId(by))
+    return [q for q in asked if q.sender == asker and q.seen_at is not None]
+
+
+def _answer(tx: Tx, message: Message, answered: Sequence[Message]) -> bool:
+    """Close the questions that a teammate's message answers; return whether a node waited for the
+    answer and has it now. Otherwise it is mail: it starts no work, because the asker went on."""
+    waited = 0
+    for question in answered:
+        messages.answer(tx, question.id)
+        waited += waiting.settle(
+            tx,
+            WaitingOn("reply", question.id),
+            lambda thread: thread_text(tx, message, thread),
+            label=message.label,
+        )
+    if waited:
+        waiting.mark_told(tx, message.team_id, [message.id])
+    return waited > 0
 
 
 def _hand_over(tx: Tx, agent: Agent, message: Message, starts_work: bool) -> None:
@@ -120,7 +171,7 @@ def _hand_over(tx: Tx, agent: Agent, message: Message, starts_work: bool) -> Non
     if starts_work:
         create_work(tx, agent, [message])
     # A message that has a reply node interrupts nobody: the reply decides whom to tell.
-    elif message.kind in INTERRUPTS and message.reply_id is None:
+    elif message.ends_waits != "none" and message.reply_id is None:
         waiting.interrupt(tx, agent.id, [message])
 
 
@@ -171,8 +222,6 @@ def _store(tx: Tx, message: Message, notifies: bool) -> None:
     attached_rows.add(tx, message)
     if notifies:
         deliveries.queue(tx, message)
-    if not is_person(message.sender) and not is_person(message.recipient):
-        messages.close_questions(tx, asker=message.recipient, asked=message.sender)
     is_for_person = message.kind in NEEDS_ANSWER and is_person(message.recipient)
     if not is_for_person:
         return tx.emit(message.team_id, _sent(message))
@@ -230,8 +279,10 @@ def broadcast(
     text: str,
     node_id: NodeId | None = None,
     hops: int = 0,
+    is_urgent: bool = False,
 ) -> list[Message]:
-    """Send a message to every other member of the team.
+    """Send a message to every other member of the team. It ends no wait for a person, unless it is
+    urgent.
 
     Of the idle members only the coordinator starts work on it. The others read it when they next
     work: a broadcast should not cost one node for each member.
@@ -246,6 +297,8 @@ def broadcast(
             node_id=node_id,
             hops=hops,
             sets_to_work=agent.role == "coordinator",
+            is_urgent=is_urgent,
+            to_everyone=True,
         )
         # `send` locks each recipient. The order of `members` is the same for every broadcast.
         for agent in teams.members(tx, team_id)
@@ -256,7 +309,8 @@ def broadcast(
 def next_hops(tx: Tx, lease: Lease, recipient: str) -> int:
     """Return how many messages in a row have answered each other, with the next one to `recipient`.
 
-    Raise `Refused` beyond the limit, which ends endless exchanges of thanks.
+    Raise `Refused` beyond the limit, which ends endless exchanges of thanks. An answer is never
+    refused: its asker waits for it.
     """
     node = nodes.NODES.get(tx, lease.node_id)
     last = messages.last_seen_from(tx, lease.agent_id, recipient)
@@ -264,7 +318,7 @@ def next_hops(tx: Tx, lease: Lease, recipient: str) -> int:
         node.started_at is None or last.seen_at is None or last.seen_at >= node.started_at
     )
     hops = 1 + max(node.hops, last.hops if last is not None and is_recent else 0)
-    if hops > MAX_HOPS:
+    if hops > MAX_HOPS and not _heard_from(tx, recipient, by=lease.agent_id):
         raise Refused(
             f"You and {name_of(tx, recipient)} have answered each other {MAX_HOPS} times in a "
             "row. Act on what you know, submit, or ask the human."
@@ -299,6 +353,8 @@ def thread_text(tx: Tx, message: Message, thread: str) -> str:
     if message.kind in ("result", "failure"):
         return message.text  # such a text names its sender itself, and fences their words
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
+    if message.kind == "message" and message.ends_waits == "all" and not is_person(message.sender):
+        kind = " (urgent)"
     name = name_of(tx, message.sender)
     if is_person(message.sender):
         words = quotations.enclose_quoted(message.text, thread=thread)
@@ -307,7 +363,8 @@ def thread_text(tx: Tx, message: Message, thread: str) -> str:
         said = f"[Message from {name}{kind}] {message.text}"
         return said if message.call is None else f"{said}\n{_fenced_call(message, thread)}"
     words = fence.enclose_words(message.text, thread=thread, author=name, kind="a message")
-    return f"[Message from {name}{kind}]\n{words}"
+    waits = "" if message.kind != "question" else f"\n{WAITS_FOR_YOU.format(name=name)}"
+    return f"[Message from {name}{kind}]\n{words}{waits}"
 
 
 def _fenced_call(message: Message, thread: str) -> str:
