@@ -329,6 +329,8 @@ class WorkNode:
     owner: str | None = None
     """The process that claimed it; only meaningful while it is running."""
     cancel_requested: bool = False
+    given_up: str | None = None
+    """Why the agent that gave the task away has given it up; None: it has not."""
     waiting_reason: str | None = None
     stop_reason: StopReason | None = None
     checkpoint: str | None = None
