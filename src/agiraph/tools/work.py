@@ -12,7 +12,7 @@ from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
 from agiraph.domain.triggers import NOTHING_TO_DO, says_nothing_to_do
-from agiraph.domain.work import ANSWER, StopReason, is_answer
+from agiraph.domain.work import ANSWER, LineKind, StopReason, is_answer
 from agiraph.run_context import RunContext
 from agiraph.services.board import acceptance_lines, texts, unfinished
 from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
@@ -39,6 +39,9 @@ Summary = Annotated[
 Evidence = Annotated[list[str] | None, Field(description="One for each line, in its order")]
 
 
+Kinds = Annotated[
+    list[LineKind | None] | None, Field(description="What proves each line, in their order")
+]
 GiveUp = Annotated[
     list[str] | None, Field(max_length=50, description="Open tasks to cancel: ids or titles")
 ]
@@ -157,6 +160,7 @@ def set_acceptance(
         list[Annotated[str, Field(min_length=1, max_length=LINE_CHARACTERS)]],
         Field(min_length=1, max_length=MAX_LINES, description="All lines; they replace yours"),
     ],
+    kinds: Kinds = None,
 ) -> Answer:
     """Set what must be true when the work is done, in lines that can be checked: "`report.md`
     compares three products", "the tests pass". `finish` asks for evidence for each. Once a
@@ -165,9 +169,13 @@ def set_acceptance(
     if any(is_answer(line) for line in lines):
         raise Refused(f"Only the person may set the line {ANSWER!r}. Say what can be checked.")
     fixed = None if acceptance.was_sent_back(ctx) else NODES.get(tx, ctx.node.id).given_lines
-    kept = acceptance_lines.replace_lines(tx, ctx.node.id, lines, keep=fixed)
-    shown = "\n".join(f"{number}. {line}" for number, line in enumerate(kept, 1))
-    return Done(f"Done means:\n{shown}")
+    new = acceptance_lines.paired(lines, kinds)
+    node = acceptance_lines.replace_lines(tx, ctx.node.id, new, keep=fixed)
+    shown = [
+        f"{number}. {line}{texts.asked_kind(node, line)}"
+        for number, line in enumerate(node.acceptance, 1)
+    ]
+    return Done("\n".join(["Done means:", *shown]))
 
 
 @tool(
