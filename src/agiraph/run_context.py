@@ -94,6 +94,8 @@ class RunContext:
     """How every shell command is confined and limited."""
     consumed: Consumption = field(default_factory=Consumption)
 
+    has_word: bool = False
+    """Whether a person's message to the agent waited for a yield point at the last write."""
     deferred_answers: list[tuple[ToolCall, Done]] = field(
         default_factory=list[tuple[ToolCall, Done]]
     )

@@ -85,6 +85,23 @@ async def test_the_files_of_a_goal_are_there_before_anybody_works_on_it(
         assert (status, "start" in problem["detail"]) == (422, True)
 
 
+async def test_an_acceptance_line_may_say_what_proves_it(tmp_path: Path, database_url: str) -> None:
+    lines = ["It is short", {"line": "`a.py` prints a price", "kind": "ran"}]
+    body = {"goal": "Write it", "acceptance": lines, "learns": False}
+    async with serving(tmp_path / "home", database_url=database_url) as served:
+        served.world.script("ada", says(call("ask_human", question="Where?")))
+        _, team = await served.ask("POST", "/teams", body)
+        await served.world.settle()
+        [node] = (await served.ask("GET", f"/teams/{team['id']}/board"))[1]
+        detail = (await served.ask("GET", f"/nodes/{node['id']}"))[1]
+        assert (detail["acceptance"], detail["acceptance_kinds"]) == (
+            ["It is short", "`a.py` prints a price"],
+            {"`a.py` prints a price": "ran"},
+        )
+        wrong = body | {"acceptance": [{"line": "It is short", "kind": "seen"}]}
+        assert (await served.ask("POST", "/teams", wrong))[0] == 422
+
+
 async def test_a_later_goal_has_files_of_its_own(tmp_path: Path, database_url: str) -> None:
     beans = {"name": "beans.csv", "media_type": "text/csv", "data": "eCw2Mg=="}
     peas = {"name": "peas.csv", "media_type": "text/csv", "data": "eSw3"}

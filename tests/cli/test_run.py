@@ -53,10 +53,22 @@ async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(
     assert listed["review"] == "never"
 
 
+async def test_a_line_that_asks_for_a_run_is_not_proven_by_a_file(agiraph: Shell) -> None:
+    finish = call("finish", summary="I could not run it.", evidence=["file:a.py"])
+    steps = [says(call("write_file", path="a.py", content="x")), says(finish), says(finish)]
+    async with ModelServer(steps) as server:
+        run = use_model_server(agiraph, server)
+        ended = await run("run", "Write it", "--accept-as", "ran", "`a.py` prints a price")
+        wrong = await run("run", "Write it", "--accept-as", "seen", "`a.py` prints a price")
+    assert ended.code == 3
+    assert "'`a.py` prints a price' asks for evidence ran:COMMAND, and was given" in ended.out
+    assert (wrong.code, "'seen' is not one of 'file', 'ran', 'judged'" in wrong.err) == (2, True)
+
+
 async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
     summary = "It is in a.md.\n:tada: [/bold] \x1b[2J"
     steps = [
-        says(call("set_acceptance", lines=["`a.md` is written"])),
+        says(call("set_acceptance", lines=["`a.md` is written"], kinds=["file"])),
         says("I write it down.", call("write_file", path="a.md", content="x")),
         says(call("finish", summary=summary, evidence=["file:a.md"])),
     ]
@@ -70,7 +82,7 @@ async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
     assert ended.out == (
         f"Write it down {team}\n"
         "  → set_acceptance ['`a.md` is written']\n"
-        "  ✓ Done means: 1. `a.md` is written\n"
+        "  ✓ Done means: 1. `a.md` is written [file:NAME]\n"
         "● I write it down.\n"
         "  → write_file a.md\n"
         "  ✓ Wrote a.md (1 bytes).\n"

@@ -92,33 +92,139 @@ async def test_e6_a_task_that_was_told_to_stop_is_not_waited_for(world: World) -
     assert (goal.status, goal.doubts, task.status) == (S.COMPLETED, None, S.CANCELLED)
 
 
-async def test_e6_a_finish_with_open_tasks_names_them_and_they_keep_running(world: World) -> None:
-    started = finish("Started; the results will follow.")
-    ada = world.script(
-        "ada", says(assign("Count", run_in_background=True)), says(started), ASK, insists=False
-    )
-    world.script("bob", ASK)
-    founded = await world.found("Make an inventory of the house")
+def delegating(world: World, *names: str, blocks: bool = False) -> Says:
+    """Return a reply that gives each of these workers a task; each asks the person and submits."""
+    for name in names:
+        count = says(call("publish", summary=f"{name} counted."))
+        world.script(
+            name, says(call("ask_human", question=f"How does {name} count?")), WRITE, count
+        )
+    more = {} if blocks else {"run_in_background": True}
+    return says(*(assign(f"Count {name}", f"new:scripted/{name}", **more) for name in names))
+
+
+async def answer_of(world: World, founded: NewTeam, name: str) -> None:
+    """Answer the question of a worker, as the person, and let all work that can go on."""
+    asked = await world.questions(founded.team.id)
+    [question] = [each for each in asked if each.text == f"How does {name} count?"]
+    await world.answer(question, "By hand.")
     await world.settle()
 
-    goal, task = await world.board(founded.team.id)
-    assert f"'Count' ({task.id}) is not done yet (" in ada.heard
-    assert (goal.status, task.status) == (S.WAITING, S.WAITING)
 
-
-async def test_e6_repeated_it_ends_with_doubts_and_the_tasks_are_not_cancelled(
+async def test_e6_a_finish_waits_for_all_open_tasks_and_is_made_again_with_their_results(
     world: World,
 ) -> None:
-    world.script("ada", says(assign("Count", run_in_background=True)), says(finish("Started.")))
-    world.script("bob", ASK)
+    early, late = finish("I delegated it."), finish("bob and cem counted.")
+    ada = world.script("ada", delegating(world, "bob", "cem"), says(early), says(late))
+    ada.insists = False
     founded = await world.found("Make an inventory of the house")
     await world.settle()
+    goal, first, second = await world.board(founded.team.id)
+    assert (goal.status, goal.waiting_reason) == (S.WAITING, "the end of 'Count bob', 'Count cem'")
+    await answer_of(world, founded, "bob")
+    assert (await world.node(goal.id)).status is S.WAITING
+    assert len(ada.requests) == 2  # the end of the first task costs no call
+    await answer_of(world, founded, "cem")
 
+    goal = await world.node(goal.id)
+    assert (goal.status, goal.result, goal.doubts) == (S.COMPLETED, "bob and cem counted.", None)
+    [*_, told] = await tool_answers(world, goal.id)
+    ended = f"'Count cem' ({second.id}): completed; 'Count bob' ({first.id}): completed"
+    read = ada.requests[-1].turns[-3:]
+    assert read[0].text.startswith(f"[Not ended] What you gave away has ended: {ended}. ")
+    assert [name in turn.text for turn, name in zip(read[1:], ("bob", "cem"), strict=True)] == [
+        True,
+        True,
+    ]
+    assert told.text == "Published: no files."
+
+
+async def test_e6_a_message_reaches_a_finish_that_waits_and_it_waits_again(world: World) -> None:
+    lines = delegating(world, "bob"), says(finish("Early.")), says(finish("Soon.")), says(finish())
+    ada = world.script("ada", *lines, insists=False)
+    founded = await world.found("Make an inventory of the house")
+    await world.settle()
+    goal = (await world.board(founded.team.id))[0]
+    await world.say(founded.coordinator.id, "Count the cellar, too.", team_id=founded.team.id)
+    await world.settle()
+    assert ada.requests[-1].turns[-2].text.startswith("Interrupted, because there is a message")
+    assert ada.heard == "[Message from human] Count the cellar, too."
+    assert (await world.node(goal.id)).status is S.WAITING
+    await answer_of(world, founded, "bob")
+    assert (await world.node(goal.id)).result == "All is done."
+
+
+async def test_e6_a_finish_that_gives_open_tasks_up_by_name_cancels_them_and_says_so(
+    world: World,
+) -> None:
+    gives_up = call("finish", summary="bob counted.", give_up=["count CEM"])
+    ada = world.script(
+        "ada", delegating(world, "bob", "cem"), says(gives_up), says(finish("bob counted."))
+    )
+    ada.insists = False
+    founded = await world.found("Make an inventory of the house")
+    await world.settle()
+    goal, _, given_up = await world.board(founded.team.id)
+    assert (goal.waiting_reason, given_up.status) == ("the end of 'Count bob'", S.CANCELLED)
+    await answer_of(world, founded, "bob")
+
+    goal = await world.node(goal.id)
+    said = "bob counted.\n\nGiven up before it was done: 'Count cem'."
+    assert (goal.status, goal.result, goal.doubts) == (S.COMPLETED, said, None)
+    [cancelled] = [e for e in await world.events(founded.team.id) if e.type == "node.cancelled"]
+    assert cancelled.data["result"] == "coordinator gave it up, to end its own work without it."
+    assert not any(given_up.id in t.text and t.role == "user" for t in ada.requests[-1].turns)
+
+
+async def test_e6_a_name_that_fits_no_open_task_is_refused_with_the_open_ones(
+    world: World,
+) -> None:
+    wrong = call("finish", summary="Done.", give_up=["Sum", "Count bob"])
+    ada = world.script("ada", delegating(world, "bob"), says(wrong), ASK_MORE, insists=False)
+    founded = await world.found("Make an inventory of the house")
+    await world.settle()
+    _, task = await world.board(founded.team.id)
+    assert ada.heard == (
+        "Nothing was given up: 'Sum' is none of them. Open tasks: "
+        f"'Count bob' ({task.id}). Give ids."
+    )
+    assert task.status is S.WAITING
+
+
+async def test_e6_a_task_that_a_limit_ends_ends_the_wait_of_its_giver(world: World) -> None:
+    late = finish("It was cut off.")
+    create = call(
+        "create_work_node", task="Count", assigned_to="new:scripted/bob", max_turns=2, title="Count"
+    )
+    lines = says(create), says(finish("Early.")), says(late), says(late)
+    world.script("ada", *lines, insists=False)
+    world.script("bob", ASK, WRITE, says("I have 3 so far."))
+    founded = await world.found("Make an inventory of the house")
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "By hand.")
+    await world.settle()
     goal, task = await world.board(founded.team.id)
-    assert goal.status is S.COMPLETED
-    assert goal.doubts is not None
-    assert task.id in goal.doubts
-    assert (await team_status(world, founded), task.status) == ("completed", S.WAITING)
+    assert (task.stop_reason, goal.status, goal.result) == (
+        StopReason.TURNS_SPENT,
+        S.COMPLETED,
+        "It was cut off.",
+    )
+
+
+async def test_e6_a_publish_waits_for_the_tasks_below_it_too(world: World) -> None:
+    world.script("ada", says(assign("Count it all")), says(finish("All counted.")))
+    bob = world.script(
+        "bob", delegating(world, "cem"), says(call("publish", summary="cem counts.")), WRITE,
+        says(call("publish", summary="cem counted.")), insists=False,
+    )  # fmt: skip
+    founded = await world.found("Make an inventory of the house")
+    await world.settle()
+    assert [n.status for n in await world.board(founded.team.id)] == [S.WAITING] * 3
+    await answer_of(world, founded, "cem")
+    goal, task, _ = await world.board(founded.team.id)
+    assert (task.result, goal.status) == ("cem counted.", S.COMPLETED)
+    assert len(bob.requests) == 4
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -318,7 +424,7 @@ async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(world: World)
 
 
 async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> None:
-    """It was sent back while the task ran; the result arrives while it writes the second ending."""
+    """It was sent back before; the result arrives while it writes the second ending."""
     gate, ended = asyncio.Event(), asyncio.Event()
 
     def look(aftermath: Aftermath) -> None:
@@ -331,18 +437,19 @@ async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> Non
         return says(finish("Done without it."))
 
     counting = says(assign("Count", run_in_background=True))
-    lines: list[Thought] = [counting, says(finish("Done.")), meanwhile]
+    lines: list[Thought] = [says(finish("Done.")), counting, meanwhile]
     world.model("ada", ThinkingModel("scripted/ada", lines))
     world.script("bob", WRITE, says(call("publish", summary="There are 3."))).gate = gate
     world.store.subscribe(look)
-    founded = await world.found("Make an inventory of the house")
+    founded = await world.found("Make an inventory of the house", acceptance=["`a.md` lists it"])
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
     assert (goal.status, goal.result, goal.doubts) == (
         S.COMPLETED,
         "Done without it.",
-        f"the result of 'Count' ({task.id}) has come and was not read",
+        f"the result of 'Count' ({task.id}) has come and was not read; "
+        "'a.md' is not in scratch/, but '`a.md` lists it' asks for it",
     )
 
 

@@ -1,20 +1,31 @@
 """A person's message at any commit of a node is answered once and delivered to the work once."""
 
 import asyncio
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from agiraph.domain.agents import Agent
+from agiraph.domain.ids import SYSTEM
 from agiraph.domain.messages import Message
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Request
+from agiraph.run_context import RunContext
+from agiraph.runtime.steps import HELD_BACK
 from agiraph.services.board import planning
+from agiraph.services.mail import bus
 from agiraph.store import nodes
+from agiraph.store.connect import open_store
+from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath, Tx
 from agiraph.testing import Says, World, call, says
-from agiraph.testing.scripted import ReactiveModel
+from agiraph.testing.scripted import Asked, ReactiveModel
+from agiraph.tools.base import Tool, tool
 from tests.runtime.waiting import Gate, until
+from tests.thinking import ThinkingModel, Thought
 
 MOST_COMMITS = 40
 
@@ -115,3 +126,93 @@ async def _settle_all_but_the_reply(world: World, agent: Agent, gate: Gate) -> N
 
 async def _is_idle(world: World, agent: Agent) -> bool:
     return not await world.store.read(nodes.has_open, agent.id)
+
+
+TIDY = call("bash", command="touch tidied")
+
+
+@dataclass
+class Digging:
+    """A tool that the person talks to its agent during, and what was dug with it."""
+
+    store: Store | None = None
+    places: list[str] = field(default_factory=list[str])
+
+    def tool(self) -> Tool:
+        @tool(effect="repeatable")
+        async def dig(ctx: RunContext, place: str) -> Answer:
+            """Dig a hole."""
+            self.places.append(place)
+            if place == "here":
+                assert self.store is not None
+                said = {"sender": OWNER, "recipient": ctx.agent.id, "text": "Not there."}
+                await self.store.write(bus.send, team_id=ctx.team.id, client_id="once", **said)
+            return Done("Dug.")
+
+        return dig
+
+
+def _answers(request: Asked) -> list[str]:
+    return [turn.text for turn in request.turns if turn.role == "tool"]
+
+
+async def test_a_persons_message_holds_back_the_calls_of_a_reply_that_are_not_begun(
+    tmp_path: Path, database_url: str
+) -> None:
+    """The message is written by another connection, as another process would."""
+    digging = Digging()
+    tools = [digging.tool()]
+    async with World(
+        tmp_path / "home", database_url=database_url, tools=tools, easy_endings=True
+    ) as world:
+        digging.store = world.store
+        if database_url.startswith("postgres"):
+            digging.store = await open_store(database_url, world.clock)
+        dig = [call("dig", place=place) for place in ("here", "there", "elsewhere")]
+        finish = says(call("finish", summary="Dug."))
+        ada = world.script("ada", says(*dig, TIDY), says(dig[2]), finish)
+        founded = await world.found("Dig three holes")
+        await world.settle()
+        if digging.store is not world.store:
+            await digging.store.close()
+
+        [goal] = await world.board(founded.team.id)
+        assert digging.places == ["here", "elsewhere"]
+        assert _answers(ada.requests[1]) == ["Dug.", HELD_BACK, HELD_BACK, HELD_BACK]
+        assert ada.requests[1].turns[-1].text == "[Message from human] Not there."
+        assert (goal.result, goal.manifest) == ("Dug.", {})
+
+
+async def test_a_message_that_comes_while_the_model_thinks_holds_back_all_calls(
+    world: World,
+) -> None:
+    async def meanwhile() -> Says:
+        agent = founded.coordinator
+        await world.say(agent.id, "Leave the cellar.", team_id=agent.team_id)
+        return says(call("finish", summary="Too early."))
+
+    lines: list[Thought] = [meanwhile, says(call("finish", summary="Left the cellar."))]
+    ada = ThinkingModel("scripted/ada", lines)
+    world.model("ada", ada)
+    founded = await world.found("Tidy up")
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    assert (goal.result, ada.heard[1:]) == (
+        "Left the cellar.",
+        ["[Message from human] Leave the cellar."],
+    )
+
+
+async def test_a_message_of_a_teammate_holds_back_no_call(world: World) -> None:
+    async def meanwhile() -> Says:
+        agent = founded.coordinator
+        to = {"team_id": agent.team_id, "sender": SYSTEM, "recipient": agent.id, "text": "FYI"}
+        await world.store.write(bus.send, **to)
+        return says(TIDY)
+
+    lines: list[Thought] = [meanwhile, says(call("finish", summary="Tidied."))]
+    world.model("ada", ThinkingModel("scripted/ada", lines))
+    founded = await world.found("Tidy up")
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    assert list(goal.manifest) == ["tidied"]

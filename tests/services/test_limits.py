@@ -126,7 +126,7 @@ class DelegatingModel:
         answers = [t for t in request.transcript.spoken() if t.role == "tool"]
         failed = [t.text for t in answers if t.failed]
         new = [text.partition(".")[0] for text in failed[-1:]]
-        self.refusals.update(text for text in new if not text.startswith(("[Task]", "[Not acc")))
+        self.refusals.update(text for text in new if not text.startswith(("[Task]", "[Not ")))
         ending = next(t.name for t in request.tools if t.name in ("finish", "publish"))
         if not self.stubborn and (failed or len(answers) >= 3):
             return says(call(ending, summary="I gave it all away"))

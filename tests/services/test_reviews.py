@@ -10,7 +10,7 @@ import pytest
 
 from agiraph.domain.agents import Limits, Rule
 from agiraph.domain.errors import ModelRefused
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.domain.work import Budget, Line, LineKind, NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.lifecycle import teams as lifecycle
 from agiraph.services.lifecycle.teams import NewTeam
@@ -97,6 +97,83 @@ async def test_a_result_is_sent_back_with_the_findings_and_reviewed_again(world:
     assert "- Line 1: no joke. Add one." in sent_back
 
 
+PRICE = "`btc.py` prints a price"
+WRITE_BTC = call("write_file", path="btc.py", content="print(get_price())")
+
+
+def submits(*evidence: str) -> Says:
+    return says(call("finish", summary="btc.py is written. I could not run it.", evidence=evidence))
+
+
+def by_lines(*lines: Says) -> Callable[[Request], Says]:
+    """Return an author that gives these replies in turn; the last one repeats."""
+
+    def play(request: Request) -> Says:
+        replies = sum(turn.role == "assistant" for turn in request.transcript.turns)
+        return lines[min(replies, len(lines) - 1)]
+
+    return play
+
+
+async def test_a_line_without_a_kind_that_only_a_file_supports_is_reviewed(world: World) -> None:
+    cast = Cast([REWORK], by_lines(says(WRITE_BTC), submits("file:btc.py")))
+    goal, made = await goal_and_reviews(world, await found(world, cast, acceptance=[PRICE]))
+    assert ([r.stop_reason for r in made], goal.doubts) == (
+        [StopReason.SENT_BACK] * 3,
+        "the reviewer objects: - Line 1: no joke. Add one.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "asks_for"),
+    [
+        ("ran", "file:btc.py", "ran:COMMAND"),
+        ("file", "ran:true", "file:NAME"),
+        ("judged", "file:btc.py", "in words, for a reviewer"),
+    ],
+)
+async def test_evidence_of_another_kind_is_sent_back_once_and_then_a_doubt(
+    world: World, kind: LineKind, given: str, asks_for: str
+) -> None:
+    cast = Cast([ACCEPT], by_lines(says(WRITE_BTC), submits(given)))
+    founded = await found(world, cast, acceptance=[Line(PRICE, kind)])
+    goal, made = await goal_and_reviews(world, founded)
+    doubt = f"{PRICE!r} asks for evidence {asks_for}, and was given {given!r}"
+    assert (goal.status, goal.doubts, made) == (S.COMPLETED, doubt, [])
+    [refused] = [t.text for t in await world.turns(goal.id) if t.text.startswith("[Not accepted]")]
+    assert doubt in refused
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "reviews"),
+    [("ran", "ran:python3 btc.py", 0), ("file", "file:btc.py", 0), ("judged", "I read it", 1)],
+)
+async def test_evidence_of_the_right_kind_counts(
+    world: World, kind: LineKind, given: str, reviews: int
+) -> None:
+    run = says(call("bash", command="echo 'print(1)' > btc.py && python3 btc.py"))
+    lines = call("set_acceptance", lines=[PRICE], kinds=[kind])
+    finish = says(call("finish", summary="btc.py prints 1.", evidence=[given]))
+    cast = Cast([ACCEPT], by_lines(says(lines), run, finish))
+    goal, made = await goal_and_reviews(world, await found(world, cast, acceptance=()))
+    assert (goal.status, goal.doubts, len(made)) == (S.COMPLETED, None, reviews)
+    assert goal.line_kinds == {PRICE: kind}
+
+
+async def test_a_task_shows_its_worker_the_kinds_of_its_lines(world: World) -> None:
+    lines = {"acceptance": ["It is funny", "It runs"], "kinds": ["judged", "ran"]}
+    make = call("create_work_node", task="Joke", assigned_to="new:scripted/bob", **lines)
+    wrong = call("set_acceptance", lines=["one", "two"], kinds=["ran"])
+    ask = says(call("ask_human", question="What now?"))
+    ada = world.script("ada", says(make), says(wrong), ask)
+    bob = world.script("bob", ask)
+    await world.found("Have a joke made", acceptance=())
+    await world.settle()
+    shown = "- It is funny [in words, for a reviewer]\n- It runs [ran:COMMAND]"
+    assert shown in bob.requests[0].turns[0].text
+    assert "There are 2 lines and 1 kinds. Give a kind for each line" in ada.heard
+
+
 async def test_after_two_rounds_of_rework_a_result_counts_with_doubts(world: World) -> None:
     goal, reviews = await goal_and_reviews(world, await found(world, Cast([REWORK])))
     assert [r.stop_reason for r in reviews] == [StopReason.SENT_BACK] * 3
@@ -127,7 +204,7 @@ async def test_without_a_valid_verdict_a_result_counts_with_doubts(
     ("more", "reviews"),
     [
         ({"review": "never"}, 0),
-        ({"review": "auto", "acceptance": ["`joke.md` exists"]}, 0),
+        ({"review": "auto", "acceptance": ["`joke.md` exists"]}, 1),
         ({"review": "auto", "acceptance": ["answer"]}, 0),
         ({"review": "always", "acceptance": ["answer"]}, 1),
         ({"review": "always", "acceptance": ["`joke.md` exists"]}, 1),

@@ -91,7 +91,10 @@ async def test_finish_without_a_summary_is_refused_and_the_work_continues(world:
     [goal] = await world.board(founded.team.id)
     told = await tool_answers(world, goal.id)
 
-    usage = "It takes: summary (optional), evidence (optional), nothing_to_do (optional)."
+    usage = (
+        "It takes: summary (optional), evidence (optional), nothing_to_do (optional), "
+        "give_up (optional)."
+    )
     assert told[:2] == [
         refused(f"finish: 'summary' is wrong (String should have at least 1 character). {usage}"),
         refused("finish: 'summary' is missing. Say what was done and what came of it."),

@@ -10,7 +10,7 @@ from agiraph.api.views import QUIET_HOURS
 from agiraph.domain.agents import Mode, Review, Rule, Trust
 from agiraph.domain.effort import Effort
 from agiraph.domain.folders import MOST_FOLDERS
-from agiraph.domain.work import GOAL_TURNS, Budget
+from agiraph.domain.work import GOAL_TURNS, Budget, Line, LineKind
 from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
 from agiraph.services.lifecycle import teams as verbs
 from agiraph.services.lifecycle.settings import Settings
@@ -83,13 +83,30 @@ FOLDERS = (
 Folders = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(max_length=MOST_FOLDERS)
 ]
-Acceptance = Annotated[
-    list[Annotated[str, Field(max_length=LINE_CHARACTERS)]], Field(max_length=MAX_LINES)
-]
+_LineText = Annotated[str, Field(max_length=LINE_CHARACTERS)]
+
+
+class AcceptanceLine(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    line: _LineText
+    kind: LineKind = Field(
+        description="What proves it: a `file`, a command that `ran`, or a reviewer who `judged` it."
+    )
+
+
+Acceptance = Annotated[list[_LineText | AcceptanceLine], Field(max_length=MAX_LINES)]
 ACCEPTANCE = (
-    "What must be true when the goal is reached, one statement each. A file in backticks must be "
-    "published; `answer` means that any answer is enough. Agents can add lines, not change these."
+    "What must be true when the goal is reached, one statement each, or a statement with the kind "
+    "of evidence that proves it. A file in backticks must be published; `answer` means that any "
+    "answer is enough. Agents can add lines, not change these."
 )
+
+
+def lines_of(given: Acceptance) -> list[Line]:
+    """Return the acceptance lines of a request."""
+    return [Line(each) if isinstance(each, str) else Line(each.line, each.kind) for each in given]
+
 
 ATTACHMENTS = "Files that belong to the goal. The coordinator has them from its first step."
 
@@ -125,7 +142,9 @@ class NewTeam(BaseModel):
     trust: Trust = Field(default="standard", description=TRUST)
     folders: Folders = Field(default_factory=list[str], description=FOLDERS)
     effort: Effort | None = Field(default=None, description=EFFORT)
-    acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
+    acceptance: Acceptance = Field(
+        default_factory=list[_LineText | AcceptanceLine], description=ACCEPTANCE
+    )
     attachments: Attachments = Field(
         default_factory=list[AttachmentRequest], description=ATTACHMENTS
     )
@@ -242,7 +261,9 @@ class NewGoal(BaseModel):
     budget: NextBudget | None = Field(
         default=None, description="Null: the same limits as for the team's last goal."
     )
-    acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
+    acceptance: Acceptance = Field(
+        default_factory=list[_LineText | AcceptanceLine], description=ACCEPTANCE
+    )
     attachments: Attachments = Field(
         default_factory=list[AttachmentRequest], description=ATTACHMENTS
     )

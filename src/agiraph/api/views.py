@@ -15,7 +15,7 @@ from agiraph.domain.grants import GrantKind
 from agiraph.domain.messages import Decision, MessageKind, Rating, State, StoppedBy
 from agiraph.domain.stages import StageContract, StageDecision, StageStatus
 from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
-from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason
+from agiraph.domain.work import Budget, IfUnmet, Lane, LineKind, NodeStatus, Source, StopReason
 
 DOMAIN_FIELDS = ConfigDict(use_attribute_docstrings=True)
 """For views that contain domain classes: the docstrings of those classes describe their fields."""
@@ -149,6 +149,10 @@ class NodeDetail(NodeView):
 
     refs: dict[str, str]
     acceptance: list[str]
+    acceptance_kinds: dict[str, LineKind] = Field(
+        default_factory=dict[str, LineKind],
+        description="What proves a line, by the line, for those that say it.",
+    )
     if_unmet: IfUnmet
     budget: Budget
     manifest: dict[str, str] = Field(description="The published files, each with its hash.")

@@ -18,12 +18,15 @@ from agiraph.cli.settings import (
     TRUSTS,
     Interval,
     absolute_folder,
+    accept_as_option,
     confirm_open,
+    lines_with_kinds,
     told_folder,
 )
 from agiraph.cli.teams import json_option
 from agiraph.domain.agents import Mode, Review, Trust, name_from_goal
 from agiraph.domain.effort import EFFORTS, Effort
+from agiraph.domain.work import LineKind
 from agiraph.redaction import environment
 
 
@@ -57,6 +60,7 @@ from agiraph.redaction import environment
 @click.option("--turns", type=click.IntRange(1), help="The most turns.  [default: 500]")
 @click.option("--tokens", type=click.IntRange(1), help="The most tokens for the work on this goal.")
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
+@accept_as_option
 @click.option("--wait", "waits", is_flag=True, help="Show progress until the goal is reached.")
 @json_option
 @command
@@ -74,6 +78,7 @@ async def new(
     turns: int | None,
     tokens: int | None,
     accept: tuple[str, ...],
+    accept_as: tuple[tuple[LineKind, str], ...],
     waits: bool,
     json_: bool,
 ) -> None:
@@ -99,7 +104,7 @@ async def new(
             model=model,
             effort=effort,
             budget=limit,
-            acceptance=accept,
+            acceptance=lines_with_kinds(accept, accept_as),
         )
         if waits:
             console = Console(highlight=False, emoji=False, soft_wrap=True)

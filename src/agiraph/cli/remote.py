@@ -17,7 +17,7 @@ from agiraph.domain.agents import Review, Trust
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
-from agiraph.domain.work import Budget, NodeStatus
+from agiraph.domain.work import Budget, Line, NodeStatus
 
 _MAY_END = frozenset(
     {"node.waiting", "node.completed", "node.partial", "node.failed", "node.cancelled",
@@ -33,7 +33,7 @@ class AskedGoal:
     text: str
     model: str
     budget: Budget
-    acceptance: tuple[str, ...]
+    acceptance: tuple[str | Line, ...]
     review: Review
     trust: Trust = "standard"
     folders: tuple[str, ...] = ()

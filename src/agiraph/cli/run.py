@@ -22,7 +22,9 @@ from agiraph.cli.settings import (
     TRUST_HELP,
     TRUSTS,
     absolute_folder,
+    accept_as_option,
     confirm_open,
+    lines_with_kinds,
 )
 from agiraph.client import Client
 from agiraph.config import Settings
@@ -31,7 +33,7 @@ from agiraph.domain.effort import EFFORTS, Effort
 from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
+from agiraph.domain.work import GOAL_TURNS, Budget, LineKind, NodeStatus, WorkNode
 from agiraph.home import given_folders
 from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import environment
@@ -66,6 +68,7 @@ SENDING_TIMEOUT_S = 10
 )
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="The most minutes.")
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
+@accept_as_option
 @click.option("--review", type=click.Choice(REVIEWS), help=f"{REVIEW_HELP}  [default: auto]")
 @click.option("--trust", type=click.Choice(TRUSTS), help=f"{TRUST_HELP}  [default: standard]")
 @click.option("--folder", "folders", multiple=True, metavar="PATH[:ro|rw]", help=FOLDER_HELP)
@@ -80,6 +83,7 @@ async def run(
     usd: float | None,
     minutes: float | None,
     accept: tuple[str, ...],
+    accept_as: tuple[tuple[LineKind, str], ...],
     review: Review | None,
     trust: Trust | None,
     folders: tuple[str, ...],
@@ -93,7 +97,7 @@ async def run(
         raise click.UsageError(
             'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
         )
-    others = (effort, turns, tokens, usd, minutes, accept, review, trust, folders)
+    others = (effort, turns, tokens, usd, minutes, accept, accept_as, review, trust, folders)
     if resume is not None and any(others):
         raise click.UsageError(
             "--resume keeps the limits of the team: leave out the other options, but for --model."
@@ -110,7 +114,7 @@ async def run(
         text=goal or "",
         model=model or settings.model,
         budget=budget,
-        acceptance=accept,
+        acceptance=lines_with_kinds(accept, accept_as),
         review=review or "auto",
         trust=trust or "standard",
         folders=tuple(map(absolute_folder, folders)),

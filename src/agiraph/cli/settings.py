@@ -1,8 +1,9 @@
 """`agiraph set` and `agiraph goal`: change a team's settings, and give it a new goal."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -12,6 +13,7 @@ from agiraph.cli.teams import json_option
 from agiraph.domain.agents import Review, Trust
 from agiraph.domain.effort import EFFORTS
 from agiraph.domain.folders import Access, split_access
+from agiraph.domain.work import Line, LineKind
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 TRUSTS = ["strict", "standard", "open"]
@@ -43,6 +45,17 @@ ACCEPT_HELP = (
     "What must be true when the goal is reached; one option a line. `answer` means "
     "that any answer is enough."
 )
+ACCEPT_AS_HELP = (
+    "The same with the evidence that proves it: `file`, `ran` for a command, or `judged` by a "
+    "reviewer."
+)
+accept_as_option = click.option(
+    "--accept-as",
+    multiple=True,
+    type=(click.Choice(get_args(LineKind)), str),
+    metavar="KIND LINE",
+    help=ACCEPT_AS_HELP,
+)
 EFFORT_HELP = "How much the models of the team think."
 REVIEW_HELP = "When a reviewer judges results before they count; auto: if a machine cannot."
 TRUST_HELP = (
@@ -63,6 +76,13 @@ ANSWER_HELP = (
 NONE_WORDS = {"quiet_hours": "none", "channel": "all"}
 """What a person writes to take such a setting away."""
 MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles without an end."
+
+
+def lines_with_kinds(
+    plain: Sequence[str], with_kinds: Sequence[tuple[LineKind, str]]
+) -> tuple[str | Line, ...]:
+    """Return the acceptance lines of both options."""
+    return (*plain, *(Line(line, kind) for kind, line in with_kinds))
 
 
 def confirm_open(trust: Trust | None, name: str) -> None:
@@ -187,6 +207,7 @@ def interval_text(seconds: float) -> str:
     help="The most dollars for the work on this goal; without it, as many as for the last goal.",
 )
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
+@accept_as_option
 @click.option("--review", type=click.Choice(REVIEWS), help=REVIEW_HELP)
 @json_option
 @command
@@ -195,6 +216,7 @@ async def goal(
     goal: str,
     budget: float | None,
     accept: tuple[str, ...],
+    accept_as: tuple[tuple[LineKind, str], ...],
     review: Review | None,
     json_: bool,
 ) -> None:
@@ -207,7 +229,9 @@ async def goal(
         found = await client.team(team)
         if review is not None and review != found.review:
             await client.change_team(found.id, review=review)
-        aimed = await client.set_goal(found.id, goal, budget=limit, acceptance=accept)
+        aimed = await client.set_goal(
+            found.id, goal, budget=limit, acceptance=lines_with_kinds(accept, accept_as)
+        )
     if json_:
         return click.echo(as_json(aimed))
     click.echo(f"{clean(aimed.name)!r} works on the new goal. Watch it: agiraph tail {aimed.id}")

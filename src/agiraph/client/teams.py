@@ -14,7 +14,16 @@ from agiraph.domain.agents import Mode, Review, Trust
 from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound
-from agiraph.domain.work import Extension
+from agiraph.domain.work import Extension, LineKind
+
+
+def _lines(
+    acceptance: Sequence[str | tuple[str, LineKind | None]],
+) -> list[str | dict[str, str | None]]:
+    """Return acceptance lines as a request holds them."""
+    return [
+        each if isinstance(each, str) else {"line": each[0], "kind": each[1]} for each in acceptance
+    ]
 
 
 class TeamSettings(TypedDict, total=False):
@@ -66,14 +75,15 @@ class TeamCalls(Connection):
         trust: Trust = "standard",
         folders: Sequence[str] = (),
         effort: Effort | None = None,
-        acceptance: Sequence[str] = (),
+        acceptance: Sequence[str | tuple[str, LineKind | None]] = (),
         attachments: Sequence[Mapping[str, str]] = (),
     ) -> TeamView:
         """Create a team, which starts working on the goal unless `start` is false.
 
-        `acceptance` is what must be true when the goal is reached, one statement each; `folders`
-        are folders of the server's machine that the team sees, as PATH[:ro|rw]. An attachment that
-        belongs to the goal is `{"name": …, "media_type": …, "data": BASE64}`.
+        `acceptance` is what must be true when the goal is reached, one statement each, or a
+        statement and the kind of evidence that proves it; `folders` are folders of the server's
+        machine that the team sees, as PATH[:ro|rw]. An attachment that belongs to the goal is
+        `{"name": …, "media_type": …, "data": BASE64}`.
         """
         body = {
             "goal": goal,
@@ -87,7 +97,7 @@ class TeamCalls(Connection):
             "permissions": list(permissions),
             "learns": learns,
             "start": start,
-            "acceptance": list(acceptance),
+            "acceptance": _lines(acceptance),
             "attachments": list(attachments),
             "interval": interval,
             "review": review,
@@ -166,7 +176,7 @@ class TeamCalls(Connection):
         goal: str,
         *,
         budget: Mapping[str, Any] | None = None,
-        acceptance: Sequence[str] = (),
+        acceptance: Sequence[str | tuple[str, LineKind | None]] = (),
         attachments: Sequence[Mapping[str, str]] = (),
     ) -> TeamView:
         """Give a team a new goal. Limits that `budget` does not name are those of the last goal;
@@ -174,7 +184,7 @@ class TeamCalls(Connection):
         body = {
             "goal": goal,
             "budget": budget,
-            "acceptance": list(acceptance),
+            "acceptance": _lines(acceptance),
             "attachments": list(attachments),
         }
         return await self.make(TeamView, path_of("teams", team, "goal"), body)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-WaitKind = Literal["answer", "approval", "reply", "node", "stage", "time"]
+WaitKind = Literal["answer", "approval", "reply", "node", "stage", "tasks", "time"]
 """A person's answer, a person's approval, a teammate's answer, another node's end, a stage's end,
-or a timer."""
+the end of all tasks below the waiting node (the id is its own), or a timer."""
 DAY = "day:"
 """Prefix of the ids of timers that end a day on which the daily limit was reached."""
 _KINDS = frozenset(get_args(WaitKind))

@@ -54,6 +54,17 @@ Halt = Literal["cancel", "pause"]
 """What a person may request of running work; obeyed at the next yield point."""
 
 
+LineKind = Literal["file", "ran", "judged"]
+"""What proves an acceptance line: a file, a command that was run, or somebody's judgement."""
+
+
+class Line(NamedTuple):
+    """An acceptance line; without a kind, evidence of any kind may be given for it."""
+
+    text: str
+    kind: LineKind | None = None
+
+
 class NodeStatus(StrEnum):
     PENDING = "pending"  # nobody owns it yet, or a dependency is open
     ASSIGNED = "assigned"  # in its assignee's queue
@@ -318,6 +329,8 @@ class WorkNode:
     refs: dict[str, str] = field(default_factory=dict[str, str])
     acceptance: tuple[str, ...] = ()
     """What done means, one statement a line."""
+    line_kinds: dict[str, LineKind] = field(default_factory=dict[str, LineKind])
+    """Of lines that carry a kind: what proves them."""
     given_lines: int = 0
     """How many of the lines, from the first on, its agent may not change: a person gave them."""
     budget: Budget = Budget()
@@ -329,6 +342,8 @@ class WorkNode:
     owner: str | None = None
     """The process that claimed it; only meaningful while it is running."""
     cancel_requested: bool = False
+    given_up: str | None = None
+    """Why the agent that gave the task away has given it up; None: it has not."""
     waiting_reason: str | None = None
     stop_reason: StopReason | None = None
     checkpoint: str | None = None

@@ -66,7 +66,10 @@ class DemoModel:
             return told
         note = {"path": "note.md", "content": _NOTE.format(goal=goal.strip())}
         steps = [
-            ("What done means comes first.", _call("set_acceptance", lines=list(_LINES))),
+            (
+                "What done means comes first.",
+                _call("set_acceptance", lines=list(_LINES), kinds=["file", "ran"]),
+            ),
             ("Then a file.", _call("write_file", **note)),
             ("Then a command.", _call("bash", command=_COMMAND)),
         ]
@@ -111,8 +114,8 @@ def _lines_in(answer: str) -> list[str]:
 
 
 def _evidence(line: str) -> str:
-    if line.endswith(_LINES[0]):
+    if _LINES[0] in line:
         return "file:note.md"
-    if line.endswith(_LINES[1]):
+    if _LINES[1] in line:
         return "ran:uname -s"
     return "The scripted demo cannot read this line and did nothing about it."

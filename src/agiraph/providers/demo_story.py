@@ -80,7 +80,7 @@ def _coordinator(
     )  # fmt: skip
     summary = _report(place)
     return [
-        ("What done means comes first.", _call("set_acceptance", lines=[LINE])),
+        ("What done means comes first.", _call("set_acceptance", lines=[LINE], kinds=["file"])),
         ("I hire a teammate.", _call("spawn_worker", name=_TEAMMATE)),
         ("The teammate writes the packing list.", task),
         ("Only you can decide this.", _call("ask_human", question=QUESTION, options=[*_PLANS])),

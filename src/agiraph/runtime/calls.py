@@ -67,8 +67,7 @@ class ToolCaller:
         Raises `Halted` if the node was paused or cancelled.
         """
         # Before the next tool acts: a crash during a call then loses the answer of that call alone.
-        if halt := await self.write_deferred(ctx):
-            raise Halted(halt)
+        await self.commit_deferred(ctx)
         # The wait of an earlier run is still open; a second one would violate its key.
         if waiting_on := ctx.parked_calls.get(call.id):
             return Pending(waiting_on)
@@ -194,7 +193,8 @@ class ToolCaller:
             answer = act(tx)
             return _fenced(ctx, answer) if isinstance(answer, Done) else answer
 
-        answer, turns = await ctx.store.write(journal.perform, ctx.lease, call, fenced)
+        done = await ctx.store.write(journal.perform, ctx.lease, call, fenced)
+        answer, turns, ctx.has_word = done
         ctx.add_turns(*turns)
         return answer
 
@@ -216,11 +216,18 @@ class ToolCaller:
         ctx.add_turns(*turns)
         return answer
 
+    async def commit_deferred(self, ctx: RunContext) -> None:
+        """Commit the deferred answers; raise `Halted` if the node was paused or cancelled."""
+        if halt := await self.write_deferred(ctx):
+            raise Halted(halt)
+
     async def write_deferred(self, ctx: RunContext) -> Halt | None:
         """Commit the deferred answers; return a halt that was asked for meanwhile."""
         if not ctx.deferred_answers:
             return None
-        return await ctx.store.write(journal.answer, ctx.lease, ctx.take_deferred_answers())
+        answers = ctx.take_deferred_answers()
+        halt, ctx.has_word = await ctx.store.write(journal.answer, ctx.lease, answers)
+        return halt
 
     async def _record(self, ctx: RunContext, call: ToolCall, answer: Answer) -> Answer:
         if isinstance(answer, Done) and answer.outcome is None:

@@ -105,7 +105,8 @@ class Compaction:
             reply = await steps.think(ctx, "compaction")
         except _NO_ANSWER:
             return None  # what is not saved now is in the summary, or else in the digest
-        return await steps.act(ctx, reply.calls)
+        # A call that is held back here could not be repeated: its thread is cut before the next.
+        return await steps.act(ctx, reply.calls, listens=False)
 
     async def _summary(self, steps: Steps, ctx: RunContext, ask: str) -> str:
         """Return the model's summary; a digest where there is none, for nothing may be lost."""

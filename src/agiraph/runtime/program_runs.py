@@ -93,7 +93,8 @@ async def record(ctx: RunContext, run: Run) -> None:
     text = f"{ending(run.result)}\n{output(run.result)}".rstrip()
     label = of_program(ctx.agent.name)
     done = Done(text, failed=run.result.exit_code != 0, label=label)
-    if await ctx.store.write(journal.answer, ctx.lease, [(run.call, done)]) == "cancel":
+    halt, _ = await ctx.store.write(journal.answer, ctx.lease, [(run.call, done)])
+    if halt == "cancel":
         raise Halted("cancel")
 
 

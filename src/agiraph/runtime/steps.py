@@ -33,6 +33,7 @@ NOT_ALONE = (
     "[Not ended] {name} counts only as the single call of a reply. The other calls of this reply "
     "are made; read their answers, then call {name} alone."
 )
+HELD_BACK = "Not made: a message came first; it follows. Repeat what still holds."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class Steps:
         A parked call goes on waiting, a repeatable one is made again, and one that may have
         happened already is resolved or reported to the model as in doubt.
         """
-        return await self.act(ctx, ctx.transcript.open_calls())
+        return await self.act(ctx, ctx.transcript.open_calls(), is_recovery=True)
 
     async def catch_up(
         self, ctx: RunContext, *notes: SystemNote, deliver_mail: bool = True
@@ -123,6 +124,7 @@ class Steps:
             ctx.take_limits(caught_up.limits)
             return await self._yield(ctx, notes, deliver_mail=deliver_mail)
         ctx.add_turns(*caught_up.turns)
+        ctx.has_word = False
         return caught_up.spent
 
     async def _reserve_today(self, ctx: RunContext, reservation: Reservation) -> None:
@@ -195,7 +197,7 @@ class Steps:
         read = read_calls(made, self.caller.tools, is_cut=reply.is_cut)
         # Some vendors repeat call ids, by which answers are found.
         calls = ctx.transcript.with_unique_ids([one.call for one in read])
-        return await ctx.store.write(
+        turn, ctx.has_word = await ctx.store.write(
             journal.reply,
             ctx.lease,
             text=reply.text,
@@ -207,17 +209,35 @@ class Steps:
             provider_data=reply.provider_data,
             is_cut=reply.is_cut,
         )
+        return turn
 
     def _release_today(self, ctx: RunContext) -> None:
         if self.daily is not None:
             self.daily.release(ctx.lease.thread_id)
 
-    async def act(self, ctx: RunContext, calls: Sequence[ToolCall]) -> Outcome | None:
-        """Make the calls in order. Return an outcome if one of them ends or parks the node."""
+    async def act(
+        self,
+        ctx: RunContext,
+        calls: Sequence[ToolCall],
+        *,
+        is_recovery: bool = False,
+        listens: bool = True,
+    ) -> Outcome | None:
+        """Make the calls in order. Return an outcome if one of them ends or parks the node.
+
+        If `listens`, a person's message that has come meanwhile holds back the calls that are not
+        begun: the next yield point brings it to the model. The first call that a crash left without
+        an answer may be begun, so `is_recovery` has it made.
+        """
+        may_be_begun = is_recovery
         pending: list[Pending] = []
         reply = ctx.transcript.last_reply
         allowed = [] if reply is None else [call.id for call in reply.calls[:MAX_CALLS_PER_REPLY]]
         for call in calls:
+            is_new = call.id not in ctx.parked_calls and not may_be_begun
+            if listens and is_new and await self._holds_back(ctx, call):
+                continue
+            may_be_begun &= call.id in ctx.parked_calls
             match await self.answer(ctx, call, is_allowed=call.id in allowed):
                 case Pending() as answer:
                     pending.append(answer)
@@ -231,6 +251,17 @@ class Steps:
         await self.caller.write_deferred(ctx)
         reason = "; ".join(answer.reason for answer in pending if answer.reason)
         return Parked(tuple(answer.waiting_on for answer in pending), reason)
+
+    async def _holds_back(self, ctx: RunContext, call: ToolCall) -> bool:
+        """Answer a call that is not begun as not made, if the agent must hear a person first."""
+        if ctx.node.lane != "work" or not _hears_mail(ctx):
+            return False
+        if not ctx.has_word:
+            await self.caller.commit_deferred(ctx)
+        if not ctx.has_word or ctx.transcript.intent(call.id) is not None:
+            return False
+        ctx.defer_answer(call, Done(HELD_BACK, failed=True))
+        return True
 
     async def answer(self, ctx: RunContext, call: ToolCall, *, is_allowed: bool) -> Answer:
         """Make one tool call of a model's reply and return its answer.

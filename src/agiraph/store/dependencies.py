@@ -7,14 +7,19 @@ from agiraph.domain.work import WorkNode
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
-# Dependencies and waits are one graph. A wait for a stage is an edge to each node of the stage, and
-# a wait for a teammate's answer an edge to the work of that teammate.
+# Dependencies and waits are one graph. A wait for a stage is an edge to each node of the stage, a
+# wait for all tasks one to each task, and a wait for a teammate's answer one to that teammate's
+# work. What still runs below a partial node is waited for with the tasks above it.
 _AHEAD = (
     "select needs_id from dependencies where node_id = :id"
     " union select n.id from waits w join nodes n on w.waiting_on = 'node:' || n.id"
     " where w.node_id = :id"
     " union select n.id from waits w join nodes n on w.waiting_on = 'stage:' || n.stage_id"
     " where w.node_id = :id"
+    " union select n.id from waits w join nodes n on w.waiting_on = 'tasks:' || n.parent_id"
+    " where w.node_id = :id"
+    " union select n.id from nodes n join nodes p on p.id = n.parent_id"
+    " where p.id = :id and p.status = 'partial'"
     " union select n.id from waits w join messages m on w.waiting_on = 'reply:' || m.id"
     " join nodes n on n.assignee_id = m.recipient and n.lane = 'work'"
     " and n.status in ('assigned', 'running', 'waiting') where w.node_id = :id"

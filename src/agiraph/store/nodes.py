@@ -314,3 +314,19 @@ def forget_owners(tx: Tx) -> int:
 
 def children(tx: Tx, node_id: NodeId) -> list[WorkNode]:
     return NODES.select(tx, "parent_id = :node_id order by id", node_id=node_id)
+
+
+def open_below(tx: Tx, node_id: NodeId) -> list[WorkNode]:
+    """Return the tasks of a node that have not ended, and those that run on below a partial one.
+
+    Reviews, and tasks that were told to stop, are left out.
+    """
+    where = (
+        "id in (with recursive down(id, status) as (select id, status from nodes"
+        " where parent_id = :id and reviews_call is null"
+        " union all select n.id, n.status from nodes n join down d on n.parent_id = d.id"
+        " where d.status = 'partial') select id from down)"
+        " and status in ('pending', 'assigned', 'running', 'waiting')"
+        " and cancel_requested = 0 order by id"
+    )
+    return NODES.select(tx, where, id=node_id)

@@ -32,11 +32,14 @@ _APPEND = (
     " (place, node_id, role, text, at, ref, calls, attachments, extra, model, usage) values"
     " (:place, :node_id, :role, :text, :at, :ref, :calls, :attachments, :extra, :model, :usage)"
 )
-# Row lock and end of the thread in one statement. `PostgresTx.one` runs it twice, because the
-# subquery may see the state before the wait for the lock.
+# Row lock, end of the thread, and whether a person has written to its agent, in one statement.
+# `PostgresTx.one` runs it twice, because the subqueries may see the state before the wait for the
+# lock.
 _APPEND_POINT = (
     "select number, epoch, (select max(place) from turns"
-    " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296)"
+    " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296),"
+    " exists (select 1 from messages m where m.recipient = t.agent_id and m.seen_at is null"
+    " and m.sender in (select id from persons))"
     " from threads t where id = :id {for_update}"
 )
 TURN_COLUMNS = (
@@ -61,6 +64,8 @@ class AppendPoint(NamedTuple):
     base: int
     head: int
     """The number of the last turn; 0 if there is none."""
+    has_word: bool = False
+    """Whether a person's message to the agent waits for its next yield point."""
 
 
 def check_lease(tx: Tx, lease: Lease) -> AppendPoint:
@@ -89,8 +94,9 @@ def _find_append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint | None:
     row = tx.one(_APPEND_POINT, id=thread_id)
     if row is None:
         return None
-    number, epoch, end = row
-    return AppendPoint(thread_id, epoch, number << _SEQ_BITS, (end or 0) & _SEQ_MASK)
+    number, epoch, end, has_word = row
+    head = (end or 0) & _SEQ_MASK
+    return AppendPoint(thread_id, epoch, number << _SEQ_BITS, head, bool(has_word))
 
 
 def append(
@@ -140,7 +146,7 @@ def append(
         model=model,
         usage=to_json(turn_details.stored_usage(usage)) if usage is not None else None,
     )
-    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq), turn
+    return at._replace(head=turn.seq), turn
 
 
 def add_label(tx: Tx, thread_id: ThreadId, label: Label) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.tools import ToolProperties
-from agiraph.domain.work import WorkNode
+from agiraph.domain.work import LineKind, WorkNode
 from agiraph.run_context import RunContext
+from agiraph.services.board import texts
 
 NOT_ACCEPTED = "[Not accepted]"
 """The first words of an answer that sends a result back, which happens once for an attempt."""
@@ -45,21 +46,36 @@ def missing_evidence(
         missing += [f"{name!r} is not in scratch/, but {told} asks for it" for name in named
                     if name not in existing]  # fmt: skip
         shown = evidence[number].strip() if number < len(evidence) else ""
-        if not shown and not named:
+        kind = node.line_kinds.get(line)
+        if not shown and (kind in ("ran", "judged") or not named):
             missing.append(f"nothing is given as evidence for {told}")
+        elif shown and kind is not None and kind != _kind_of(shown):
+            form = texts.EVIDENCE_FORMS[kind]
+            missing.append(f"{told} asks for evidence {form}, and was given {shown!r}")
         elif shown:
             missing += _unconfirmed(ctx, existing, shown)
     return missing
 
 
+def _kind_of(shown: str) -> LineKind:
+    """Return the kind of a piece of evidence; words are for somebody's judgement."""
+    match shown.strip().partition(":")[0]:
+        case "file" | "ran" as kind:
+            return kind
+        case _:
+            return "judged"
+
+
 def unchecked_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
-    """Return the acceptance lines that only words support, so that no program can check them."""
-    kinds = [shown.strip().partition(":")[0] for shown in evidence]
-    kinds += [""] * (len(node.lines_to_prove) - len(kinds))
+    """Return the acceptance lines that no program can check: those for somebody's judgement, and
+    those without a kind that no command supports. That a file exists says nothing of what is in
+    it."""
+    shown = [*map(_kind_of, evidence), *["judged"] * len(node.lines_to_prove)]
+    judged = ((None, "file"), (None, "judged"), ("judged", "judged"))
     return [
         line
-        for line, kind in zip(node.lines_to_prove, kinds, strict=False)
-        if kind not in ("file", "ran") and not _FILE.search(line)
+        for line, given in zip(node.lines_to_prove, shown, strict=False)
+        if (node.line_kinds.get(line), given) in judged
     ]
 
 

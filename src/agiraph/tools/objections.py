@@ -84,7 +84,7 @@ def _about_children(ctx: RunContext, children: Sequence[WorkNode], summary: str)
         if child.cancel_requested:
             continue  # it was told to stop, and does so at its next step
         if not child.status.is_final:
-            found.append(f"{name} is not done yet ({child.status}); it keeps running")
+            found.append(f"{name} is not done yet ({child.status}), and cannot end before this")
         elif child.status is NodeStatus.COMPLETED and not _was_shown(ctx, child):
             found.append(f"the result of {name} has come and was not read")
         elif was_listed and child.id in summary:

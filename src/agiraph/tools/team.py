@@ -16,7 +16,15 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.board import budgets, labels, planning, spending, stages, texts
+from agiraph.services.board import (
+    acceptance_lines,
+    budgets,
+    labels,
+    planning,
+    spending,
+    stages,
+    texts,
+)
 from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, messages, nodes, threads
@@ -31,6 +39,7 @@ from agiraph.tools.delegation import (
     refuse_repeats,
 )
 from agiraph.tools.staffing import check_tools
+from agiraph.tools.work import Kinds
 
 MAX_NODES = 100
 """Nodes that the board shows a model."""
@@ -59,6 +68,7 @@ def create_work_node(
     depends_on: Annotated[list[str] | None, Field(description="Ids of nodes")] = None,
     assigned_to: Annotated[str | None, Field(description=hiring.FORMS)] = None,
     acceptance: Annotated[list[str] | None, Field(description="What done means, in lines")] = None,
+    kinds: Kinds = None,
     if_unmet: UnmetPolicy = "fail",
     tools: Annotated[list[str] | None, Field(description="Tools its worker must have")] = None,
     max_turns: Annotated[int | None, Field(ge=1, le=1000)] = None,
@@ -73,6 +83,7 @@ def create_work_node(
     "node_2"}, "acceptance": ["`report.md` covers both"]}
     """
     check_tools(ctx, tools)
+    lines, line_kinds = acceptance_lines.split(acceptance_lines.paired(acceptance or (), kinds))
     needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
     paths, sources = _paths(tx, ctx, refs or {})
     open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
@@ -89,7 +100,8 @@ def create_work_node(
         parent_id=ctx.node.id,
         depends_on=list(dict.fromkeys([*needs, *open_sources])),
         refs=paths,
-        acceptance=tuple(line for line in acceptance or () if line.strip()),
+        acceptance=lines,
+        line_kinds=line_kinds,
         needs_tools=tuple(tools or ()),
         if_unmet=if_unmet,
         budget=budgets.share(tx, ctx.node, turns=max_turns),

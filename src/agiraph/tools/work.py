@@ -9,12 +9,15 @@ from pydantic import Field
 from agiraph.domain import fence
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeCheckpoint
+from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
 from agiraph.domain.triggers import NOTHING_TO_DO, says_nothing_to_do
-from agiraph.domain.work import ANSWER, StopReason, is_answer
+from agiraph.domain.work import ANSWER, LineKind, StopReason, is_answer
 from agiraph.run_context import RunContext
-from agiraph.services.board import acceptance_lines, texts
+from agiraph.services.board import acceptance_lines, texts, unfinished
 from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
+from agiraph.services.lifecycle import endings
+from agiraph.store import nodes
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import acceptance, objections, reviewing
@@ -36,10 +39,42 @@ Summary = Annotated[
 Evidence = Annotated[list[str] | None, Field(description="One for each line, in its order")]
 
 
+Kinds = Annotated[
+    list[LineKind | None] | None, Field(description="What proves each line, in their order")
+]
+GiveUp = Annotated[
+    list[str] | None, Field(max_length=50, description="Open tasks to cancel: ids or titles")
+]
+
+
+async def _wait_for_tasks(ctx: RunContext) -> InTransaction | None:
+    """Return the wait for the tasks that were given away and can still end; None without any."""
+    if not await ctx.store.read(nodes.open_below, ctx.node.id):
+        return None
+    if not await ctx.store.write(unfinished.held_by, ctx.lease):
+        return None
+
+    async def refuse(refusal: Refused) -> Answer:
+        return Done(str(refusal), failed=True)
+
+    return InTransaction(lambda tx: unfinished.wait_for_tasks(tx, ctx.lease), refuse)
+
+
+def _with_given_up(tx: Tx, node_id: NodeId, summary: str) -> str:
+    """Return the summary with the titles of the tasks that were given up behind it."""
+    titles = [texts.title_of(n) for n in nodes.children(tx, node_id) if n.given_up is not None]
+    named = texts.join_limited([repr(title) for title in titles], by=", ")
+    return f"{summary}\n\nGiven up before it was done: {named}." if titles else summary
+
+
 async def _submit(
     ctx: RunContext, summary: str, evidence: list[str], reason: StopReason, *, ending: str
 ) -> Answer | InTransaction:
-    """Check the result, have it reviewed if it needs a review, and end the node with it."""
+    """Wait for open tasks, check the result, have it reviewed if it needs that, and end the node
+    with it."""
+    if waits := await _wait_for_tasks(ctx):
+        return waits
+    summary = await ctx.store.read(_with_given_up, ctx.node.id, summary)
     doubts = await objections.doubts(ctx, summary, evidence, ending=ending)
 
     def publish(doubts: str | None) -> Awaitable[Answer]:
@@ -73,7 +108,8 @@ async def publish(
     the task has "Done means" lines, give evidence for each: file:NAME, ran:COMMAND, or words.
     """
     if ctx.node.source == "trigger" and says_nothing_to_do(summary):
-        return await _publish(ctx, summary, StopReason.NOTHING_TO_DO)
+        waits = await _wait_for_tasks(ctx)
+        return waits or await _publish(ctx, summary, StopReason.NOTHING_TO_DO)
     return await _submit(ctx, summary, evidence or [], StopReason.PUBLISHED, ending="publish")
 
 
@@ -90,10 +126,11 @@ async def finish(
     nothing_to_do: Annotated[
         bool, Field(description="Only if a trigger woke you and nothing needs doing")
     ] = False,
+    give_up: GiveUp = None,
 ) -> Answer | InTransaction:
-    """Report the result and end this work. Call it alone, after checking, and after the tasks you
-    gave away have ended. Answer the person first, then name files, checks and open points. For
-    each acceptance line give evidence: file:NAME, ran:COMMAND, or words.
+    """Report the result and end this work. Call it alone, after checking. It waits for the tasks
+    you gave away unless you give_up them. Answer the person first, then name files, checks and
+    open points. For each acceptance line give evidence: file:NAME, ran:COMMAND, or words.
     """
     if nothing_to_do and ctx.node.source != "trigger":
         raise Refused(
@@ -102,8 +139,11 @@ async def finish(
         )
     if not summary and not nothing_to_do:
         raise Refused("finish: 'summary' is missing. Say what was done and what came of it.")
+    if give_up:
+        await ctx.store.write(endings.give_up, ctx.lease, give_up)
     if nothing_to_do or (ctx.node.source == "trigger" and says_nothing_to_do(summary)):
-        return await _publish(ctx, summary or NOTHING_TO_DO, StopReason.NOTHING_TO_DO)
+        waits = await _wait_for_tasks(ctx)
+        return waits or await _publish(ctx, summary or NOTHING_TO_DO, StopReason.NOTHING_TO_DO)
     return await _submit(ctx, summary, evidence or [], StopReason.FINISHED, ending="finish")
 
 
@@ -120,6 +160,7 @@ def set_acceptance(
         list[Annotated[str, Field(min_length=1, max_length=LINE_CHARACTERS)]],
         Field(min_length=1, max_length=MAX_LINES, description="All lines; they replace yours"),
     ],
+    kinds: Kinds = None,
 ) -> Answer:
     """Set what must be true when the work is done, in lines that can be checked: "`report.md`
     compares three products", "the tests pass". `finish` asks for evidence for each. Once a
@@ -128,9 +169,13 @@ def set_acceptance(
     if any(is_answer(line) for line in lines):
         raise Refused(f"Only the person may set the line {ANSWER!r}. Say what can be checked.")
     fixed = None if acceptance.was_sent_back(ctx) else NODES.get(tx, ctx.node.id).given_lines
-    kept = acceptance_lines.replace_lines(tx, ctx.node.id, lines, keep=fixed)
-    shown = "\n".join(f"{number}. {line}" for number, line in enumerate(kept, 1))
-    return Done(f"Done means:\n{shown}")
+    new = acceptance_lines.paired(lines, kinds)
+    node = acceptance_lines.replace_lines(tx, ctx.node.id, new, keep=fixed)
+    shown = [
+        f"{number}. {line}{texts.asked_kind(node, line)}"
+        for number, line in enumerate(node.acceptance, 1)
+    ]
+    return Done("\n".join(["Done means:", *shown]))
 
 
 @tool(

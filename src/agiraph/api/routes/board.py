@@ -95,6 +95,7 @@ async def get_node(node: str, api: ApiDep) -> NodeDetail:
         **view.model_dump(),
         refs=found.refs,
         acceptance=list(found.acceptance),
+        acceptance_kinds=found.line_kinds,
         if_unmet=found.if_unmet,
         budget=found.budget,
         manifest=found.manifest,

@@ -21,7 +21,7 @@ from agiraph.api.deps import (
 from agiraph.api.presenters import team_view, team_views
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
-from agiraph.api.team_requests import NewGoal, NewTeam, TeamChanges
+from agiraph.api.team_requests import NewGoal, NewTeam, TeamChanges, lines_of
 from agiraph.api.views import TeamView
 from agiraph.domain.agents import Limits, Rule
 from agiraph.domain.folders import GivenFolder
@@ -67,7 +67,7 @@ async def create_team(
             learns=body.learns,
             soul=body.soul,
             start=body.start,
-            acceptance=body.acceptance,
+            acceptance=lines_of(body.acceptance),
             attachments=received(body.attachments),
             heartbeat=body.interval,
             review=body.review,
@@ -205,7 +205,7 @@ async def set_goal(
             found.id,
             body.goal,
             budget=budget,
-            acceptance=body.acceptance,
+            acceptance=lines_of(body.acceptance),
             attachments=received(body.attachments),
         )
         return team_view(tx, aimed, person)

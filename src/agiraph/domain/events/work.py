@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from agiraph.domain.events import EventType, TeamEvent, event
 from agiraph.domain.stages import StageDecision, StageStatus
 from agiraph.domain.value import value
-from agiraph.domain.work import Lane, NodeStatus, StopReason
+from agiraph.domain.work import Lane, LineKind, NodeStatus, StopReason
 
 NODE_ENDS: dict[str, NodeStatus] = {
     "node.completed": NodeStatus.COMPLETED,
@@ -181,6 +181,8 @@ class NodeAcceptance(TeamEvent):
 
     node_id: str
     lines: list[str]
+    kinds: dict[str, LineKind] | None = None
+    """What proves a line, by the line, for those that say it."""
 
 
 @event

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeAcceptance
 from agiraph.domain.ids import NodeId
+from agiraph.domain.work import Line, LineKind, WorkNode
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -12,9 +13,26 @@ MAX_LINES = 50
 LINE_CHARACTERS = 1000
 
 
-def checked(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return a person's acceptance lines without blank ones; refuse too many or too long ones."""
-    kept = tuple(line.strip() for line in lines if line.strip())
+def paired(lines: Sequence[str], kinds: Sequence[LineKind | None] | None) -> list[Line]:
+    """Return an agent's lines with their kinds; refuse a list of kinds of another length."""
+    if kinds and len(kinds) != len(lines):
+        raise Refused(
+            f"There are {len(lines)} lines and {len(kinds)} kinds. Give a kind for each line, in "
+            "their order: file, ran, judged, or null."
+        )
+    return [Line(*each) for each in zip(lines, kinds or [None] * len(lines), strict=True)]
+
+
+def split(lines: Sequence[str | Line]) -> tuple[tuple[str, ...], dict[str, LineKind]]:
+    """Return the texts of lines without blank ones, and the kinds of those that have one."""
+    found = [Line(line) if isinstance(line, str) else line for line in lines]
+    kept = [line._replace(text=line.text.strip()) for line in found if line.text.strip()]
+    return tuple(line.text for line in kept), {line.text: line.kind for line in kept if line.kind}
+
+
+def checked(lines: Sequence[str | Line]) -> tuple[tuple[str, ...], dict[str, LineKind]]:
+    """Return a person's acceptance lines and their kinds; refuse too many or too long ones."""
+    kept, kinds = split(lines)
     if len(kept) > MAX_LINES:
         raise Refused(f"{len(kept)} acceptance lines are too many; give at most {MAX_LINES}.")
     if long := [line for line in kept if len(line) > LINE_CHARACTERS]:
@@ -22,22 +40,21 @@ def checked(lines: Sequence[str]) -> tuple[str, ...]:
             f"The acceptance line {long[0][:60]!r}… is longer than {LINE_CHARACTERS:,} characters; "
             "put details into the goal."
         )
-    return kept
+    return kept, kinds
 
 
-def replace_lines(
-    tx: Tx, node_id: NodeId, lines: Sequence[str], *, keep: int | None
-) -> tuple[str, ...]:
-    """Replace a node's lines after the first `keep`, or after all if it is None; return them all.
+def replace_lines(tx: Tx, node_id: NodeId, lines: Sequence[Line], *, keep: int | None) -> WorkNode:
+    """Replace a node's lines after the first `keep`, or after all if it is None; return the node.
 
-    A line that is kept is not added a second time.
+    A line that is kept is not added a second time, and keeps its kind.
     """
     node = NODES.get(tx, node_id, lock=True)
     kept = node.acceptance if keep is None else node.acceptance[:keep]
-    new = [line.strip() for line in lines if line.strip() and line.strip() not in kept]
+    new, kinds = split([line for line in lines if line.text.strip() not in kept])
     found = (*kept, *dict.fromkeys(new))
+    kinds |= {line: kind for line, kind in node.line_kinds.items() if line in kept}
     if len(found) > MAX_LINES:
         raise Refused(f"{len(found)} acceptance lines are too many; keep to {MAX_LINES}.")
-    NODES.update(tx, node_id, acceptance=found)
-    tx.emit(node.team_id, NodeAcceptance(node_id=node_id, lines=list(found)))
-    return found
+    NODES.update(tx, node_id, acceptance=found, line_kinds=kinds)
+    tx.emit(node.team_id, NodeAcceptance(node_id=node_id, lines=list(found), kinds=kinds or None))
+    return NODES.get(tx, node_id)

@@ -12,7 +12,7 @@ from agiraph.domain.ids import AgentId, NodeId, PersonId, StageId, TeamId, Trigg
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
 from agiraph.domain.research import Part
-from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
+from agiraph.domain.work import Budget, IfUnmet, Lane, LineKind, NodeStatus, Source, WorkNode
 from agiraph.services.board import labels, texts
 from agiraph.services.members import roster
 from agiraph.store import dependencies, messages, nodes, persons, teams, waits
@@ -36,6 +36,7 @@ class NodeDetails(TypedDict, total=False):
     payer_id: NodeId | None
     stage_id: StageId | None
     acceptance: tuple[str, ...]
+    line_kinds: dict[str, LineKind]
     given_lines: int
     needs_tools: tuple[str, ...]
     if_unmet: IfUnmet

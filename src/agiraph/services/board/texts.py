@@ -8,7 +8,7 @@ from agiraph.domain.fence import one_line
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.plurals import counted
-from agiraph.domain.work import Budget, NodeStatus, WorkNode
+from agiraph.domain.work import Budget, LineKind, NodeStatus, WorkNode
 
 LONGEST = 20_000
 """Characters of a node's result that go into another thread; its files hold the rest."""
@@ -68,11 +68,26 @@ def _limits(budget: Budget) -> str:
     return ", ".join(parts)
 
 
+EVIDENCE_FORMS: dict[LineKind, str] = {
+    "file": "file:NAME",
+    "ran": "ran:COMMAND",
+    "judged": "in words, for a reviewer",
+}
+"""The form of evidence that each kind of acceptance line asks for."""
+
+
 def done_means(node: WorkNode) -> list[str]:
     """Return the section with the acceptance lines, one line each; an empty list without any."""
     if not node.lines_to_prove:
         return []
-    return ["Done means:\n" + "\n".join(f"- {one_line(line)}" for line in node.lines_to_prove)]
+    lines = [f"- {one_line(line)}{asked_kind(node, line)}" for line in node.lines_to_prove]
+    return ["Done means:\n" + "\n".join(lines)]
+
+
+def asked_kind(node: WorkNode, line: str) -> str:
+    """Return, in brackets, the form of evidence that an acceptance line asks for; else nothing."""
+    kind = node.line_kinds.get(line)
+    return "" if kind is None else f" [{EVIDENCE_FORMS[kind]}]"
 
 
 def completion(

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.ids import AgentId, MessageId, NodeId, new_id
 from agiraph.domain.messages import Message
-from agiraph.domain.outcomes import Pending
+from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import patience, planning, texts
+from agiraph.services.board import cycles, patience, planning, texts, waiting
 from agiraph.store import dependencies, messages, nodes, stages, threads, waits
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
@@ -27,6 +27,13 @@ WAITING = (
     "[Runtime] You answered without calling a tool while this is still open: {what}. You now wait "
     "for it, at no cost, and go on when the first of it ends or is answered, or when a question, "
     "an urgent message or the person's word comes. Nothing is cancelled."
+)
+
+
+ENDED = (
+    "[Not ended] What you gave away has ended: {tasks}. The results come as messages, and "
+    "task_output shows them. Read them, then make this call again with a summary that holds what "
+    "came of them."
 )
 
 
@@ -91,6 +98,52 @@ def pending_look(tx: Tx, lease: Lease) -> Pending | None:
     return Pending(first, texts.join_limited(list(found.values())), or_on=tuple(others))
 
 
+def held_by(tx: Tx, lease: Lease) -> list[WorkNode]:
+    """Return the open tasks below a node that can end before it does, for a call that would end it.
+
+    Locks the team's row, as every verb that opens waits between nodes does, and the tasks. Raises
+    `Refused` if a worker on them waits for an answer of this agent.
+    """
+    threads.check_lease(tx, lease)
+    TEAMS.get(tx, lease.team_id, lock=True)
+    cycles.remind_or_release(tx, lease, [task.id for task in nodes.open_below(tx, lease.node_id)])
+    # Locked: none may end between this check and the commit of a wait for it.
+    found = [NODES.get(tx, t.id, lock=True) for t in nodes.open_below(tx, lease.node_id)]
+    return [t for t in found if not t.status.is_final and _will_end(tx, lease.node_id, t)]
+
+
+def wait_for_tasks(tx: Tx, lease: Lease) -> Answer:
+    """Return the wait for all open tasks of the node, for a call that would end it; if the last of
+    them has just ended, the answer that says so."""
+    if tasks := held_by(tx, lease):
+        what = texts.join_limited([repr(texts.title_of(task)) for task in tasks], by=", ")
+        return Pending(WaitingOn("tasks", lease.node_id), f"the end of {what}")
+    return Done(_told_ends(tx, lease.node_id), failed=True)
+
+
+def end_wait_for_tasks(tx: Tx, ended: WorkNode) -> None:
+    """Answer the call that waits for the tasks above an ended node, if no other can end.
+
+    The reports of the ends are messages, so a wait that somebody interrupts loses none of them.
+    """
+    above = None if ended.parent_id is None else NODES.get(tx, ended.parent_id)
+    while above is not None and above.status is NodeStatus.PARTIAL and above.parent_id is not None:
+        above = NODES.get(tx, above.parent_id)
+    if above is None or not waits.on(tx, WaitingOn("tasks", above.id)):
+        return
+    # Two tasks may end at the same time. Without the lock each would count the other as open.
+    NODES.get(tx, above.id, lock=True)
+    if not any(_will_end(tx, above.id, task) for task in nodes.open_below(tx, above.id)):
+        text = _told_ends(tx, above.id)
+        waiting.settle(tx, WaitingOn("tasks", above.id), text, failed=True)
+
+
+def _told_ends(tx: Tx, node_id: NodeId) -> str:
+    tasks = [child for child in nodes.children(tx, node_id) if child.reviews_call is None]
+    told = [f"{texts.title_of(each)!r} ({each.id}): {each.status}" for each in tasks]
+    return ENDED.format(tasks=texts.join_limited(told[::-1]))
+
+
 def open_task_ids(tx: Tx, lease: Lease) -> list[NodeId]:
     """Return the ids of the node's delegated tasks that have not ended."""
     return [child.id for child in nodes.children(tx, lease.node_id) if not child.status.is_final]
@@ -116,7 +169,7 @@ def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
             continue
         # Locked: it must not end between this check and the commit of the wait.
         child = NODES.get(tx, child.id, lock=True)
-        if child.status.is_final or not _will_end(tx, lease, child):
+        if child.status.is_final or not _will_end(tx, lease.node_id, child):
             continue
         stage = None if child.stage_id is None else STAGES.get(tx, child.stage_id)
         if stage is not None and _can_wait_for_stage(tx, lease, stage):
@@ -134,18 +187,19 @@ def _can_wait_for_stage(tx: Tx, lease: Lease, stage: Stage) -> bool:
     return not any(dependencies.leads_to(tx, node.id, lease.node_id) for node in members)
 
 
-def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
-    """Whether a child can end without another step of the node that is going to wait for it."""
-    if dependencies.leads_to(tx, child.id, lease.node_id):
+def _will_end(tx: Tx, node_id: NodeId, child: WorkNode) -> bool:
+    """Whether a child can end without another step of the node that waits for it."""
+    if dependencies.leads_to(tx, child.id, node_id):
         return False
     if child.status is not NodeStatus.PENDING:
         return True
     if child.assignee_id is None and planning.is_ready(tx, child):
         child = planning.assign_ready(tx, child)
+    if child.status is not NodeStatus.PENDING:
+        return True
     # A pending child without open dependencies needs its creator's decision or a free worker.
-    return child.status is not NodeStatus.PENDING or any(
-        not needed.status.is_final for needed in dependencies.needs(tx, child.id)
-    )
+    needs = [needed for needed in dependencies.needs(tx, child.id) if not needed.status.is_final]
+    return bool(needs) and all(_will_end(tx, node_id, needed) for needed in needs)
 
 
 def _answerable(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:

@@ -87,7 +87,7 @@ def wait_phase(on: Sequence[str], reason: str | None, *, after_failure: bool = F
     kinds = {each.kind for each in found}
     if kinds & {"answer", "approval"}:
         return "person"
-    if kinds & {"node", "stage"}:
+    if kinds & {"node", "stage", "tasks"}:
         return "child"
     if "reply" in kinds:
         return "teammate"

@@ -25,7 +25,16 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services.board import labels, leases, planning, stage_clocks, stages, texts, waiting
+from agiraph.services.board import (
+    labels,
+    leases,
+    planning,
+    stage_clocks,
+    stages,
+    texts,
+    unfinished,
+    waiting,
+)
 from agiraph.services.lifecycle import idle, spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
@@ -70,6 +79,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     # After the late mail: an agent that just got new work stays.
     roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
+    unfinished.end_wait_for_tasks(tx, node)
     tx.wake(agent.id, node.lane)
     return node
 
@@ -129,6 +139,34 @@ def cancel(tx: Tx, node_id: NodeId) -> None:
     end_cancelled(tx, node)
 
 
+def give_up(tx: Tx, lease: Lease, names: Sequence[str]) -> None:
+    """Cancel the open tasks below a node that these ids or titles name; the giver gets no report.
+
+    Those that have ended or were told to stop are passed over. Any other name is refused.
+    """
+    threads.check_lease(tx, lease)
+    open_tasks = nodes.open_below(tx, lease.node_id)
+    known = {task.id: task for task in [*nodes.children(tx, lease.node_id), *open_tasks]}
+    given_up: list[WorkNode] = []
+    wrong: list[str] = []
+    for name in (name.strip() for name in names):
+        titled = [t for t in known.values() if texts.title_of(t).casefold() == name.casefold()]
+        still = [t for t in titled if t in open_tasks]
+        found = [known[NodeId(name)]] if name in known else still or titled[:1]
+        if len(found) != 1:
+            wrong.append(f"{name!r} " + ("is the title of several" if found else "is none of them"))
+        given_up += [task for task in found if task in open_tasks]
+    if wrong:
+        listed = texts.join_limited([f"{texts.title_of(t)!r} ({t.id})" for t in open_tasks])
+        raise Refused(
+            f"Nothing was given up: {'; '.join(wrong)}. Open tasks: {listed or 'none'}. Give ids."
+        )
+    why = f"{planning.name_of(tx, lease.agent_id)} gave it up, to end its own work without it."
+    for task in given_up:
+        NODES.update(tx, task.id, given_up=why)
+        cancel(tx, task.id)
+
+
 def _cancel_children(tx: Tx, node: WorkNode) -> None:
     for child in reversed(nodes.children(tx, node.id)):  # dependents before what they need
         cancel(tx, child.id)
@@ -146,6 +184,7 @@ def end_cancelled(
     tx: Tx, node: WorkNode, why: str = "It was cancelled before it was done."
 ) -> None:
     """End a node as cancelled. No runner is working on it, or its runner is the caller."""
+    why = node.given_up or why
     _end_without_run(tx, node, NodeStatus.CANCELLED, StopReason.CANCELLED, why)
 
 
@@ -207,6 +246,7 @@ def _end_without_run(
         idle.start_if_idle(tx, agent, node)
         roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
+    unfinished.end_wait_for_tasks(tx, node)
 
 
 def _close_thread(tx: Tx, node: WorkNode) -> None:
@@ -295,7 +335,7 @@ def _creator_waits(tx: Tx, node: WorkNode) -> bool:
 
 def _report_end(tx: Tx, node: WorkNode, text: str, report: Callable[[str], str]) -> None:
     """Send the node's creator a message about its end, unless the creator did the work itself."""
-    if node.creator_id in (node.assignee_id, SYSTEM):
+    if node.creator_id in (node.assignee_id, SYSTEM) or node.given_up is not None:
         return
     if is_person(node.creator_id) and node.status is NodeStatus.CANCELLED:
         return  # the person cancelled it, or stopped the team

@@ -104,12 +104,15 @@ def begin(
     ]
 
 
-def answer(tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done]]) -> Halt | None:
-    """Write answers that neither end nor park the node; return a halt if one was requested."""
+def answer(
+    tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done]]
+) -> tuple[Halt | None, bool]:
+    """Write answers that neither end nor park the node; return a halt if one was requested, and
+    whether a person's message waits."""
     writer = _ThreadWriter(tx, lease)
     for call, done in answers:
         writer.answer(call, done)
-    return nodes.news(tx, lease.node_id).halt
+    return nodes.news(tx, lease.node_id).halt, writer.has_word
 
 
 def catch_up(
@@ -182,13 +185,15 @@ def reply(
     provider_data: ProviderData | None = None,
     is_cut: bool = False,
     readings: Mapping[str, str] | None = None,
-) -> Turn:
-    """Write a model's whole reply, and book what it cost in the same transaction.
+) -> tuple[Turn, bool]:
+    """Write a model's whole reply, and book what it cost in the same transaction. Return it, and
+    whether a person's message waits.
 
     `readings` tells by a call's id how it was read, if the model wrote it in another form.
     """
     usage = usage.bounded()  # a count that no row can hold must not undo the reply
-    turn = _ThreadWriter(tx, lease).write(
+    writer = _ThreadWriter(tx, lease)
+    turn = writer.write(
         role="assistant",
         text=text,
         calls=calls,
@@ -213,7 +218,7 @@ def reply(
             refusal=turn.provider_data.refusal or None,
         ),
     )
-    return turn
+    return turn, writer.has_word
 
 
 def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
@@ -282,12 +287,13 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
 
 def perform(
     tx: Tx, lease: Lease, call: ToolCall, act: Callable[[Tx], Answer]
-) -> tuple[Answer, list[Turn]]:
-    """Run a transaction tool and write its answer: both commit, or neither."""
-    threads.check_lease(tx, lease)
+) -> tuple[Answer, list[Turn], bool]:
+    """Run a transaction tool and write its answer: both commit, or neither. Return also whether a
+    person's message waits."""
+    has_word = threads.check_lease(tx, lease).has_word
     # After the check of the lease, which locks the thread: a fenced runner must change nothing.
     answer = act(tx)
-    return answer, record(tx, lease, call, answer)
+    return answer, record(tx, lease, call, answer), has_word
 
 
 def begin_wait(
@@ -350,12 +356,16 @@ def stop_for_model(
 
 
 class _ThreadWriter:
-    """Appends turns to a thread. Making one checks the lease and locks the thread's row."""
+    """Appends turns to a thread. Making one checks the lease and locks the thread's row.
+
+    `has_word` says whether a person's message waited for the agent at that moment.
+    """
 
     def __init__(self, tx: Tx, lease: Lease) -> None:
         self._tx = tx
         self._lease = lease
         self._append_at = threads.check_lease(tx, lease)
+        self.has_word = self._append_at.has_word
 
     def write(self, **turn: Any) -> Turn:
         at, node_id = self._append_at, self._lease.node_id

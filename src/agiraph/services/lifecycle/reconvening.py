@@ -163,6 +163,7 @@ def _again(
         depends_on=[replaced[n.id] for n in dependencies.needs(tx, node.id) if n.id in replaced],
         refs=node.refs,
         acceptance=node.acceptance,
+        line_kinds=node.line_kinds,
         needs_tools=node.needs_tools,
         if_unmet=node.if_unmet,
         budget=budgets.share(tx, parent),

@@ -30,7 +30,7 @@ from agiraph.domain.events.team import (
 )
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
-from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
+from agiraph.domain.work import GOAL_TURNS, Budget, Line, NodeStatus, WorkNode
 from agiraph.services.board import acceptance_lines, budgets, planning, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
@@ -73,7 +73,7 @@ def create(
     trust: Trust = "standard",
     folders: tuple[GivenFolder, ...] = (),
     effort: Effort | None = None,
-    acceptance: Sequence[str] = (),
+    acceptance: Sequence[str | Line] = (),
     attachments: tuple[Attachment, ...] = (),
 ) -> NewTeam:
     """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal.
@@ -126,11 +126,11 @@ def start_goal(
     team: Team,
     coordinator: Agent,
     budget: Budget | None,
-    acceptance: Sequence[str] = (),
+    acceptance: Sequence[str | Line] = (),
     attachments: tuple[Attachment, ...] = (),
 ) -> WorkNode:
     """Create the node of the team's goal with its files, assigned to the coordinator."""
-    lines = acceptance_lines.checked(acceptance)
+    lines, kinds = acceptance_lines.checked(acceptance)
     node = planning.create(
         tx,
         team_id=team.id,
@@ -141,6 +141,7 @@ def start_goal(
         assignee_id=coordinator.id,
         budget=replace(budget or Budget(turns=GOAL_TURNS), chosen={}),
         acceptance=lines,
+        line_kinds=kinds,
         given_lines=len(lines),
     )
     if attachments:
@@ -227,7 +228,7 @@ def set_goal(
     goal: str,
     *,
     budget: Budget | None = None,
-    acceptance: Sequence[str] = (),
+    acceptance: Sequence[str | Line] = (),
     attachments: tuple[Attachment, ...] = (),
 ) -> Team:
     """Give a team a new goal: cancel the work on the old one, keep what the team knows.
