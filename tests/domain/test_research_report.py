@@ -111,6 +111,6 @@ def test_the_frame_is_in_the_language_of_the_report() -> None:
     assert german.markdown == (
         "Nichts gefunden.\n\n## Was nicht zu finden war\n\n- Kein Geld mehr.\n\n"
         "## Wie dieser Bericht entstand\n\n"
-        "1 Suchen, 0 Seiten gelesen, 0 Quellen mit 0 Zitaten, Kosten unbekannt, Tiefe quick.\n"
+        "1 Suche, 0 Seiten gelesen, 0 Quellen mit 0 Zitaten, Kosten unbekannt, Tiefe quick.\n"
     )
     assert "## Sources" in render(Brief(language="Klingon"), "So [e1].", LEDGER, COUNTS).markdown

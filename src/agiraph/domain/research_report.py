@@ -189,18 +189,17 @@ def _effort(
     words: ReportPhrases, counts: Counts, sources: Sequence[object], rows: Sequence[EvidenceRow]
 ) -> str:
     cost = words.no_price if counts.usd is None else f"${counts.usd:.2f}"
-    said = words.counts.format(
-        searches=counts.searches,
-        pages=counts.pages,
-        sources=len(sources),
-        quotes=len(rows),
+    searches, pages, cited, quotes = words.count(
+        (counts.searches, counts.pages, len(sources), len(rows))
+    )
+    return words.counts.format(
+        searches=f"{searches} ({counts.engine})" if counts.engine else searches,
+        pages=pages,
+        sources=cited,
+        quotes=quotes,
         cost=cost,
         depth=counts.depth,
     )
-    if not counts.engine:
-        return said
-    searches, _, others = said.partition(",")
-    return f"{searches} ({counts.engine}),{others}"
 
 
 def _section(heading: str, body: str) -> str:

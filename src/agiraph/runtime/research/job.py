@@ -21,7 +21,7 @@ from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, ask
 from agiraph.services.lifecycle import journal
 from agiraph.services.research import answers, delivery, frame, planning
-from agiraph.services.research.frame import Delivers, NeedsBrief, NothingNew, Waits
+from agiraph.services.research.frame import Delivers, Fails, NeedsBrief, NothingNew, Waits
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 from agiraph.web import links
@@ -47,6 +47,9 @@ async def run(steps: Steps, ctx: RunContext, *, reader_model: str) -> Outcome:
                 return Parked(on, reason)
             case Delivers():
                 return await _deliver(steps, ctx)
+            case Fails(reason, why):
+                await ctx.store.write(_end_failed, ctx.lease, Failed(reason, why))
+                return DONE
             case NothingNew(why):
                 await ctx.store.write(_end_silently, ctx.lease, why)
                 return Finished(why, StopReason.NOTHING_TO_DO)
@@ -114,6 +117,13 @@ async def _deliver(steps: Steps, ctx: RunContext) -> Outcome:
 def _end(tx: Tx, lease: Lease, outcome: Finished | Failed, label: Label) -> None:
     """End the job with its report, which has the label of all that its parts have read."""
     delivery.close(tx, lease, label)
+    journal.end(tx, lease, outcome)
+
+
+def _end_failed(tx: Tx, lease: Lease, outcome: Failed) -> None:
+    """End a job that nobody could read for. Another try reads its questions again."""
+    label = delivery.gather(tx, lease.node_id).label
+    delivery.close(tx, lease, label, said=f"No report could be made. {outcome.detail}")
     journal.end(tx, lease, outcome)
 
 

@@ -6,12 +6,13 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
 from agiraph.domain.research import Part, Reading
 from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import Budget, WorkNode
+from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import planning, texts, waiting
 from agiraph.services.members import roster
 from agiraph.services.research import reading_budget
 from agiraph.services.research.starting import TOOLS
 from agiraph.store import nodes, teams
+from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
@@ -97,12 +98,23 @@ def _reads_for(agent: Agent, lease: Lease) -> bool:
     return agent.role == READER and agent.parent_thread_id == lease.thread_id
 
 
-def ended(tx: Tx, part: WorkNode) -> None:
+def why_failed(part: WorkNode) -> str:
+    """Return why a part failed, in words of the runtime and never of the part's model."""
+    reason = part.stop_reason or StopReason.NO_RESULT
+    if reason is StopReason.MODEL_REFUSED and part.result:
+        return part.result
+    return f"It failed at “{part.title}”: {reason.words}."
+
+
+def ended(tx: Tx, part: WorkNode, text: str) -> None:
     """Resume the job that waits for this part, which has ended, and add the part's time to the
     job's.
 
-    No agent reflects on a part's thread: its findings are in the ledger.
+    `text` is what the part's end says: a part that failed keeps it as its result, so that the job
+    can report it. No agent reflects on a part's thread: its findings are in the ledger.
     """
+    if part.status is not NodeStatus.COMPLETED and part.result is None:
+        NODES.update(tx, part.id, result=text)
     if part.thread_id is not None:
         THREADS.update(tx, part.thread_id, harvested_at=tx.now)
     reading_budget.count_time(tx, part)
