@@ -62,10 +62,6 @@ The tower is 330 m tall [1][2]. It was 300 m [2].
 
 - The weight, see …
 
-## Left out, because no source shows it
-
-- It weighs … tons .
-
 ## Assumptions
 
 - The tower is the one in the city.
@@ -78,7 +74,8 @@ The tower is 330 m tall [1][2]. It was 300 m [2].
 
 ## How this was made
 
-3 searches (open), 5 pages read, 3 sources with 5 quotations, $0.12, depth standard.
+3 searches (open), 5 pages read, 3 sources with 5 quotations, $0.12, depth standard. \
+Sentences left out, because no source shows them: 1.
 """
     )
     made = json.loads(report.sources_json)

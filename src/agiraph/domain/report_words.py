@@ -21,6 +21,7 @@ class ReportPhrases:
     missing: str
     assumptions: str
     struck: str
+    """With the place {count}."""
     effort: str
     published: str
     read: str
@@ -88,7 +89,7 @@ ENGLISH = ReportPhrases(
     sources="Sources",
     missing="What could not be found",
     assumptions="Assumptions",
-    struck="Left out, because no source shows it",
+    struck="Sentences left out, because no source shows them: {count}.",
     effort="How this was made",
     published="published",
     read="read",
@@ -130,7 +131,7 @@ _GERMAN = ReportPhrases(
     sources="Quellen",
     missing="Was nicht zu finden war",
     assumptions="Annahmen",
-    struck="Weggelassen, weil keine Quelle es belegt",
+    struck="Sätze, die wegfielen, weil keine Quelle sie belegt: {count}.",
     effort="Wie dieser Bericht entstand",
     published="veröffentlicht",
     read="gelesen",
@@ -172,7 +173,7 @@ _FRENCH = ReportPhrases(
     sources="Sources",
     missing="Ce qui n'a pas été trouvé",
     assumptions="Hypothèses",
-    struck="Omis, faute de source",
+    struck="Phrases omises, faute de source : {count}.",
     effort="Comment ce rapport a été fait",
     published="publié",
     read="lu",
@@ -222,7 +223,7 @@ _SPANISH = ReportPhrases(
     sources="Fuentes",
     missing="Lo que no se pudo encontrar",
     assumptions="Supuestos",
-    struck="Omitido, porque ninguna fuente lo muestra",
+    struck="Frases omitidas, porque ninguna fuente las muestra: {count}.",
     effort="Cómo se hizo este informe",
     published="publicado",
     read="leído",
@@ -271,7 +272,7 @@ _ITALIAN = ReportPhrases(
     sources="Fonti",
     missing="Che cosa non è stato trovato",
     assumptions="Ipotesi",
-    struck="Omesso, perché nessuna fonte lo mostra",
+    struck="Frasi omesse, perché nessuna fonte le mostra: {count}.",
     effort="Come è nato questo rapporto",
     published="pubblicato",
     read="letto",
@@ -321,7 +322,7 @@ _PORTUGUESE = ReportPhrases(
     sources="Fontes",
     missing="O que não foi encontrado",
     assumptions="Pressupostos",
-    struck="Omitido, porque nenhuma fonte o mostra",
+    struck="Frases omitidas, porque nenhuma fonte as mostra: {count}.",
     effort="Como este relatório foi feito",
     published="publicado",
     read="lido",
@@ -370,7 +371,7 @@ _DUTCH = ReportPhrases(
     sources="Bronnen",
     missing="Wat niet te vinden was",
     assumptions="Aannames",
-    struck="Weggelaten, omdat geen bron het toont",
+    struck="Zinnen die zijn weggelaten, omdat geen bron ze toont: {count}.",
     effort="Hoe dit rapport is gemaakt",
     published="gepubliceerd",
     read="gelezen",

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 
 from agiraph.domain.evidence import EvidenceRow
-from agiraph.domain.report_check import check_report, masked, plain, without_urls
+from agiraph.domain.report_check import check_report, plain, without_urls
 from agiraph.domain.report_words import ReportPhrases, words_of
 from agiraph.domain.sentences import CITATION, units
 from agiraph.domain.sources import host_of
@@ -89,10 +89,9 @@ def render(
     sections = [
         body.strip(),
         _list(words.missing, [counts.stopped, *missing], cited),
-        _list(words.struck, [masked(line) for line in struck], cited),
         _list(words.assumptions, brief.assumptions, cited),
         _section(words.sources, "\n".join(_source_line(source, words) for source in sources)),
-        _section(words.effort, _effort(words, counts, sources, rows)),
+        _section(words.effort, _effort(words, counts, sources, rows, struck)),
     ]
     uses = [{"number": use.number, "evidence": use.evidence} for use in citations]
     return Report(
@@ -224,13 +223,18 @@ def _source_line(source: Mapping[str, Any], words: ReportPhrases) -> str:
 
 
 def _effort(
-    words: ReportPhrases, counts: Counts, sources: Sequence[object], rows: Sequence[EvidenceRow]
+    words: ReportPhrases,
+    counts: Counts,
+    sources: Sequence[object],
+    rows: Sequence[EvidenceRow],
+    struck: Sequence[str],
 ) -> str:
     cost = words.no_price if counts.usd is None else f"${counts.usd:.2f}"
     searches, pages, cited, quotes = words.count(
         (counts.searches, counts.pages, len(sources), len(rows))
     )
-    return words.counts.format(
+    left_out = f" {words.struck.format(count=len(struck))}" if struck else ""
+    said = words.counts.format(
         searches=f"{searches} ({counts.engine})" if counts.engine else searches,
         pages=pages,
         sources=cited,
@@ -238,6 +242,7 @@ def _effort(
         cost=cost,
         depth=counts.depth,
     )
+    return said + left_out
 
 
 def _section(heading: str, body: str) -> str:

@@ -15,8 +15,11 @@ from agiraph.domain.messages import MessageKind
 from agiraph.domain.report_words import ENGLISH, ReportPhrases, words_of
 from agiraph.domain.research import Brief, ResearchJob
 from agiraph.domain.research_report import Counts, Report
+from agiraph.domain.sentences import units
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.redaction import mask_secrets
 from agiraph.services.board import labels, planning, texts
+from agiraph.services.knowledge import items
 from agiraph.services.mail import bus
 from agiraph.services.research import parts as research_parts
 from agiraph.services.research import planning as steps
@@ -27,10 +30,13 @@ from agiraph.services.research.support import Compared
 from agiraph.store import evidence, passages, research, spend, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
+from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 
 DELIVERED = "The report was delivered."
+MOST_LEARNED = 5
+"""The most facts that one report adds to what the team knows."""
 SUMMARY = 1200
 """Characters of a report that go into the conversation; the inbox holds all of it."""
 _SECTION = re.compile(
@@ -195,6 +201,28 @@ def _missing(found: Findings) -> list[str]:
     ]
     unused = [found.words.not_used] if steps.NOT_USED in job.missing else []
     return list(dict.fromkeys([*unused, one_line(found.not_written), *found.unread, *named]))
+
+
+def learn(tx: Tx, lease: Lease, found: Findings) -> None:
+    """Store what the report cites first as facts of the agent that was asked.
+
+    They have the labels of their pages, so they are unverified unless the team's trust is open.
+    """
+    node = NODES.get(tx, lease.node_id)
+    if node.asked_of is None or not TEAMS.get(tx, node.team_id).learns:
+        return
+    own = {row.id: row for row in found.rows if row.job_id == node.id}
+    cited = dict.fromkeys(id for unit in units(found.job.draft) for id in unit.ids if id in own)
+    for row in [own[id] for id in cited if own[id].stance == "supports"][:MOST_LEARNED]:
+        items.learn(
+            tx,
+            AGENTS.get(tx, node.asked_of),
+            "fact",
+            mask_secrets(f"{row.claim} ({sources.host_of(row.url)}, {row.fetched_at:%Y-%m-%d})"),
+            author=lease.agent_id,
+            source_thread_id=lease.thread_id,
+            label=row.label | node.label,
+        )
 
 
 def close(tx: Tx, lease: Lease, label: Label, *, said: str = DELIVERED) -> None:
