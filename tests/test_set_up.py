@@ -1,4 +1,4 @@
-"""The set-up step: which Python it takes, what it says, and that programs are whole or not there."""
+"""The set-up step: which Python it takes, what it says, and that programs are whole or missing."""
 
 import os
 import subprocess

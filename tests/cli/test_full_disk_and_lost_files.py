@@ -1,6 +1,7 @@
 """`agiraph up` on a full disk, without its lock file, and without its database file."""
 
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -174,3 +175,22 @@ async def test_up_refuses_writes_while_its_home_is_moved_away_and_then_continues
             while (await response_to(running, "GET", "/readyz"))[0] != 200:
                 pass
         assert (await response_to(running, "POST", "/teams", GOAL))[0] == 201
+
+
+async def test_up_is_not_ready_while_its_disk_takes_no_more_files(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", kilobytes=100_000, inodes=2_000) as disk:
+        agiraph = Shell(disk / "home")
+        async with up(agiraph) as running:
+            assert (await response_to(running, "GET", "/readyz"))[0] == 200
+            made: list[Path] = []
+            with contextlib.suppress(OSError):
+                while True:
+                    made.append(disk / str(len(made)))
+                    made[-1].touch()
+            status, problem = await response_to(running, "GET", "/readyz")
+            assert (status, "No file can be made in the home." in problem["detail"]) == (503, True)
+            for path in made[:-1]:
+                path.unlink()
+            async with asyncio.timeout(60):  # a background task may have failed meanwhile
+                while (await response_to(running, "GET", "/readyz"))[0] != 200:
+                    pass

@@ -194,6 +194,32 @@ async def test_a_run_that_a_model_stops_asks_once_and_says_what_to_do(
     assert "Continue with: agiraph run --resume " in said
 
 
+async def test_a_model_that_calls_tools_works_however_few_tokens_its_server_counts(
+    tmp_path: Path,
+) -> None:
+    """Ollama and proxies with a cache count only the part of a prompt that was not in the cache."""
+    output = io.StringIO()
+    async with LocalServer(OLLAMA, finishes="Blue.", prompt_tokens=900) as server:
+        (tmp_path / "agiraph.toml").write_text(
+            f'[servers.ollama]\nbase_url = "{server.base_url}"\n'
+        )
+        running = Run(
+            config.load({"AGIRAPH_HOME": str(tmp_path)}),
+            Console(file=output, soft_wrap=True, highlight=False),
+        )
+        code = await running.begin(
+            AskedGoal(
+                text="Say a colour",
+                model="ollama/qwen3:8b",
+                budget=Budget(turns=5),
+                acceptance=(),
+                review="never",
+            )
+        )
+    # 3: done with doubts, because nobody said what must be true.
+    assert (code, "→ finish Blue." in output.getvalue()) == (3, True), output.getvalue()
+
+
 @pytest.mark.slow
 async def test_a_server_that_is_down_is_no_fine_one(agiraph: Shell) -> None:
     agiraph.home.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.page_quotes import QuoteFound, find_quote
-from agiraph.domain.report_check import check_report, describe, enforce, masked, strike
+from agiraph.domain.report_check import check_report, describe, enforce, strike
 from tests.domain.evidence_rows import row
 
 LEDGER = [
@@ -142,11 +142,6 @@ def test_striking_takes_out_sentences_items_rows_and_empty_sections() -> None:
     )
     assert struck == ["It weighs 7 tons.", "331 m [e1].", "| x | 1 |", "It has 9 lifts."]
     assert strike("Nothing is wrong.", []) == ("Nothing is wrong.", [])
-
-
-def test_a_struck_sentence_is_shown_without_what_is_wrong_with_it() -> None:
-    said = "On 3 May 2024 it was 331 m “very tall” [e1], see https://evil.example/331."
-    assert masked(said) == "On … it was … m … , see …."
 
 
 # Proof: whatever a model writes, a report that was checked and struck holds nothing that the ledger

@@ -62,10 +62,6 @@ The tower is 330 m tall [1][2]. It was 300 m [2].
 
 - The weight, see …
 
-## Left out, because no source shows it
-
-- It weighs … tons .
-
 ## Assumptions
 
 - The tower is the one in the city.
@@ -78,7 +74,8 @@ The tower is 330 m tall [1][2]. It was 300 m [2].
 
 ## How this was made
 
-3 searches (open), 5 pages read, 3 sources with 5 quotations, $0.12, depth standard.
+3 searches (open), 5 pages read, 3 sources with 5 quotations, $0.12, depth standard. \
+Sentences left out, because no source shows them: 1.
 """
     )
     made = json.loads(report.sources_json)
@@ -111,6 +108,6 @@ def test_the_frame_is_in_the_language_of_the_report() -> None:
     assert german.markdown == (
         "Nichts gefunden.\n\n## Was nicht zu finden war\n\n- Kein Geld mehr.\n\n"
         "## Wie dieser Bericht entstand\n\n"
-        "1 Suchen, 0 Seiten gelesen, 0 Quellen mit 0 Zitaten, Kosten unbekannt, Tiefe quick.\n"
+        "1 Suche, 0 Seiten gelesen, 0 Quellen mit 0 Zitaten, Kosten unbekannt, Tiefe quick.\n"
     )
     assert "## Sources" in render(Brief(language="Klingon"), "So [e1].", LEDGER, COUNTS).markdown

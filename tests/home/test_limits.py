@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.store.test_full_disk_and_locks import small_disk
 
-from agiraph.home import levels, warden
+from agiraph.home import cgroups, levels, warden
 from agiraph.home.commands import CommandResult, child_environment, run
 from agiraph.home.processes import OUT_OF_MEMORY, describe
 from agiraph.home.sandbox import Level, Limits, Mount, Spec
@@ -177,3 +177,58 @@ async def test_a_command_within_its_limits_reports_no_limit(tmp_path: Path) -> N
         "done\n",
         "",
     )
+
+
+IN_MEMORY = {
+    "shared mapping": "import mmap, time\nm = mmap.mmap(-1, 300 * 2**20)\n"
+    "for n in range(300): m[n * 2**20 : (n + 1) * 2**20] = b'x' * 2**20\ntime.sleep(1000)\n",
+    "file in memory": "import os, time\nf = os.memfd_create('x')\n"
+    "for n in range(300): os.write(f, b'x' * 2**20)\ntime.sleep(1000)\n",
+    "System V": "import ctypes, time\nc = ctypes.CDLL(None)\nc.shmat.restype = ctypes.c_void_p\n"
+    "i = c.shmget(0, 300 * 2**20, 0o1600)\na = c.shmat(i, None, 0)\n"
+    "ctypes.memset(a, 1, 300 * 2**20)\nc.shmdt(ctypes.c_void_p(a))\ntime.sleep(1000)\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", IN_MEMORY)
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap", "landlock"])
+async def test_memory_that_no_process_has_alone_counts_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: Level, way: str
+) -> None:
+    if levels.choose(level).reasons:
+        pytest.skip(f"this machine has no {level}")
+    # As for an ordinary user, who may make no control groups: they would hold the limit.
+    monkeypatch.setitem(cgroups._found, os.getpid(), None)
+    (tmp_path / "take.py").write_text(IN_MEMORY[way])
+    # A longer limit for files, which a file in memory would meet first.
+    limits = Limits(processes=40, memory_mib=200, file_mib=4096, free_disk_mib=1)
+    spec = Spec(level=level, mounts=(Mount(source=tmp_path, target=tmp_path, is_writable=True),))
+    result = await run(
+        tmp_path / "spool",
+        command="python3 take.py",
+        cwd=tmp_path,
+        timeout=60,
+        env=child_environment(tmp_path),
+        spec=spec,
+        limits=limits,
+    )
+    is_refused = result.ended == "exited" and result.exit_code != 0
+    assert is_refused or result.limit in (TOO_MUCH, RAN_OUT)
+
+
+@pytest.mark.slow
+async def test_a_command_that_makes_too_many_files_is_ended(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", kilobytes=100_000, inodes=20_000) as disk:
+        fill = "mkdir d; cd d; for n in $(seq 100); do touch $(seq $((n*200)) $((n*200+199))); done"
+        result = await run(
+            disk / "spool",
+            command=f"{fill}; sleep 50",
+            cwd=disk,
+            timeout=60,
+            env=child_environment(disk),
+            spec=Spec(mounts=(Mount(source=disk, target=disk, is_writable=True),)),
+            limits=SMALL,
+        )
+    assert result.ended == "over_limit"
+    assert result.limit == "it left room for fewer than 10,000 more files on the disk"

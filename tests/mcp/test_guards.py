@@ -4,6 +4,7 @@ import asyncio
 import gc
 import gzip
 import json
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,7 +25,7 @@ from agiraph.mcp_client.pins import SCHEMA_BYTES, PinnedTool, Pins
 from agiraph.mcp_client.servers import _tools_of
 from agiraph.mcp_client.settings import McpServer, literals, servers
 from agiraph.mcp_client.toolbox import McpTools, _OfServer, tool_name
-from tests.mcp.kit import opened, rude
+from tests.mcp.kit import RUDE, call, opened, rude
 from tests.mcp.test_toolbox import TEAM
 
 
@@ -296,3 +297,20 @@ async def test_a_compressed_answer_is_refused() -> None:
     async with httpx2.AsyncClient(transport=_Metered(link=Link(), inner=inner)) as http:
         with pytest.raises(httpx2.ReadError, match="compressed"):
             await http.get("http://a.example/")
+
+
+@pytest.mark.slow
+async def test_a_server_writes_its_database_in_a_given_folder_at_every_start(
+    tmp_path: Path,
+) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    database = given / "notes.db"
+    # As `server --db-path FILE` does: the file is there from the second start on.
+    starts = 'echo start >> "$1" || exit 9; exec "$2" -I -S "$3"'
+    words = ("sh", "-c", starts, "server", str(database), sys.executable, str(RUDE))
+    server = McpServer(name="rude", command=words, folders=(f"{given}:rw",))
+    for _ in range(2):
+        async with opened(tmp_path / "home", server) as servers:
+            await call(servers, "echo", text="hello")
+    assert database.read_text() == "start\nstart\n"

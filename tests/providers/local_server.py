@@ -1,5 +1,6 @@
 """Local server: a loopback server that tells of itself as one of the local model servers does."""
 
+import json
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -15,12 +16,15 @@ class LocalServer:
         paths: Mapping[str, Any],
         *,
         text: str = "Hello.",
+        finishes: str = "",
         prompt_tokens: int = 100,
         refuses: tuple[int, str] | None = None,
         is_locked: bool = False,
     ) -> None:
         self._paths = paths
         self._text = text
+        self._finishes = finishes
+        """The summary of a native call of `finish`, which it then replies with."""
         self._prompt_tokens = prompt_tokens
         self._refuses = refuses
         self._is_locked = is_locked
@@ -67,12 +71,16 @@ class LocalServer:
         if self._refuses is not None:
             status, message = self._refuses
             return web.json_response({"error": {"message": message}}, status=status)
-        message = {"role": "assistant", "content": self._text}
+        said: dict[str, Any] = {"role": "assistant", "content": self._text}
+        if self._finishes:
+            arguments = json.dumps({"summary": self._finishes})
+            made = {"name": "finish", "arguments": arguments}
+            said["tool_calls"] = [{"id": "call_1", "type": "function", "function": made}]
         return web.json_response(
             {
                 "id": "c1",
                 "object": "chat.completion",
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "choices": [{"index": 0, "message": said, "finish_reason": "stop"}],
                 "usage": {"prompt_tokens": self._prompt_tokens, "completion_tokens": 5},
             }
         )

@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agiraph.domain.agents import Limits
-from agiraph.domain.ids import ThreadId
+from agiraph.domain.ids import AgentId, ThreadId, new_id
 from agiraph.domain.persons import OWNER
 from agiraph.domain.research import DEPTHS
 from agiraph.domain.work import Extension, NodeStatus, StopReason
@@ -17,7 +18,8 @@ from agiraph.services.lifecycle import conversation, endings, extensions, routin
 from agiraph.services.members.hiring import Hirer
 from agiraph.services.research import starting
 from agiraph.store import messages, spend
-from agiraph.store.teams import TEAMS
+from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from agiraph.web.access import Web
 from agiraph.web.search import NO_ENGINE
@@ -217,6 +219,35 @@ async def test_a_full_team_reads_one_question_after_the_other(tmp_path: Path) ->
         parts = await it.parts(job)
         assert {n.assignee_id for n in parts} == {job.assignee_id}
         assert len(await it.ledger(job)) == 2
+
+
+@pytest.mark.slow
+async def test_a_team_that_had_ten_thousand_readers_gets_another(
+    tmp_path: Path, database_url: str
+) -> None:
+    """The names of agents that have left stay taken."""
+    cast = Cast(readers={QUESTION: READER})
+    async with scene(tmp_path, cast, database_url=database_url) as it:
+
+        def hire_many(tx: Tx) -> None:
+            long_ago = tx.now - timedelta(days=30)
+            former = replace(
+                it.team.coordinator, role="reader", created_at=long_ago, retired_at=tx.now
+            )
+            for number in range(1, 10_001):
+                name = "reader" if number == 1 else f"reader-{number}"
+                AGENTS.insert(tx, replace(former, id=AgentId(new_id("agent")), name=name))
+
+        await it.world.store.write(hire_many)
+        job = await it.start()
+        assert job.status is NodeStatus.COMPLETED
+        [reading, _] = await it.parts(job)
+        reader = await it.world.store.read(AGENTS.get, reading.assignee_id)
+        assert reader.name == "reader-10001"
+        second = await it.start("How tall is it today?")
+        [reading, _] = await it.parts(second)
+        reader = await it.world.store.read(AGENTS.get, reading.assignee_id)
+        assert (second.status, reader.name) == (NodeStatus.COMPLETED, "reader-2-2")
 
 
 async def test_a_job_ends_with_one_report_whatever_is_said_about_it_later(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.report_words import ENGLISH
-from agiraph.domain.work import NodeStatus
+from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.testing import call, says
 from tests.research.kit import (
     FACTS,
@@ -51,10 +51,6 @@ async def test_a_job_goes_on_without_a_readable_brief(tmp_path: Path, name: str)
 
 READERS: dict[str, list[Step]] = {
     "ends at once": [says(call("done", summary="I know that it is 999 metres tall."))],
-    "answers in words": [says("The tower is 999 metres tall.")],
-    "waits in words": [says("I will wait for the others to finish.")],
-    "says nothing": [says("")],
-    "invents a quotation again and again": [says(call("web_fetch", url=FACTS)), says(INVENTED)],
     "quotes a page that it never opened": [
         says(call("note_evidence", claim="330 m.", quote=TALL, url=FACTS)),
         says(call("done")),
@@ -105,6 +101,32 @@ async def test_without_evidence_the_report_says_so_and_states_nothing(
         assert cast.asked("writing") == []
 
 
+FAILING: dict[str, tuple[StopReason, list[Step]]] = {
+    "answers in words": (StopReason.SILENT, [says("The tower is 999 metres tall.")]),
+    "waits in words": (StopReason.SILENT, [says("I will wait for the others to finish.")]),
+    "says nothing": (StopReason.SILENT, [says("")]),
+    "invents a quotation again and again": (
+        StopReason.LOOPING,
+        [says(call("web_fetch", url=FACTS)), says(INVENTED)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+async def test_a_job_whose_reader_fails_without_evidence_fails_in_words_of_the_runtime(
+    tmp_path: Path, name: str
+) -> None:
+    reason, steps = FAILING[name]
+    async with scene(tmp_path, Cast(readers={QUESTION: steps})) as it:
+        job = await it.start()
+        assert (job.status, job.stop_reason) == (NodeStatus.FAILED, reason)
+        [item] = await it.world.inbox()
+        assert (item.kind, item.text) == (
+            "failure",
+            f"There is no report. It failed at “Read: {QUESTION}”: {reason.words}.",
+        )
+
+
 WRITERS: dict[str, Sequence[Step]] = {
     "nothing": [says("")],
     "a refusal": [says("I cannot help with that.")],
@@ -127,8 +149,7 @@ async def test_a_report_that_does_not_hold_is_replaced_by_what_was_noted(
     async with scene(tmp_path, cast) as it:
         job = await it.start()
         assert job.status is NodeStatus.COMPLETED
-        body = (await it.report()).partition("\n## Sources")[0]
-        stated = body.partition("## Struck")[0].partition("## Left out")[0]
+        stated = (await it.report()).partition("\n## Sources")[0]
         assert "It is 330 metres tall [1]" in stated
         for wrong in ("999", "giants", "evil.example", "[e"):
             assert wrong not in stated

@@ -98,7 +98,7 @@ async def test_sentences_that_nobody_compared_are_counted_in_the_report(tmp_path
     cast = Cast(readers={QUESTION: READER}, support=[says("I like it.")])
     async with scene(tmp_path, cast) as it:
         await it.start(depth="standard")
-        told = "0 of 1 sentences were compared with their quotations by a model."
+        told = "Sentences that a model compared with their quotations: 0 of 1."
         assert (await it.report()).rstrip().endswith(told)
         cast.support = [says('{"verdicts": [{"pair": 1, "verdict": "yes"}]}')]
         await it.start(depth="standard")

@@ -161,7 +161,7 @@ async def test_a_report_names_the_engine_that_searched(
         job, *_ = await world.board(team.team.id)
         shown = await world.store.read(research_view, job.id)
         assert (shown.searches, shown.engine) == (1, "second")
-        assert "1 searches (second)," in world.published(job)["report.md"]
+        assert "1 search (second)," in world.published(job)["report.md"]
 
 
 @pytest.mark.slow

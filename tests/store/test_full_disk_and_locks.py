@@ -129,10 +129,10 @@ async def test_of_concurrent_writes_without_room_only_the_acknowledged_are_store
 
 
 @contextmanager
-def small_disk(path: Path, *, kilobytes: int) -> Iterator[Path]:
+def small_disk(path: Path, *, kilobytes: int, inodes: int = 0) -> Iterator[Path]:
     """Mount a small tmpfs; skip the test where mounting is not permitted."""
     path.mkdir()
-    options = f"size={kilobytes}k"
+    options = f"size={kilobytes}k,nr_inodes={inodes}" if inodes else f"size={kilobytes}k"
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", path], check=False)
     if mounted.returncode != 0:
         pytest.skip("needs the right to mount; max_page_count covers the same path without it")

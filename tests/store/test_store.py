@@ -221,6 +221,72 @@ async def test_a_verb_that_fails_in_a_group_rolls_back_only_itself(
 # ---- events ----------------------------------------------------------------------------------
 
 
+ODD: dict[str, BaseException] = {
+    "StopIteration": StopIteration(),
+    "StopAsyncIteration": StopAsyncIteration(),
+    "GeneratorExit": GeneratorExit(),
+    "CancelledError": asyncio.CancelledError(),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+async def test_a_verb_that_raises_an_odd_exception_is_answered_and_so_are_the_others(
+    store: Store, founded: NewTeam, name: str
+) -> None:
+    """asyncio gives a StopIteration to nobody, and takes the others for an end of the caller."""
+
+    def raises(_: Tx) -> None:
+        raise ODD[name]
+
+    team_id = founded.team.id
+    async with asyncio.timeout(30):
+        answers = await asyncio.gather(
+            store.write(rename, team_id, "before"),
+            store.write(raises),
+            store.write(rename, team_id, "after"),
+            store.read(raises),
+            return_exceptions=True,
+        )
+        assert await store.write(rename, team_id, "later") == "later"
+    assert [str(answer) for answer in answers] == [
+        "before",
+        f"The verb raises raised {ODD[name]!r}.",
+        "after",
+        f"The verb raises raised {ODD[name]!r}.",
+    ]
+
+
+async def test_a_verb_that_recurses_without_end_is_answered(store: Store) -> None:
+    def recurse(tx: Tx) -> None:
+        recurse(tx)
+
+    async with asyncio.timeout(30):
+        with pytest.raises(RecursionError):
+            await store.write(recurse)
+        with pytest.raises(RecursionError):
+            await store.read(recurse)
+
+
+async def test_a_listener_that_fails_leaves_no_write_unanswered_and_no_other_listener_untold(
+    store: Store, founded: NewTeam
+) -> None:
+    told: list[str] = []
+
+    def fails(_: Aftermath) -> None:
+        raise VerbError
+
+    def hears(aftermath: Aftermath) -> None:
+        told.extend(str(event.data["goal"]) for event in aftermath.events)
+
+    store.subscribe(fails)
+    store.subscribe(hears)
+    names = ["one", "two", "three"]
+    async with asyncio.timeout(30):
+        writes = (store.write(rename, founded.team.id, name) for name in names)
+        assert await asyncio.gather(*writes) == names
+    assert sorted(told) == sorted(names)
+
+
 async def test_event_numbers_stay_dense_after_a_rollback(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
     team_id = (

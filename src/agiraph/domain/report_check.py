@@ -280,18 +280,6 @@ def urls(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def masked(text: str) -> str:
-    """Return a struck unit with its numbers, dates, quotations and addresses as `…`, so that a
-    reader learns what it was about and nothing that is not shown."""
-    text = Unit(kind="sentence", start=0, end=0, text=without_urls(text)).words
-    for quotation in reversed(quotations(text)):
-        text = f"{text[: quotation.start]}…{text[quotation.end :]}"
-    for date in reversed(list(dates.find(text))):
-        text = f"{text[: date.start]}…{text[date.end :]}"
-    text = re.sub(r"\d+(?:[.,:'\u2019\u00a0\u202f ]?\d+)*", "…", text)
-    return " ".join(re.sub(r"[\[\]<>|#]", " ", text).split())
-
-
 def without_urls(text: str, known: Collection[str] = ()) -> str:
     """Return a text with `…` in place of each address that is not known."""
     for url in sorted(set(urls(text)) - set(known), key=len, reverse=True):

@@ -21,6 +21,7 @@ class ReportPhrases:
     missing: str
     assumptions: str
     struck: str
+    """With the place {count}."""
     effort: str
     published: str
     read: str
@@ -36,6 +37,9 @@ class ReportPhrases:
     """With the place {date}."""
     counts: str
     """With the places {searches}, {pages}, {sources}, {quotes}, {cost} and {depth}."""
+    nouns: tuple[tuple[str, str], tuple[str, str], tuple[str, str], tuple[str, str]]
+    """One and several searches, pages that were read, sources and quotations, in this order."""
+    zero_is_singular: bool = False
 
     nothing: str
     """For a job without any evidence."""
@@ -47,6 +51,12 @@ class ReportPhrases:
     """With the place {reason}, which is one of `limits`."""
     limits: tuple[str, str, str, str, str]
     """Money, tokens, time, searches and pages, and turns are used up, in this order."""
+    wanted_more: str
+    """Said of a reader that had no searches or pages left."""
+    no_model: str
+    """Said of a reader whose model refuses to work."""
+    failed: str
+    """Said of a reader that ended for any other reason."""
     not_used: str
     """For a report that could not be written again after a message of a person."""
     compared: str
@@ -55,6 +65,20 @@ class ReportPhrases:
     def of_limit(self, reason: StopReason) -> str:
         """Return why a job ended early; the runtime's own words if no limit was used up."""
         return self.limits[_LIMITS.index(reason)] if reason in _LIMITS else reason.words
+
+    def of_reader(self, reason: StopReason) -> str:
+        """Return why a reader ended before it was done."""
+        if reason is StopReason.MODEL_REFUSED:
+            return self.no_model
+        return self.of_limit(reason) if reason in _LIMITS else self.failed
+
+    def count(self, counts: tuple[int, int, int, int]) -> tuple[str, ...]:
+        """Return how many searches, pages, sources and quotations there are, with their nouns."""
+        are_one = [n == 1 or (n == 0 and self.zero_is_singular) for n in counts]
+        return tuple(
+            f"{n} {one if is_one else several}"
+            for n, is_one, (one, several) in zip(counts, are_one, self.nouns, strict=True)
+        )
 
     def of_class(self, source: SourceClass) -> str:
         """Return the name of a class of sources."""
@@ -65,7 +89,7 @@ ENGLISH = ReportPhrases(
     sources="Sources",
     missing="What could not be found",
     assumptions="Assumptions",
-    struck="Left out, because no source shows it",
+    struck="Sentences left out, because no source shows them: {count}.",
     effort="How this was made",
     published="published",
     read="read",
@@ -76,8 +100,13 @@ ENGLISH = ReportPhrases(
     no_price="cost unknown",
     classes=("primary source", "reference work", "press", "seller", "forum", "unrated site"),
     new_since="New since the report of {date}",
-    counts="{searches} searches, {pages} pages read, {sources} sources with {quotes} quotations, "
-    "{cost}, depth {depth}.",
+    counts="{searches}, {pages}, {sources} with {quotes}, {cost}, depth {depth}.",
+    nouns=(
+        ("search", "searches"),
+        ("page read", "pages read"),
+        ("source", "sources"),
+        ("quotation", "quotations"),
+    ),
     nothing="No evidence was found, so the report states nothing.",
     no_news="Nothing new was found since the last report.",
     no_page="No page could be read this time, so it is not known whether anything is new.",
@@ -91,15 +120,18 @@ ENGLISH = ReportPhrases(
         "its searches and pages are used up",
         "its turns are used up",
     ),
+    wanted_more="its reader wanted more searches or pages than it had",
+    no_model="the reader's model cannot be used",
+    failed="its reader failed",
     not_used="The report could not be written again, so the "
     "last message or finding is not used in it.",
-    compared="{done} of {all} sentences were compared with their quotations by a model.",
+    compared="Sentences that a model compared with their quotations: {done} of {all}.",
 )
 _GERMAN = ReportPhrases(
     sources="Quellen",
     missing="Was nicht zu finden war",
     assumptions="Annahmen",
-    struck="Weggelassen, weil keine Quelle es belegt",
+    struck="Sätze, die wegfielen, weil keine Quelle sie belegt: {count}.",
     effort="Wie dieser Bericht entstand",
     published="veröffentlicht",
     read="gelesen",
@@ -110,8 +142,13 @@ _GERMAN = ReportPhrases(
     no_price="Kosten unbekannt",
     classes=("Primärquelle", "Nachschlagewerk", "Presse", "Anbieter", "Forum", "unbewertete Seite"),
     new_since="Neu seit dem Bericht vom {date}",
-    counts="{searches} Suchen, {pages} Seiten gelesen, {sources} Quellen mit {quotes} Zitaten, "
-    "{cost}, Tiefe {depth}.",
+    counts="{searches}, {pages}, {sources} mit {quotes}, {cost}, Tiefe {depth}.",
+    nouns=(
+        ("Suche", "Suchen"),
+        ("Seite gelesen", "Seiten gelesen"),
+        ("Quelle", "Quellen"),
+        ("Zitat", "Zitaten"),
+    ),
     nothing="Es wurden keine Belege gefunden, darum sagt der Bericht nichts aus.",
     no_news="Seit dem letzten Bericht wurde nichts Neues gefunden.",
     no_page="Diesmal konnte keine Seite gelesen werden; ob es Neues gibt, ist darum nicht bekannt.",
@@ -125,15 +162,18 @@ _GERMAN = ReportPhrases(
         "ihre Suchen und Seiten sind verbraucht",
         "ihre Schritte sind verbraucht",
     ),
+    wanted_more="hier reichten die Suchen oder Seiten nicht aus",
+    no_model="das Modell des Lesers ist nicht verwendbar",
+    failed="der Leser ist gescheitert",
     not_used="Der Bericht konnte nicht neu geschrieben werden; die letzte "
     "Nachricht oder der letzte Fund ist darin nicht berücksichtigt.",
-    compared="{done} von {all} Sätzen wurden von einem Modell mit ihren Zitaten verglichen.",
+    compared="Sätze, die ein Modell mit ihren Zitaten verglichen hat: {done} von {all}.",
 )
 _FRENCH = ReportPhrases(
     sources="Sources",
     missing="Ce qui n'a pas été trouvé",
     assumptions="Hypothèses",
-    struck="Omis, faute de source",
+    struck="Phrases omises, faute de source : {count}.",
     effort="Comment ce rapport a été fait",
     published="publié",
     read="lu",
@@ -151,8 +191,14 @@ _FRENCH = ReportPhrases(
         "site non évalué",
     ),
     new_since="Nouveau depuis le rapport du {date}",
-    counts="{searches} recherches, {pages} pages lues, {sources} sources avec {quotes} citations, "
-    "{cost}, profondeur {depth}.",
+    counts="{searches}, {pages}, {sources} avec {quotes}, {cost}, profondeur {depth}.",
+    nouns=(
+        ("recherche", "recherches"),
+        ("page lue", "pages lues"),
+        ("source", "sources"),
+        ("citation", "citations"),
+    ),
+    zero_is_singular=True,
     nothing="Aucune preuve n'a été trouvée : le rapport n'affirme donc rien.",
     no_news="Rien de nouveau n'a été trouvé depuis le dernier rapport.",
     no_page="Aucune page n'a pu être lue cette fois : on ne sait donc pas s'il y a du nouveau.",
@@ -166,15 +212,18 @@ _FRENCH = ReportPhrases(
         "ses recherches et ses pages sont épuisées",
         "ses tours sont épuisés",
     ),
+    wanted_more="il y fallait plus de recherches ou de pages",
+    no_model="le modèle du lecteur est inutilisable",
+    failed="le lecteur a échoué",
     not_used="Le rapport n'a pas pu être réécrit : le "
     "dernier message ou résultat n'y est pas pris en compte.",
-    compared="{done} phrases sur {all} ont été comparées à leurs citations par un modèle.",
+    compared="Phrases qu'un modèle a comparées à leurs citations : {done} sur {all}.",
 )
 _SPANISH = ReportPhrases(
     sources="Fuentes",
     missing="Lo que no se pudo encontrar",
     assumptions="Supuestos",
-    struck="Omitido, porque ninguna fuente lo muestra",
+    struck="Frases omitidas, porque ninguna fuente las muestra: {count}.",
     effort="Cómo se hizo este informe",
     published="publicado",
     read="leído",
@@ -192,8 +241,13 @@ _SPANISH = ReportPhrases(
         "sitio sin valorar",
     ),
     new_since="Nuevo desde el informe del {date}",
-    counts="{searches} búsquedas, {pages} páginas leídas, {sources} fuentes con {quotes} citas, "
-    "{cost}, profundidad {depth}.",
+    counts="{searches}, {pages}, {sources} con {quotes}, {cost}, profundidad {depth}.",
+    nouns=(
+        ("búsqueda", "búsquedas"),
+        ("página leída", "páginas leídas"),
+        ("fuente", "fuentes"),
+        ("cita", "citas"),
+    ),
     nothing="No se encontraron pruebas, por lo que el informe no afirma nada.",
     no_news="No se encontró nada nuevo desde el último informe.",
     no_page="Esta vez no se pudo leer ninguna página, por lo que no se sabe si hay algo nuevo.",
@@ -207,15 +261,18 @@ _SPANISH = ReportPhrases(
         "se agotaron sus búsquedas y páginas",
         "se agotaron sus turnos",
     ),
+    wanted_more="hacían falta más búsquedas o páginas",
+    no_model="el modelo del lector no se puede usar",
+    failed="el lector falló",
     not_used="El informe no se pudo redactar de nuevo, por lo "
     "que el último mensaje o hallazgo no se tiene en cuenta.",
-    compared="Un modelo comparó {done} de {all} frases con sus citas.",
+    compared="Frases que un modelo comparó con sus citas: {done} de {all}.",
 )
 _ITALIAN = ReportPhrases(
     sources="Fonti",
     missing="Che cosa non è stato trovato",
     assumptions="Ipotesi",
-    struck="Omesso, perché nessuna fonte lo mostra",
+    struck="Frasi omesse, perché nessuna fonte le mostra: {count}.",
     effort="Come è nato questo rapporto",
     published="pubblicato",
     read="letto",
@@ -233,8 +290,13 @@ _ITALIAN = ReportPhrases(
         "sito non valutato",
     ),
     new_since="Novità dal rapporto del {date}",
-    counts="{searches} ricerche, {pages} pagine lette, {sources} fonti con {quotes} citazioni, "
-    "{cost}, profondità {depth}.",
+    counts="{searches}, {pages}, {sources} con {quotes}, {cost}, profondità {depth}.",
+    nouns=(
+        ("ricerca", "ricerche"),
+        ("pagina letta", "pagine lette"),
+        ("fonte", "fonti"),
+        ("citazione", "citazioni"),
+    ),
     nothing="Non è stata trovata alcuna prova, quindi il rapporto non afferma nulla.",
     no_news="Dall'ultimo rapporto non è stato trovato nulla di nuovo.",
     no_page="Questa volta non è stato possibile leggere alcuna "
@@ -249,15 +311,18 @@ _ITALIAN = ReportPhrases(
         "le ricerche e le pagine sono esaurite",
         "i turni sono esauriti",
     ),
+    wanted_more="servivano altre ricerche o pagine",
+    no_model="il modello del lettore non è utilizzabile",
+    failed="il lettore non è riuscito",
     not_used="Non è stato possibile riscrivere il rapporto, quindi "
     "l'ultimo messaggio o risultato non vi è considerato.",
-    compared="Un modello ha confrontato {done} frasi su {all} con le loro citazioni.",
+    compared="Frasi che un modello ha confrontato con le loro citazioni: {done} su {all}.",
 )
 _PORTUGUESE = ReportPhrases(
     sources="Fontes",
     missing="O que não foi encontrado",
     assumptions="Pressupostos",
-    struck="Omitido, porque nenhuma fonte o mostra",
+    struck="Frases omitidas, porque nenhuma fonte as mostra: {count}.",
     effort="Como este relatório foi feito",
     published="publicado",
     read="lido",
@@ -275,8 +340,13 @@ _PORTUGUESE = ReportPhrases(
         "site não avaliado",
     ),
     new_since="Novo desde o relatório de {date}",
-    counts="{searches} pesquisas, {pages} páginas lidas, {sources} fontes com {quotes} citações, "
-    "{cost}, profundidade {depth}.",
+    counts="{searches}, {pages}, {sources} com {quotes}, {cost}, profundidade {depth}.",
+    nouns=(
+        ("pesquisa", "pesquisas"),
+        ("página lida", "páginas lidas"),
+        ("fonte", "fontes"),
+        ("citação", "citações"),
+    ),
     nothing="Não foram encontradas provas, por isso o relatório nada afirma.",
     no_news="Nada de novo foi encontrado desde o último relatório.",
     no_page="Desta vez não foi possível ler nenhuma página, por isso não se sabe se há novidades.",
@@ -290,15 +360,18 @@ _PORTUGUESE = ReportPhrases(
         "as pesquisas e páginas esgotaram-se",
         "os turnos esgotaram-se",
     ),
+    wanted_more="eram precisas mais pesquisas ou páginas",
+    no_model="o modelo do leitor não pode ser usado",
+    failed="o leitor falhou",
     not_used="Não foi possível reescrever o relatório, por isso "
     "a última mensagem ou descoberta não é considerada nele.",
-    compared="Um modelo comparou {done} de {all} frases com as suas citações.",
+    compared="Frases que um modelo comparou com as suas citações: {done} de {all}.",
 )
 _DUTCH = ReportPhrases(
     sources="Bronnen",
     missing="Wat niet te vinden was",
     assumptions="Aannames",
-    struck="Weggelaten, omdat geen bron het toont",
+    struck="Zinnen die zijn weggelaten, omdat geen bron ze toont: {count}.",
     effort="Hoe dit rapport is gemaakt",
     published="gepubliceerd",
     read="gelezen",
@@ -309,8 +382,13 @@ _DUTCH = ReportPhrases(
     no_price="kosten onbekend",
     classes=("primaire bron", "naslagwerk", "pers", "verkoper", "forum", "onbeoordeelde site"),
     new_since="Nieuw sinds het rapport van {date}",
-    counts="{searches} zoekopdrachten, {pages} pagina's gelezen, {sources} bronnen met {quotes} "
-    "citaten, {cost}, diepte {depth}.",
+    counts="{searches}, {pages}, {sources} met {quotes}, {cost}, diepte {depth}.",
+    nouns=(
+        ("zoekopdracht", "zoekopdrachten"),
+        ("pagina gelezen", "pagina's gelezen"),
+        ("bron", "bronnen"),
+        ("citaat", "citaten"),
+    ),
     nothing="Er is geen bewijs gevonden, dus het rapport stelt niets vast.",
     no_news="Sinds het laatste rapport is er niets nieuws gevonden.",
     no_page="Deze keer kon geen pagina worden gelezen, dus "
@@ -325,9 +403,12 @@ _DUTCH = ReportPhrases(
         "de zoekopdrachten en pagina's zijn op",
         "de beurten zijn op",
     ),
+    wanted_more="er waren meer zoekopdrachten of pagina's nodig",
+    no_model="het model van de lezer is onbruikbaar",
+    failed="de lezer is mislukt",
     not_used="Het rapport kon niet opnieuw worden geschreven, dus het laatste "
     "bericht of de laatste vondst is er niet in verwerkt.",
-    compared="Een model heeft {done} van de {all} zinnen met hun citaten vergeleken.",
+    compared="Zinnen die een model met hun citaten heeft vergeleken: {done} van de {all}.",
 )
 _BY_LANGUAGE = {
     "English": ENGLISH,

@@ -109,6 +109,8 @@ class Brief:
     assumptions: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
     """Names that the question is about: the site of one of them is a primary source."""
+    builds_on: str = ""
+    """The id of an earlier job of the team whose evidence the report also needs."""
     ask: str = ""
     """A question to the person, if two readings of theirs would lead to different reports. The job
     begins with the safer reading before there is an answer."""

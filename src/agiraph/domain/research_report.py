@@ -3,16 +3,19 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 
 from agiraph.domain.evidence import EvidenceRow
-from agiraph.domain.report_check import masked, plain, without_urls
+from agiraph.domain.report_check import check_report, plain, without_urls
 from agiraph.domain.report_words import ReportPhrases, words_of
 from agiraph.domain.sentences import CITATION, units
 from agiraph.domain.sources import host_of
 from agiraph.domain.value import value
 
 _LONGEST_TITLE = 160
+_WORD = re.compile(r"[^\W\d_]{4,}|\b[A-Z]{2,}")
+"""A word of a claim, or an abbreviation: other short words, such as articles, stand everywhere."""
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
 
 
@@ -77,7 +80,7 @@ def render(
     """
     words, ledger = words_of(brief.language), {row.id: row for row in rows}
     groups = groups or {row.id: n for n, row in enumerate(rows)}
-    confirmed = _confirmed(text, ledger, groups)
+    confirmed = _confirmed(text, ledger, groups, brief.question)
     marked = _mark_single(text, ledger, groups, words)
     body, citations, cited = _numbered(marked, ledger)
     sources = [
@@ -86,10 +89,9 @@ def render(
     sections = [
         body.strip(),
         _list(words.missing, [counts.stopped, *missing], cited),
-        _list(words.struck, [masked(line) for line in struck], cited),
         _list(words.assumptions, brief.assumptions, cited),
         _section(words.sources, "\n".join(_source_line(source, words) for source in sources)),
-        _section(words.effort, _effort(words, counts, sources, rows)),
+        _section(words.effort, _effort(words, counts, sources, rows, struck)),
     ]
     uses = [{"number": use.number, "evidence": use.evidence} for use in citations]
     return Report(
@@ -122,15 +124,50 @@ def _numbered(
 
 
 def _confirmed(
-    text: str, ledger: Mapping[str, EvidenceRow], groups: Mapping[str, int]
+    text: str, ledger: Mapping[str, EvidenceRow], groups: Mapping[str, int], question: str
 ) -> frozenset[str]:
-    """Return the addresses that a sentence cites together with an independent source."""
+    """Return the addresses whose claim an independent source shows, too.
+
+    A claim is the part of a sentence before one mark. Two sources confirm it if each of them alone
+    shows all its numbers, dates and quotations, and if they are not about different things: then
+    each would hold a word of the claim that the other lacks.
+    """
     found: set[str] = set()
-    for unit in units(text):
-        cited = [ledger[id] for id in unit.ids if id in ledger and ledger[id].stance == "supports"]
-        if len({groups.get(row.id, 0) for row in cited}) > 1:
-            found.update(row.url for row in cited)
+    for claim, ids in (each for unit in units(text) for each in _claims(unit.text)):
+        cited = [ledger[id] for id in ids if id in ledger and ledger[id].stance == "supports"]
+        shown = [
+            row
+            for row in cited
+            if not check_report(f"{claim} [{row.id}]", [row], question=question)
+        ]
+        states_facts = bool(check_report(claim, ()))
+        for one, other in combinations(shown, 2):
+            mine, its = _words_of(claim, one), _words_of(claim, other)
+            is_same = (mine <= its or its <= mine) and (states_facts or bool(mine & its))
+            if is_same and groups.get(one.id, 0) != groups.get(other.id, 0):
+                found |= {one.url, other.url}
     return frozenset(found)
+
+
+def _claims(sentence: str) -> list[tuple[str, list[str]]]:
+    """Return the parts of a sentence, each with the ids that it cites; marks that stand side by
+    side belong to one part."""
+    found: list[tuple[str, list[str]]] = []
+    start = 0
+    for mark in CITATION.finditer(sentence):
+        ids = re.findall(r"e\d+", mark[0].lower())
+        words, start = sentence[start : mark.start()], mark.end()
+        if found and not words.strip():
+            found[-1][1].extend(ids)
+        else:
+            found.append((words, ids))
+    return found
+
+
+def _words_of(claim: str, row: EvidenceRow) -> set[str]:
+    """Return the words of a claim that an entry of the ledger holds."""
+    held = f"{row.claim} {row.quote} {row.title}".casefold()
+    return {word for each in _WORD.findall(claim) if (word := each.casefold()) in held}
 
 
 def _mark_single(
@@ -186,21 +223,26 @@ def _source_line(source: Mapping[str, Any], words: ReportPhrases) -> str:
 
 
 def _effort(
-    words: ReportPhrases, counts: Counts, sources: Sequence[object], rows: Sequence[EvidenceRow]
+    words: ReportPhrases,
+    counts: Counts,
+    sources: Sequence[object],
+    rows: Sequence[EvidenceRow],
+    struck: Sequence[str],
 ) -> str:
     cost = words.no_price if counts.usd is None else f"${counts.usd:.2f}"
+    searches, pages, cited, quotes = words.count(
+        (counts.searches, counts.pages, len(sources), len(rows))
+    )
+    left_out = f" {words.struck.format(count=len(struck))}" if struck else ""
     said = words.counts.format(
-        searches=counts.searches,
-        pages=counts.pages,
-        sources=len(sources),
-        quotes=len(rows),
+        searches=f"{searches} ({counts.engine})" if counts.engine else searches,
+        pages=pages,
+        sources=cited,
+        quotes=quotes,
         cost=cost,
         depth=counts.depth,
     )
-    if not counts.engine:
-        return said
-    searches, _, others = said.partition(",")
-    return f"{searches} ({counts.engine}),{others}"
+    return said + left_out
 
 
 def _section(heading: str, body: str) -> str:

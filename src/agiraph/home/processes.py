@@ -10,16 +10,17 @@ import os
 
 PROCESSES, MEMORY, DISK = 1, 2, 3
 TEAM_PROCESSES, TEAM_MEMORY, ALL_PROCESSES, ALL_MEMORY = 4, 5, 6, 7
-OUT_OF_MEMORY = 8
-"""Numbers of the limits: the warden reports the first three and the last, the runtime orders the
-others."""
+OUT_OF_MEMORY, FILES = 8, 9
+"""Numbers of the limits: the warden reports the first three and the last two, the runtime orders
+the others."""
+FREE_FILES = 10_000
+"""How many more files the disk must have room for, unless it had less when the command began."""
 COUNT_BYTES = 16
 """The size of a command's counts in its file: processes and bytes of memory, 8 bytes each."""
 MIB = 1024 * 1024
 SLOW, FAST, CROWDED = 0.05, 0.02, 0.25
 """Seconds between two checks of what a command uses: fast once it uses an eighth of a limit. Where
 /proc shows all processes of the machine, a check is slow and done less often."""
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def read(path: str) -> bytes:
@@ -90,6 +91,7 @@ def describe(limits: dict[str, int], exceeded: int) -> str:
         PROCESSES: f"it had more than {limits['processes']} processes at a time",
         MEMORY: f"its processes used more than {limits['memory_mib']} MiB of memory",
         DISK: f"it left less than {limits['free_disk_mib']} MiB of the disk free",
+        FILES: f"it left room for fewer than {FREE_FILES:,} more files on the disk",
         TEAM_PROCESSES: (
             f"the commands of this team had more than {limits['team_processes']} processes, and "
             "this one the most"
@@ -143,12 +145,18 @@ class Guard:
             if os.path.isdir(folder)
             for left in (free(folder),)
         }
+        self.file_floors: dict[str, int] = {
+            folder: min(FREE_FILES, free_files(folder) // 2) for folder in self.floors
+        }
+        """How many more files the disk of each folder must have room for."""
 
     def exceeded(self) -> int:
         """Return the number of the limit that the command exceeds now; 0 if none."""
         pids = self.pids()
         stored = sum(stored_bytes(folder) for folder in self.tmpfs)
-        used = stored + sum(private_bytes(pid) for pid in pids)
+        if self.alone:
+            stored += system_v_bytes()
+        used = stored + sum(own_bytes(pid) for pid in pids)
         os.pwrite(self.counts, len(pids).to_bytes(8, "little") + used.to_bytes(8, "little"), 0)
         most, most_bytes = self.limits["processes"], self.limits["memory_mib"] * MIB
         is_busy = len(pids) * 8 > most or used * 8 > most_bytes
@@ -160,7 +168,9 @@ class Guard:
         # The first sum counts shared pages once per process; the exact sum is slow.
         if used > most_bytes and stored + sum(map(exact_bytes, pids)) > most_bytes:
             return MEMORY
-        return DISK if any(free(f) < floor for f, floor in self.floors.items()) else 0
+        if any(free(folder) < floor for folder, floor in self.floors.items()):
+            return DISK
+        return FILES if any(free_files(f) < floor for f, floor in self.file_floors.items()) else 0
 
     def was_out_of_memory(self) -> bool:
         """Return whether the kernel has ended a process of the command for lack of memory."""
@@ -194,17 +204,50 @@ def free(folder: str) -> int:
     return found.f_bavail * found.f_frsize
 
 
+def free_files(folder: str) -> int:
+    """Return how many files can still be made; file systems without a fixed number tell none."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return 2**63
+    return found.f_favail if found.f_files else 2**63
+
+
 def stored_bytes(folder: str) -> int:
     found = os.statvfs(folder)
     return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
-def private_bytes(pid: int) -> int:
+def own_bytes(pid: int) -> int:
+    """Return the memory of a process without the files that it has mapped.
+
+    Memory that processes share counts for each of them.
+    """
     try:
-        _, resident, shared, *_ = read(f"/proc/{pid}/statm").split()
-    except (OSError, ValueError):
+        text = read(f"/proc/{pid}/status")
+    except OSError:
         return 0  # it has ended meanwhile
-    return (int(resident) - int(shared)) * PAGE
+    return sum(_kilobytes(text, name) for name in (b"\nRssAnon:", b"\nRssShmem:")) * 1024
+
+
+def _kilobytes(text: bytes, name: bytes) -> int:
+    """Return a number of /proc/PID/status; 0 if it is not there, as of a process that ends."""
+    _, found, rest = text.partition(name)
+    return int(rest.split(maxsplit=1)[0]) if found else 0
+
+
+def system_v_bytes() -> int:
+    """Return the memory of the System V segments that were made in our pid namespace.
+
+    They may be attached to no process, and outlive the one that made them.
+    """
+    try:
+        names, *rows = [line.split() for line in read("/proc/sysvipc/shm").splitlines()]
+    except (OSError, ValueError):
+        return 0  # the kernel has none
+    made_by, used = names.index(b"cpid"), names.index(b"rss")
+    # The creator of a segment from outside of our pid namespace is shown as 0.
+    return sum(int(row[used]) for row in rows if row[made_by] != b"0")
 
 
 def exact_bytes(pid: int) -> int:
@@ -215,4 +258,4 @@ def exact_bytes(pid: int) -> int:
                 return int(line.split()[1]) * 1024
     except OSError:
         pass
-    return private_bytes(pid)
+    return own_bytes(pid)

@@ -82,7 +82,14 @@ def _spec(
             )
         return None
     given = given_folders.check(home.path, server.folders)
-    mounts = [Mount(source=path, target=path) for path in _files_of(server.command)]
+    # A file inside a given folder is seen with the folder. On its own it would be read-only, in a
+    # folder that the program may write to: a database that its first start made, for example.
+    whole = [*(Path(one.path) for one in given), own]
+    mounts = [
+        Mount(source=path, target=path)
+        for path in _files_of(server.command)
+        if not any(path.is_relative_to(folder) for folder in whole)
+    ]
     mounts += [
         Mount(source=Path(one.path), target=Path(one.path), is_writable=one.is_writable)
         for one in given

@@ -9,7 +9,6 @@ from agiraph.domain.errors import Misconfigured, ModelError, ModelMissing
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.circuit import CircuitBreaker, Guarded
-from agiraph.providers.counting import Counted
 from agiraph.providers.diagnosis import Diagnosis
 from agiraph.providers.facts.model_facts import ModelFacts
 from agiraph.providers.facts.prices import Priced, Prices
@@ -275,13 +274,10 @@ class Catalogue:
             except LookupError as error:
                 raise Misconfigured(f"{provider!r} has no model {model!r}.") from error
             return own if name == bare else TextToolModel(own)
-        wire = self._wire(name)
-        if self.registry.is_own_server(provider):
-            wire = Counted(model=wire, diagnosis=self.diagnosis(name))
         # One per provider, not per model: an outage hits all models of a vendor.
         circuit = self.circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
         noted = Noted(
-            model=wire,
+            model=self._wire(name),
             missing=self._missing,
             clock=self._clock,
             diagnosis=self.diagnosis(name),

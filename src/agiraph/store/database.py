@@ -4,12 +4,16 @@
 durable. A verb cannot await, so no model call and no subprocess can run inside a transaction.
 """
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from agiraph.domain.time import Clock
 from agiraph.store.tx import Aftermath, Tx
+
+log: logging.Logger = logging.getLogger("agiraph.store")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,6 +28,30 @@ def name_of_verb(verb: Callable[..., Any]) -> str:
     while isinstance(verb, partial):
         verb = verb.func
     return getattr(verb, "__name__", type(verb).__name__)
+
+
+UNANSWERABLE = (StopIteration, StopAsyncIteration, GeneratorExit, asyncio.CancelledError)
+"""What a verb may raise and a future cannot hand over: asyncio refuses a StopIteration, so its
+caller would wait for ever, and takes the others for the end of the caller itself."""
+
+
+def answer_for(error: BaseException, verb: str) -> BaseException:
+    """Return the exception that the caller of a verb gets for what the verb raised."""
+    if not isinstance(error, UNANSWERABLE):
+        return error
+    found = RuntimeError(f"The verb {verb} raised {error!r}.")
+    found.__cause__ = error
+    return found
+
+
+def tell(listeners: Iterable[Callable[[Aftermath], None]], aftermath: Aftermath) -> None:
+    """Call each listener; one that fails is logged and keeps nobody else from being told."""
+    for listener in listeners:
+        try:
+            listener(aftermath)
+        except Exception:
+            # The transaction is committed: its caller must get its answer.
+            log.exception("A listener of the store failed.")
 
 
 class Store(Protocol):

@@ -20,7 +20,7 @@ from agiraph.domain.time import Clock, SystemClock
 from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, migrate
-from agiraph.store.database import P, R, Verb, name_of_verb
+from agiraph.store.database import UNANSWERABLE, P, R, Verb, answer_for, name_of_verb, tell
 from agiraph.store.pgqueuer_queue import enqueue
 from agiraph.store.postgres_errors import explain
 from agiraph.store.server_clock import ServerClock
@@ -193,14 +193,14 @@ class PostgresStore:
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         def run() -> tuple[R, Aftermath]:
-            return self._retrying(lambda: self._commit(verb, args, kwargs))
+            return self._retrying(name, lambda: self._commit(verb, args, kwargs))
 
+        name = name_of_verb(verb)
         # If the caller is cancelled here, the thread still commits, but the listeners of
         # this process are not called. Wakes are rows of the job queue, and timers,
         # channels and triggers are polled.
         result, aftermath = await self._loop.run_in_executor(self._pool, run)
-        for listener in self._listeners:
-            listener(aftermath)
+        tell(self._listeners, aftermath)
         return result
 
     async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -209,7 +209,8 @@ class PostgresStore:
             with connection.transaction(force_rollback=True):
                 return query(PostgresTx(connection, self.clock.now()), *args, **kwargs)
 
-        return await self._loop.run_in_executor(self._pool, lambda: self._retrying(run))
+        name = name_of_verb(query)
+        return await self._loop.run_in_executor(self._pool, lambda: self._retrying(name, run))
 
     def subscribe(self, listener: Callable[[Aftermath], None]) -> None:
         self._listeners.append(listener)
@@ -237,12 +238,14 @@ class PostgresStore:
         fault(f"db:after:{name}")
         return result, tx.aftermath
 
-    def _retrying(self, run: Callable[[], R]) -> R:
+    def _retrying(self, verb: str, run: Callable[[], R]) -> R:
         """Retry a transaction that had no effect; raise the project's error otherwise."""
         for attempt in range(1, TRIES + 1):
             self._local.at_work = False
             try:
                 return run()
+            except UNANSWERABLE as error:
+                raise answer_for(error, verb) from error
             except psycopg.Error as error:
                 reason = explain(error)
                 if reason is None:

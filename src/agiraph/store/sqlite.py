@@ -24,7 +24,7 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, sqlite_connection
-from agiraph.store.database import P, R, Verb, name_of_verb
+from agiraph.store.database import UNANSWERABLE, P, R, Verb, answer_for, name_of_verb, tell
 from agiraph.store.sqlite_errors import explain, is_environment_error, name_of
 from agiraph.store.sqlite_files import Loss, SqliteFiles
 from agiraph.store.tx import Aftermath, Dialect, Row
@@ -176,6 +176,8 @@ class SqliteStore:
             connection.execute("begin")
             try:
                 return query(tx, *args, **kwargs)
+            except UNANSWERABLE as error:
+                raise answer_for(error, name_of_verb(query)) from error
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 if not is_environment_error(error):
                     raise
@@ -374,7 +376,7 @@ class SqliteStore:
             # KeyboardInterrupt or SystemExit would end the process.
             if is_environment_error(error):
                 raise
-            job.error = error
+            job.error = answer_for(error, job.name)
         fault(f"db:in:{job.name}")
 
     def _acknowledge(self) -> None:
@@ -393,5 +395,4 @@ class SqliteStore:
                 job.future.set_result(job.result)
             # `set_result` only schedules a caller: the listeners run before any caller continues.
             if job.error is None and job.aftermath is not None:
-                for listener in self._listeners:
-                    listener(job.aftermath)
+                tell(self._listeners, job.aftermath)

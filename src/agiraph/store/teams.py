@@ -4,7 +4,7 @@ from datetime import datetime
 
 from agiraph.domain.agents import Agent, Team
 from agiraph.domain.errors import NotFound
-from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
@@ -69,13 +69,22 @@ def hired_since(tx: Tx, team_id: TeamId, moment: datetime) -> int:
     return 0 if row is None else int(row[0])
 
 
-def names(tx: Tx, team_id: TeamId) -> set[str]:
-    """Return the names of all agents that are or were on this team, in lower case.
+def names(tx: Tx, team_id: TeamId, *, begin_with: str) -> set[str]:
+    """Return the names with this beginning of all agents that are or were on this team, in lower
+    case.
 
     A new agent may have none of them: a name stays with the agent that had it.
     """
-    rows = tx.all("select name from agents where team_id = :team_id", team_id=team_id)
+    # An underscore of the name stands for any letter in `like`: more names are found, never fewer.
+    sql = "select name from agents where team_id = :team_id and lower(name) like lower(:beginning)"
+    rows = tx.all(sql, team_id=team_id, beginning=f"{begin_with}%")
     return {row[0].lower() for row in rows}
+
+
+def hired_from(tx: Tx, team_id: TeamId, thread_id: ThreadId, *, role: str) -> list[Agent]:
+    """Return the agents with a role that were hired from a thread, also those that have left."""
+    where = "team_id = :team and parent_thread_id = :thread and role = :role order by id"
+    return AGENTS.select(tx, where, team=team_id, thread=thread_id, role=role)
 
 
 def by_name(tx: Tx, team_id: TeamId, name: str, *, with_retired: bool = False) -> Agent:

@@ -1,6 +1,7 @@
 """Mail reading: from the bytes of an e-mail to what its author has newly written."""
 
 import base64
+import contextlib
 import email
 import email.policy
 import hashlib
@@ -26,28 +27,24 @@ MAX_HEADER_CHARACTERS = 4_000
 """Longer headers are ignored, for the same reason."""
 _IDS = re.compile(r"<[^<>\s]+>")
 _MEDIA_TYPE = re.compile(r"[a-z]+/[A-Za-z0-9.+-]+")
-_ATTRIBUTION = re.compile(
-    r"^[ \t]*(?:On .{4,200} wrote:|Am .{4,200} schrieb .{1,200}:|Le .{4,200} a écrit\s*:"
-    r"|El .{4,200} escribió\s*:|_{10,}"
-    r"|-{2,} ?(?:Original Message|Ursprüngliche Nachricht|Message d.origine|Mensaje original)"
-    r" ?-{2,})\s*$",
-    re.IGNORECASE,
-)
-"""The line before a quoted mail, as common clients write it."""
-_OUTLOOK = re.compile(r"^(?:From|Von|De):\s.+", re.IGNORECASE)
-_FORWARDED = re.compile(
-    r"^[ \t]*(?:-{2,} ?(?:Forwarded message|Weitergeleitete Nachricht|Message transféré"
-    r"|Mensaje reenviado) ?-{2,}|Begin forwarded message:|Anfang der weitergeleiteten \w+:"
-    r"|Début du message (?:transféré|réexpédié)\s?:|Inicio del mensaje reenviado:)",
-    re.MULTILINE | re.IGNORECASE,
-)
-_HEADER_LINE = re.compile(
-    r"^[ \t*]*(?:(?P<sender>From|Von|De)|(?P<date>Sent|Date|Gesendet|Datum|Envoyé|Enviado|Fecha)"
-    r"|(?P<to>To|An|À|Para)|(?P<subject>Subject|Betreff|Objet|Asunto))\*?\s?:",
-    re.IGNORECASE,
-)
-"""A line of the block of headers that some clients write above a forwarded or quoted mail."""
-_SKIPPED = frozenset({"script", "style", "head", "title", "blockquote"})
+# No language is read below. What mail clients write above another mail looks alike in all of them.
+_UNSEEN = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
+_RULE = re.compile(r"[^\w\n]{0,8}(?:-{4}|_{4}|={4}|\*{4}|[\u2013\u2014\u2500]{3})")
+"""The beginning of a line that clients draw above another mail."""
+_LABELLED = re.compile(r"[ \t*]{0,4}[^\s:\uff1a<>@][^:\uff1a<>@]{0,30}(?::\*?(?:\s|$)|\uff1a)")
+"""A line such as `From: …`, in any language."""
+_MOMENT = re.compile(r"\d:\d\d|\b(?:19|20)\d\d\D+\d|\d\D{1,12}(?:19|20)\d\d\b")
+"""A time, or a year beside another number: a date."""
+_ADDRESS = re.compile(r"<[^<>\s@]+@[^<>\s@]+>")
+_PREFIX = re.compile(r"\s*[^\W\d]{1,3}(?:\[\d+\])?\s?[:\uff1a]")
+"""How a subject begins if the mail answers or forwards another one: `Fwd:`, `WG:`, `转发:`."""
+HEADERS = 3
+"""A block of so many labelled lines with a date or an address is the headers of another mail."""
+FIRST_OF_ITS_THREAD = 22
+"""Bytes of the Thread-Index of a mail that answers and forwards nothing; Outlook adds to it."""
+NO_WORDS = "(A forwarded mail, with no words of its own: see forwarded.txt.)"
+DRAWN_LINE = "-" * 10
+_SKIPPED = frozenset({"script", "style", "head", "title"})
 _BREAKS = frozenset({"p", "br", "div", "tr", "li", "h1", "h2", "h3", "table"})
 
 
@@ -78,13 +75,18 @@ def incoming(
     answered = _answered(mail)
     is_answer = any(is_ours(each, sender) for each in answered)
     is_proven = is_answer or (bool(checked_by) and is_checked(mail, sender, checked_by))
-    text, forwarded = _words(mail, is_answer=is_answer, is_proven=is_proven)
+    is_derived = not is_answer and _is_derived(mail)
+    text, foreign = _words(mail, is_answer=is_answer, is_derived=is_derived, is_proven=is_proven)
+    if is_answer and _first_address(foreign) == own.lower():
+        foreign = ""  # our own mail, which this one answers
+    if is_derived and not foreign:
+        text, foreign = "", text  # the client left no sign of where the other mail begins
     # The code of a pairing stands in the subject; in other mails it only helps to file them.
     is_known = sender == paired
     files = list(_files(mail)) if is_known else []
-    if forwarded and is_known:
+    if foreign and is_known:
         # Somebody else wrote it. As a file its text is labelled; the person's own text is not.
-        data = base64.b64encode(forwarded.encode()).decode()
+        data = base64.b64encode(foreign.encode()).decode()
         files.insert(0, Attachment(name="forwarded.txt", media_type="text/plain", data=data))
     subject = _header(mail, "Subject")
     if not is_known:
@@ -92,7 +94,8 @@ def incoming(
     return Incoming(
         key=identity or hashlib.sha256(raw).hexdigest(),
         sender=sender,
-        text=text or subject or "(An empty mail.)",
+        # The subject of a mail that is passed on is somebody else's, too.
+        text=text or (NO_WORDS if foreign or is_derived else subject) or "(An empty mail.)",
         sent_at=_date(mail),
         attachments=tuple(files[:MOST_FILES]),
         replies_to=tuple(map(receipt_of, answered)),
@@ -193,10 +196,23 @@ def _date(mail: EmailMessage) -> datetime:
         return datetime.now(UTC)
 
 
-def _words(mail: EmailMessage, *, is_answer: bool, is_proven: bool) -> tuple[str, str]:
-    """Return the text that the author has newly written, and the mails that they forward.
+def _is_derived(mail: EmailMessage) -> bool:
+    """Whether a mail that answers none of ours answers or forwards another one."""
+    if _answered(mail) or any(name.lower().startswith(("resent-", "x-forwarded")) for name in mail):
+        return True
+    with contextlib.suppress(ValueError):
+        if len(base64.b64decode(_header(mail, "Thread-Index"))) > FIRST_OF_ITS_THREAD:
+            return True
+    return _PREFIX.match(_header(mail, "Subject")) is not None
 
-    `is_answer`: the mail answers one of ours, so a mail below it is the one that it answers.
+
+def _words(
+    mail: EmailMessage, *, is_answer: bool, is_derived: bool, is_proven: bool
+) -> tuple[str, str]:
+    """Return the text that the author has newly written, and what others wrote.
+
+    `is_answer`: the mail answers one of ours; quoted lines are then left out.
+    `is_derived`: it answers or forwards a mail of somebody else.
     """
     body = mail.get_body(preferencelist=("plain", "html"))
     if body is None:
@@ -208,52 +224,79 @@ def _words(mail: EmailMessage, *, is_answer: bool, is_proven: bool) -> tuple[str
         text = data.decode(errors="replace") if isinstance(data, bytes) else ""
     text = text[:MAX_BODY_CHARACTERS]
     if body.get_content_type() == "text/html":
-        text = text_of_html(text if is_proven else text[:MAX_UNPROVEN_HTML])
-    own, *forwarded = _FORWARDED.split(text.replace("\r\n", "\n"), maxsplit=1)
-    own, below = split_at_headers(own)
-    if not is_answer:
-        forwarded.insert(0, below)
-    return new_words(own), "\n\n".join(forwarded).strip()
+        text = text_of_html(text if is_proven else text[:MAX_UNPROVEN_HTML], quotes=not is_answer)
+    text = _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    own, below = split_at_another_mail(text, is_answer=is_answer, is_derived=is_derived)
+    return new_words(own), below
 
 
-def split_at_headers(text: str) -> tuple[str, str]:
-    """Return a mail's text up to the first block of headers of another mail, and the rest.
+def split_at_another_mail(text: str, *, is_answer: bool, is_derived: bool) -> tuple[str, str]:
+    """Return a mail's text up to the first sign of another mail, and the rest.
 
-    Such a block is three or more lines like `From:`, `Sent:`, `To:` and `Subject:`, one of which
-    names a sender. Blank lines in it do not count.
+    A sign is a drawn line, a block of headers, a line that names who wrote the text below it, or a
+    quoted line. In an answer the author may write between quoted lines, and draw a line without
+    words. What is taken for another mail by mistake is kept in a file.
     """
     lines = text.split("\n")
-    first, kinds = 0, set[str | None]()
+    labelled: list[int] = []
     for number, line in enumerate(lines):
         if not line.strip():
             continue
-        found = _HEADER_LINE.match(line)
-        if found is None:
-            kinds.clear()
-            continue
-        first = first if kinds else number
-        kinds.add(found.lastgroup)
-        if len(kinds) >= 3 and "sender" in kinds:
-            return "\n".join(lines[:first]), "\n".join(lines[first:])
+        if _begins_others_words(line, is_answer=is_answer) and not (
+            is_answer and next(filter(str.strip, lines[number + 1 :]), "").startswith(">")
+        ):
+            return _split(lines, labelled[0] if len(labelled) > 1 else number)
+        labelled = [*labelled[-9:], number] if _LABELLED.match(line) else []
+        block = "\n".join(lines[each] for each in labelled)
+        if len(labelled) >= HEADERS and (
+            is_derived or _MOMENT.search(block) or _ADDRESS.search(block)
+        ):
+            return _split(lines, labelled[0])
     return text, ""
+
+
+def _split(lines: list[str], number: int) -> tuple[str, str]:
+    """Return the lines before a number, without a drawn line at their end, and the others."""
+    own = lines[:number]
+    while own and (not own[-1].strip() or _RULE.match(own[-1])):
+        own.pop()
+    return "\n".join(own), "\n".join(lines[number:]).strip()
+
+
+def _begins_others_words(line: str, *, is_answer: bool) -> bool:
+    """Whether a line is drawn, quoted, or names an author: `On Monday Bob <bob@x> wrote:`."""
+    if _RULE.match(line):
+        return not is_answer or any(character.isalpha() for character in line)
+    if line.lstrip().startswith(">"):
+        return not is_answer
+    ends = line.rstrip().endswith((":", "\uff1a"))
+    return ends and (_ADDRESS.search(line) or _MOMENT.search(line)) is not None
+
+
+def _first_address(text: str) -> str:
+    """Return the first address in a text: that of its author, if the text is a quoted mail."""
+    found = _ADDRESS.search(text)
+    return "" if found is None else found[0].strip("<>").lower()
 
 
 def new_words(text: str) -> str:
     """Return a mail's text without quoted mails and without the signature."""
     kept: list[str] = []
     # The mail is read from its last line upwards. About the lines below the present one, without
-    # blank ones: whether all are quoted, how many there are, and the first of them.
-    is_quoted, count, following = True, 0, ""
+    # blank ones: how many there are, and whether the first of them is quoted.
+    count, is_above_quote, is_attribution = 0, False, False
     for line in reversed(text.split("\n")):
-        is_attribution = _ATTRIBUTION.match(line) is not None
-        is_end = line == "-- " or (line.strip() == "--" and count < 10)
-        if is_end or (is_attribution and (is_quoted or _OUTLOOK.match(following))):
+        is_quoted = line.startswith(">")
+        # Some clients break the line that names the author behind the address.
+        is_attribution = (is_above_quote and line.rstrip().endswith((":", "\uff1a"))) or (
+            is_attribution and _ADDRESS.search(line) is not None
+        )
+        if line == "-- " or (line.strip() == "--" and count < 10):
             kept.clear()
-        elif not line.startswith(">") and not is_attribution:
+        elif not is_quoted and not is_attribution:
             kept.append(line.rstrip())
         if line.strip():
-            is_quoted = is_quoted and line.startswith(">")
-            count, following = count + 1, line
+            count, is_above_quote = count + 1, is_quoted
     return re.sub(r"\n{3,}", "\n\n", "\n".join(reversed(kept))).strip()
 
 
@@ -273,9 +316,12 @@ def _files(mail: EmailMessage) -> Iterator[Attachment]:
         )
 
 
-def text_of_html(source: str) -> str:
-    """Return the text of a mail in HTML, without quoted mails, scripts and styles."""
-    reader = _HtmlText()
+def text_of_html(source: str, *, quotes: bool = False) -> str:
+    """Return the text of a mail in HTML, without scripts and styles.
+
+    Quoted mails are left out; with `quotes` they are kept, below a drawn line.
+    """
+    reader = _HtmlText(quotes=quotes)
     reader.feed(source)
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
@@ -283,14 +329,18 @@ def text_of_html(source: str) -> str:
 
 
 class _HtmlText(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, *, quotes: bool) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
+        self._keeps_quotes = quotes
         self._skipped: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        classes = dict(attrs).get("class") or ""
-        if tag in _SKIPPED or "gmail_quote" in classes:
+        found = dict(attrs)
+        is_quote = tag == "blockquote" or "quote" in (found.get("class") or "")
+        if self._keeps_quotes and (is_quote or _is_drawn(tag, found)) and not self._skipped:
+            self.parts.append(f"\n{DRAWN_LINE}\n")
+        elif tag in _SKIPPED or is_quote:
             self._skipped.append(tag)
         elif self._skipped and tag == self._skipped[-1]:
             self._skipped.append(tag)  # the same tag inside: its end is not the end of the quote
@@ -306,3 +356,9 @@ class _HtmlText(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._skipped:
             self.parts.append(data)
+
+
+def _is_drawn(tag: str, attributes: dict[str, str | None]) -> bool:
+    """Whether an element draws the line above another mail, or holds one."""
+    style, name = attributes.get("style") or "", attributes.get("class") or ""
+    return tag == "hr" or "border-top" in style.replace(" ", "") or "forward" in name

@@ -9,7 +9,6 @@ import contextlib
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import ContextExceeded, ModelDeclined, ModelGarbled, OutOfTime
-from agiraph.domain.labels import Label
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.report_words import ENGLISH
 from agiraph.domain.work import StopReason
@@ -21,7 +20,8 @@ from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, ask
 from agiraph.services.lifecycle import journal
 from agiraph.services.research import answers, delivery, frame, planning
-from agiraph.services.research.frame import Delivers, NeedsBrief, NothingNew, Waits
+from agiraph.services.research.delivery import Findings
+from agiraph.services.research.frame import Delivers, Fails, NeedsBrief, NothingNew, Waits
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 from agiraph.web import links
@@ -47,6 +47,9 @@ async def run(steps: Steps, ctx: RunContext, *, reader_model: str) -> Outcome:
                 return Parked(on, reason)
             case Delivers():
                 return await _deliver(steps, ctx)
+            case Fails(reason, why):
+                await ctx.store.write(_end_failed, ctx.lease, Failed(reason, why))
+                return DONE
             case NothingNew(why):
                 await ctx.store.write(_end_silently, ctx.lease, why)
                 return Finished(why, StopReason.NOTHING_TO_DO)
@@ -107,13 +110,22 @@ async def _deliver(steps: Steps, ctx: RunContext) -> Outcome:
         outcome = Failed(found.stopped, detail, report.markdown, under=ctx.node.budget)
     published = await publish_outcome(steps, ctx, outcome)
     assert not isinstance(published, Parked)
-    await ctx.store.write(_end, ctx.lease, published, found.label)
+    await ctx.store.write(_end, ctx.lease, published, found)
     return DONE
 
 
-def _end(tx: Tx, lease: Lease, outcome: Finished | Failed, label: Label) -> None:
-    """End the job with its report, which has the label of all that its parts have read."""
-    delivery.close(tx, lease, label)
+def _end(tx: Tx, lease: Lease, outcome: Finished | Failed, found: Findings) -> None:
+    """End the job with its report, which has the label of all that its parts have read, and store
+    what was learned."""
+    delivery.close(tx, lease, found.label)
+    delivery.learn(tx, lease, found)
+    journal.end(tx, lease, outcome)
+
+
+def _end_failed(tx: Tx, lease: Lease, outcome: Failed) -> None:
+    """End a job that nobody could read for. Another try reads its questions again."""
+    label = delivery.gather(tx, lease.node_id).label
+    delivery.close(tx, lease, label, said=f"No report could be made. {outcome.detail}")
     journal.end(tx, lease, outcome)
 
 

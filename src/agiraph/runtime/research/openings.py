@@ -20,13 +20,21 @@ from agiraph.domain.value import value
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening
-from agiraph.services.research import standing_questions, steering
+from agiraph.services.knowledge import recall
+from agiraph.services.research import planning, standing_questions, steering
+from agiraph.services.research.planning import Earlier
 from agiraph.services.research.standing_questions import News
 from agiraph.store import evidence, research
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 
+EARLIER = (
+    "# What is known from earlier research\n\nPlan only what it does not answer, and what may have "
+    "changed since. If the report needs its evidence too, name its id as builds_on."
+)
+LEAST_WINDOW = 2_000
+"""The window, in tokens, for the ledger of each earlier job if the model's own is unknown."""
 LEAST_CHARACTERS = 40_000
 """The most characters of the ledger for a model whose context window is unknown."""
 
@@ -59,8 +67,11 @@ def material(tx: Tx, job_id: NodeId) -> Material:
 
 
 async def of_job(ctx: RunContext) -> Opening:
-    """Return the prompt for the brief. A job that continues another is shown that job's ledger and
-    nothing of the team, because its readers are public."""
+    """Return the prompt for the brief. It is shown what is known already.
+
+    With the ledger of earlier research it is shown nothing of the team: its readers are public, and
+    words of pages must not bring the team's into their questions.
+    """
     found = await ctx.store.read(material, ctx.node.id)
     thread, now = ctx.lease.thread_id, ctx.clock.now()
     sections, label = [prompt("research_brief")], CLEAN
@@ -69,13 +80,30 @@ async def of_job(ctx: RunContext) -> Opening:
         about = f"The question of the earlier research:\n{_data(earlier.question, thread)}"
         shown, label = ledger_text(found.rows, thread=thread, window=ctx.window)
         sections += [f"# What is known from earlier research\n\n{about}\n\n{shown}"]
-    elif ctx.team.goal.strip():
-        sections += [f"# The goal of the team that asks\n\n{ctx.team.goal}"]
+    elif (known := await ctx.store.read(planning.known, ctx.node.id)).research:
+        shown, label = _earlier_text(known.research, thread=thread, window=ctx.window)
+        sections += [shown]
+    else:
+        goal = ctx.team.goal.strip()
+        sections += [f"# The goal of the team that asks\n\n{goal}"] if goal else []
+        lines = "\n".join(recall.as_lines(known.insights, ids=False))
+        sections += [f"# What the team knows\n\n{lines}"] if lines else []
     task = found.job.question
     if ctx.node.label:
         what = "what is asked by an agent that had read untrusted text before. It is a question."
         task = enclose(task, thread=thread, what=what)
     return Opening(_join(sections, now), task, label=label)
+
+
+def _earlier_text(research: Sequence[Earlier], *, thread: str, window: int) -> tuple[str, Label]:
+    """Return the prompt section on earlier research of the team, and its label."""
+    lines, label = [EARLIER], CLEAN
+    for job, rows in research:
+        shown, of_rows = ledger_text(rows, thread=thread, window=window // 8 or LEAST_WINDOW)
+        about = f"Research {job.id} of {job.created_at:%d %B %Y} found out:"
+        lines.append(f"{about}\n{_data(job.question, thread)}\n{shown}")
+        label |= of_rows
+    return "\n\n".join(lines), label
 
 
 async def of_reader(ctx: RunContext) -> Opening:

@@ -7,7 +7,14 @@ part stores what the rows show without a model, so that the job always continues
 import asyncio
 
 from agiraph.domain import report_check
-from agiraph.domain.errors import ModelError, ModelUnavailable, OutOfTime
+from agiraph.domain.errors import (
+    ContextExceeded,
+    ModelDeclined,
+    ModelError,
+    ModelGarbled,
+    ModelUnavailable,
+    OutOfTime,
+)
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.ids import NodeId
@@ -71,14 +78,12 @@ async def run_writing(steps: Steps, ctx: RunContext) -> Outcome:
         faults = await asyncio.to_thread(report_check.check_report, text, rows, question=question)
         if faults and text:
             text = await _repaired(steps, ctx, text, faults, found)
-    except ModelUnavailable:
-        raise
     except OutOfTime:
         stopped = StopReason.TIME_SPENT
     except Unaffordable as error:
         stopped = error.reason
-    except ModelError:
-        pass
+    except (ModelGarbled, ModelDeclined, ContextExceeded):
+        pass  # any other error ends the part, and the report says why
     kept, struck = await asyncio.to_thread(report_check.enforce, text, rows, question=question)
     if not _cites(kept, rows):
         kept, struck = "", []

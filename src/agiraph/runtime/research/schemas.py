@@ -30,6 +30,7 @@ BRIEF: dict[str, Any] = _record(
     unwanted=_TEXT,
     assumptions=_TEXTS,
     subjects=_TEXTS,
+    builds_on=_TEXT,
     ask=_TEXT,
 )
 ASK_BRIEF = """[Runtime] Plan this research. Answer with one JSON object:
@@ -38,7 +39,8 @@ ASK_BRIEF = """[Runtime] Plan this research. Answer with one JSON object:
 {"question": "…", "answer": what counts as an answer}, "freshness": how recent sources must be, or
 "", "wanted": sources to prefer, or "", "unwanted": sources to leave out, or "", "assumptions":
 [what you assume, "…"], "subjects": [names of products, bodies or people that it is about, "…"],
-"ask": one question to the person, or ""}"""
+"builds_on": the id of earlier research that is shown above and whose evidence the report also
+needs, or "", "ask": one question to the person, or ""}"""
 
 GAPS: dict[str, Any] = _record(missing=_TEXTS, next=_QUESTIONS)
 ASK_GAPS = """[Runtime] What is missing? Answer with one JSON object:

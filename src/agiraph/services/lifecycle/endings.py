@@ -277,7 +277,7 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
         waiting.settle(tx, WaitingOn("node", node.id), None)
         return
     if node.is_research_part:
-        research_parts.ended(tx, node)
+        research_parts.ended(tx, node, text)
         return
     # Before `settle`, which deletes the waits.
     creator_is_told = _creator_waits(tx, node)

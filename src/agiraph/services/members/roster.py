@@ -52,7 +52,7 @@ def hire(
     _check_name(name)
     check_capacity(tx, team_id)
     # Under the team's row lock, which `check_capacity` took.
-    if name.lower() in teams.names(tx, team_id):
+    if name.lower() in teams.names(tx, team_id, begin_with=name):
         raise Refused(f"There is already a {name!r} on this team; choose another name.")
     agent = Agent(
         id=AgentId(new_id("agent")),
@@ -112,10 +112,12 @@ def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
     TEAMS.get(tx, team_id, lock=True)
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-._")[:32] or "worker"
     # Also names of agents that have left: folders, messages and events still use them.
-    taken = teams.names(tx, team_id) | RESERVED
-    if stem.lower() not in taken:
-        return stem
-    return next(n for i in range(2, 10_000) if (n := f"{stem}-{i}").lower() not in taken)
+    taken = teams.names(tx, team_id, begin_with=stem) | RESERVED
+    name, number = stem, 1
+    while name.lower() in taken:
+        number += 1
+        name = f"{stem}-{number}"
+    return name
 
 
 def retire(tx: Tx, agent: Agent) -> bool:

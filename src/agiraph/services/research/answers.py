@@ -52,6 +52,7 @@ def read_brief(value: Any, *, question: str) -> Brief | None:
         unwanted=_text(_first(given, "unwanted", "unwanted_sources"), LINE_CHARACTERS),
         assumptions=_lines(given.get("assumptions")),
         subjects=_lines(given.get("subjects"))[:MOST_SUBJECTS],
+        builds_on=_text(given.get("builds_on"), LINE_CHARACTERS),
         ask=_text(given.get("ask"), LINE_CHARACTERS),
     )
 

@@ -1,6 +1,7 @@
 """Delivery: what a research job delivers: a report whose statements hold, to inbox and chat."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agiraph.domain import report_check, research_report, sources
@@ -11,12 +12,16 @@ from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import Label, join
 from agiraph.domain.messages import MessageKind
-from agiraph.domain.report_words import ReportPhrases, words_of
+from agiraph.domain.report_words import ENGLISH, ReportPhrases, words_of
 from agiraph.domain.research import Brief, ResearchJob
 from agiraph.domain.research_report import Counts, Report
+from agiraph.domain.sentences import units
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.redaction import mask_secrets
 from agiraph.services.board import labels, planning, texts
+from agiraph.services.knowledge import items
 from agiraph.services.mail import bus
+from agiraph.services.research import parts as research_parts
 from agiraph.services.research import planning as steps
 from agiraph.services.research import reading_budget, standing_questions, state, support
 from agiraph.services.research.answers import plain_brief
@@ -25,10 +30,13 @@ from agiraph.services.research.support import Compared
 from agiraph.store import evidence, passages, research, spend, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
+from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 
 DELIVERED = "The report was delivered."
+MOST_LEARNED = 5
+"""The most facts that one report adds to what the team knows."""
 SUMMARY = 1200
 """Characters of a report that go into the conversation; the inbox holds all of it."""
 _SECTION = re.compile(
@@ -49,7 +57,9 @@ class Findings:
     stopped: StopReason | None
     """The limit that ended the job early."""
     unread: tuple[str, ...]
-    """Sub-questions without evidence."""
+    """Sub-questions without evidence or whose reader was not done, with the reason."""
+    not_written: str
+    """Why the last report could not be written; empty if it was."""
     label: Label
     """The sources of all that the parts of the job have read."""
     opened: int
@@ -72,8 +82,9 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
     """Return what a job has found out so far."""
     job, node = JOBS.get(tx, job_id), NODES.get(tx, job_id)
     rows = tuple(evidence.of_job(tx, job_id))
-    answered = {row.question for row in rows}
-    parts = [part.id for part in reading_budget.parts(tx, job_id)]
+    parts = reading_budget.parts(tx, job_id)
+    done = NodeStatus.COMPLETED
+    last = next((part for part in reversed(parts) if part.research == "writing"), None)
     stopped = StopReason(job.stopped) if job.stopped else None
     return Findings(
         job=job,
@@ -81,12 +92,29 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
         pages=research.texts(tx, research.chain(tx, job_id)),
         counts=_counts(tx, node, job, stopped),
         stopped=stopped,
-        unread=tuple(each.question for each in job.readings if each.number not in answered),
-        label=labels.of_nodes(tx, parts) | join(row.label for row in rows),
+        unread=_unread(job, rows, reading_budget.unfinished(tx, job_id)),
+        not_written="" if last is None or last.status is done else research_parts.why_failed(last),
+        label=labels.of_nodes(tx, [part.id for part in parts]) | join(row.label for row in rows),
         opened=research.count_pages(tx, job_id),
         compared=support.compared(tx, job, rows),
         news=standing_questions.news(tx, job),
     )
+
+
+def _unread(
+    job: ResearchJob, rows: Sequence[EvidenceRow], unfinished: Mapping[NodeId, StopReason | None]
+) -> tuple[str, ...]:
+    words = words_of("" if job.brief is None else job.brief.language)
+    answered, found = {row.question for row in rows}, list[str]()
+    for each in job.readings:
+        asked = one_line(each.question)
+        if each.node_id in unfinished:
+            reason = unfinished[each.node_id]
+            why = words.wanted_more if reason is None else words.of_reader(reason)
+            found.append(f"{asked} ({why})")
+        elif each.number not in answered:
+            found.append(asked)
+    return tuple(found)
 
 
 def _counts(tx: Tx, node: WorkNode, job: ResearchJob, stopped: StopReason | None) -> Counts:
@@ -172,7 +200,29 @@ def _missing(found: Findings) -> list[str]:
         and not report_check.check_report(line, rows, question=job.question)
     ]
     unused = [found.words.not_used] if steps.NOT_USED in job.missing else []
-    return list(dict.fromkeys([*unused, *map(one_line, found.unread), *named]))
+    return list(dict.fromkeys([*unused, one_line(found.not_written), *found.unread, *named]))
+
+
+def learn(tx: Tx, lease: Lease, found: Findings) -> None:
+    """Store what the report cites first as facts of the agent that was asked.
+
+    They have the labels of their pages, so they are unverified unless the team's trust is open.
+    """
+    node = NODES.get(tx, lease.node_id)
+    if node.asked_of is None or not TEAMS.get(tx, node.team_id).learns:
+        return
+    own = {row.id: row for row in found.rows if row.job_id == node.id}
+    cited = dict.fromkeys(id for unit in units(found.job.draft) for id in unit.ids if id in own)
+    for row in [own[id] for id in cited if own[id].stance == "supports"][:MOST_LEARNED]:
+        items.learn(
+            tx,
+            AGENTS.get(tx, node.asked_of),
+            "fact",
+            mask_secrets(f"{row.claim} ({sources.host_of(row.url)}, {row.fetched_at:%Y-%m-%d})"),
+            author=lease.agent_id,
+            source_thread_id=lease.thread_id,
+            label=row.label | node.label,
+        )
 
 
 def close(tx: Tx, lease: Lease, label: Label, *, said: str = DELIVERED) -> None:
@@ -225,7 +275,10 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
         text=report,
         label=node.label | labels.of_nodes(tx, [node.id]),
     )
-    lead = f"The research is done ({title}); the whole report is in your inbox."
+    lead = f"The research is done ({title})"
+    if node.status is not NodeStatus.COMPLETED and node.stop_reason is not None:
+        lead = f"The research ended early: {ENGLISH.of_limit(node.stop_reason)} ({title})"
+    lead += "; the whole report is in your inbox."
     return _send_summary(tx, node, f"{lead}\n\n{summary(node.result or '')}")
 
 

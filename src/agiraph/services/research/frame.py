@@ -13,7 +13,7 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.ids import NodeId
 from agiraph.domain.research import Part, Phase, Reading, ResearchJob
 from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import Budget, StopReason, WorkNode
+from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.research import parts, planning, reading_budget, standing_questions, steering
 from agiraph.store import evidence, threads, waits
 from agiraph.store.nodes import NODES
@@ -55,7 +55,15 @@ class NothingNew:
     why: str
 
 
-Next = NeedsBrief | Waits | Delivers | NothingNew
+@dataclass(frozen=True, slots=True)
+class Fails:
+    """All readers failed and noted nothing: the job fails for the reason of the last one."""
+
+    reason: StopReason
+    why: str
+
+
+Next = NeedsBrief | Waits | Delivers | NothingNew | Fails
 
 
 @dataclass(slots=True)
@@ -103,18 +111,31 @@ def _go_on(step: _Step) -> None:
     if job.brief is None:
         return step.set(phase="brief")
     found = {reader.id: reader for reader in reading_budget.readers(step.tx, job.id)}
-    # Questions whose readers were cut off are read for again; the ledger keeps what they noted.
+    # Questions whose readers did not end well are read for again; the ledger keeps what they noted.
     readings = tuple(
-        replace(each, node_id=None) if _is_cut_off(found, each) else each for each in job.readings
+        replace(each, node_id=None) if _has_failed(found, each) else each for each in job.readings
     )
     rounds = job.round + max(1, job.limits.rounds)
     changes = {"readings": readings, "rounds": rounds, "stopped": "", "missing": ()}
     return step.set(phase="reading", part_id=None, **changes)
 
 
-def _is_cut_off(found: Mapping[NodeId, WorkNode], reading: Reading) -> bool:
+def _has_failed(found: Mapping[NodeId, WorkNode], reading: Reading) -> bool:
     reader = None if reading.node_id is None else found.get(reading.node_id)
-    return reader is not None and reader.stop_reason in _EARLY
+    return reader is not None and reader.status is not NodeStatus.COMPLETED
+
+
+def _failure(step: _Step) -> Fails | None:
+    """Return why a job has nothing of its own to report; None if a reader ended well or noted
+    something, or if a limit ended the job."""
+    found = {reader.id: reader for reader in reading_budget.readers(step.tx, step.job.id)}
+    readings = step.job.readings
+    if step.job.stopped or evidence.count(step.tx, step.job.id):
+        return None
+    if not all(_has_failed(found, each) for each in readings) or not readings:
+        return None
+    last = found[max(id for each in readings if (id := each.node_id) is not None)]
+    return Fails(last.stop_reason or StopReason.NO_RESULT, parts.why_failed(last))
 
 
 def _brief(step: _Step) -> Next:
@@ -139,8 +160,8 @@ def _read(step: _Step) -> Next:
             reading.append(_start_reader(step, unread[0], budget))
     if reading:
         return step.wait(reading, _progress(step))
-    cut_off = [each.node_id for each in step.job.readings if _is_cut_off(found, each)]
-    reason = shortage or (found[cut_off[-1]].stop_reason if cut_off and cut_off[-1] else None)
+    ended = [found[each.node_id].stop_reason for each in step.job.readings if each.node_id]
+    reason = shortage or next((why for why in reversed(ended) if why in _EARLY), None)
     if reason is not None:
         step.set(stopped=reason.value)
     return _after_reading(step)
@@ -183,6 +204,8 @@ def _gaps(step: _Step) -> Next:
 
 
 def _write(step: _Step) -> Next:
+    if (failure := _failure(step)) is not None:
+        return failure
     if why := standing_questions.has_nothing_new(step.tx, step.job):
         return NothingNew(why)
     if not evidence.of_job(step.tx, step.job.id):

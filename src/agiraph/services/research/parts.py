@@ -1,17 +1,17 @@
 """Parts: start the readers of a research job and its other steps, and resume it when one ends."""
 
-from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
 from agiraph.domain.research import Part, Reading
 from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import Budget, WorkNode
+from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import planning, texts, waiting
 from agiraph.services.members import roster
 from agiraph.services.research import reading_budget
-from agiraph.services.research.starting import TOOLS
+from agiraph.services.research.starting import RESEARCHER, TOOLS
 from agiraph.store import nodes, teams
+from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
@@ -72,16 +72,17 @@ def _free_reader(tx: Tx, lease: Lease, model: str) -> AgentId:
     If the team has no place for another agent, the job's own agent reads, one question after the
     other.
     """
-    mine = [a for a in teams.everyone(tx, lease.team_id) if _reads_for(a, lease)]
-    for agent in mine:
+    for agent in teams.hired_from(tx, lease.team_id, lease.thread_id, role=READER):
         if not nodes.has_open(tx, agent.id):
             return agent.id
     researcher = AGENTS.get(tx, lease.agent_id)
+    # The number of the job is that of its researcher: readers of `researcher-7` are `reader-7`, ….
+    stem = f"{READER}{researcher.name.removeprefix(RESEARCHER)}"
     try:
         return roster.hire(
             tx,
             lease.team_id,
-            name=roster.free_name(tx, lease.team_id, READER),
+            name=roster.free_name(tx, lease.team_id, stem),
             role=READER,
             model=model or researcher.model,
             tools=TOOLS,
@@ -93,16 +94,23 @@ def _free_reader(tx: Tx, lease: Lease, model: str) -> AgentId:
         return lease.agent_id
 
 
-def _reads_for(agent: Agent, lease: Lease) -> bool:
-    return agent.role == READER and agent.parent_thread_id == lease.thread_id
+def why_failed(part: WorkNode) -> str:
+    """Return why a part failed, in words of the runtime and never of the part's model."""
+    reason = part.stop_reason or StopReason.NO_RESULT
+    if reason is StopReason.MODEL_REFUSED and part.result:
+        return part.result
+    return f"It failed at “{part.title}”: {reason.words}."
 
 
-def ended(tx: Tx, part: WorkNode) -> None:
+def ended(tx: Tx, part: WorkNode, text: str) -> None:
     """Resume the job that waits for this part, which has ended, and add the part's time to the
     job's.
 
-    No agent reflects on a part's thread: its findings are in the ledger.
+    `text` is what the part's end says: a part that failed keeps it as its result, so that the job
+    can report it. No agent reflects on a part's thread: its findings are in the ledger.
     """
+    if part.status is not NodeStatus.COMPLETED and part.result is None:
+        NODES.update(tx, part.id, result=text)
     if part.thread_id is not None:
         THREADS.update(tx, part.thread_id, harvested_at=tx.now)
     reading_budget.count_time(tx, part)

@@ -1,23 +1,74 @@
 """Planning: stores the brief of a research job, and the gaps that a look at its ledger found."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from agiraph.domain.chat import Lease
+from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.ids import NodeId
+from agiraph.domain.knowledge import Insight
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.passages import search_words, words
 from agiraph.domain.report_words import ENGLISH
-from agiraph.domain.research import DEPTH_OF_KIND, DEPTHS, Brief, Reading, SubQuestion
+from agiraph.domain.research import DEPTH_OF_KIND, DEPTHS, Brief, Reading, ResearchJob, SubQuestion
 from agiraph.domain.work import StopReason
+from agiraph.services.knowledge import recall
 from agiraph.services.mail import bus
 from agiraph.services.research import starting
 from agiraph.services.research.answers import Gaps
-from agiraph.store import evidence, threads
+from agiraph.store import evidence, passages, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 
+SEARCHED, SHOWN = 12, 2
+"""How many sections of reports are compared with a question, and how many earlier jobs are shown
+to its planning."""
 NOT_USED = ENGLISH.not_used
 """Stands in a job's `missing` if its report does not use the last message or finding."""
 BEGUN = "I begin with this reading: {reading} Your answer changes what I look for next."
+
+
+class Earlier(NamedTuple):
+    """An earlier job of the team on the same subject, and its ledger."""
+
+    job: ResearchJob
+    rows: tuple[EvidenceRow, ...]
+
+
+class Known(NamedTuple):
+    """What the team knows about a job's question before anything is read."""
+
+    research: list[Earlier]
+    insights: list[Insight]
+    """Those that share a word with the question and have no label."""
+
+
+def known(tx: Tx, job_id: NodeId) -> Known:
+    """Return what the team knows about a job's question: earlier research, newest first, and
+    insights of the agent that was asked.
+
+    Only research is returned whose own readers were public: its ledger holds nothing of the team.
+    """
+    job, node = JOBS.get(tx, job_id), NODES.get(tx, job_id)
+    asked = search_words(job.question)
+    found: dict[str, Earlier] = {}
+    for passage in passages.find(
+        tx, job.question, team_id=job.team_id, owner=(), kinds=("report",), limit=SEARCHED
+    ):
+        held = set(words(f"{passage.title} {passage.text}"))
+        if 2 * sum(word in held for word in asked) > len(asked):
+            found |= _earlier(tx, passage.ref)
+    newest = sorted(found.values(), key=lambda each: each.job.id, reverse=True)
+    insights = [] if node.asked_of is None else recall.for_work(tx, node.asked_of, job.question)
+    fitting = [each for each in insights if not set(asked).isdisjoint(words(each.content))]
+    return Known(newest[:SHOWN], [each for each in fitting if not each.label])
+
+
+def _earlier(tx: Tx, ref: str) -> dict[str, Earlier]:
+    job, node = JOBS.find(tx, ref), NODES.find(tx, ref)
+    rows = () if job is None else tuple(evidence.of_job(tx, job.id))
+    return {job.id: Earlier(job, rows)} if job and node and not node.label and rows else {}
 
 
 def store_brief(
@@ -40,6 +91,9 @@ def store_brief(
         # A single reader answers the question as a whole.
         asked = (SubQuestion(question=brief.question, answer=asked[0].answer),)
     brief = replace(brief, sub_questions=asked)
+    shown = {each.job.id for each in known(tx, job.id).research} if brief.builds_on else set()
+    is_shown = job.continues is None and brief.builds_on in shown
+    continues = NodeId(brief.builds_on) if is_shown else job.continues
     node = NODES.get(tx, lease.node_id, lock=True)
     budget = starting.lowered(node.budget, limits)
     calls = starting.of_depth(limits, job.searches, job.pages).calls
@@ -57,6 +111,7 @@ def store_brief(
         phase="reading",
         rounds=limits.rounds,
         question_id=question_id,
+        continues=continues,
         engine=engine,
         readings=tuple(
             Reading(number=number, question=each.question, answer=each.answer, label=label)

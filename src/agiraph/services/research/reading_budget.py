@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.research import ResearchJob
-from agiraph.domain.work import Budget, StopReason, WorkNode
+from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import budgets, jobs
 from agiraph.services.research.starting import FETCH, SEARCH
-from agiraph.store import nodes, spend, waits
+from agiraph.store import nodes, spend, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -53,6 +53,32 @@ def readers(tx: Tx, job_id: NodeId) -> list[WorkNode]:
 def parts(tx: Tx, job_id: NodeId) -> list[WorkNode]:
     found = [child for child in nodes.children(tx, job_id) if child.is_research_part]
     return sorted(found, key=lambda part: part.id)
+
+
+def unfinished(tx: Tx, job_id: NodeId) -> dict[NodeId, StopReason | None]:
+    """Return why readers of a job ended before they were done; None: a reader wanted more searches
+    or pages than it had."""
+    found: dict[NodeId, StopReason | None] = {}
+    for reader in readers(tx, job_id):
+        if reader.status is not NodeStatus.COMPLETED and reader.stop_reason is not None:
+            found[reader.id] = reader.stop_reason
+        elif _wanted_more(tx, reader):
+            found[reader.id] = None
+    return found
+
+
+def _wanted_more(tx: Tx, reader: WorkNode) -> bool:
+    """Whether a call of a reader was refused because its calls of that tool were used up."""
+    if reader.thread_id is None:
+        return False
+    turns = [turn for turn in threads.turns(tx, reader.thread_id) if turn.node_id == reader.id]
+    failed = {turn.ref for turn in turns if turn.role == "tool" and turn.failed}
+    left = dict(reader.budget.calls)
+    for call in (call for turn in turns for call in turn.calls if call.name in left):
+        if call.id in failed and left[call.name] <= 0:
+            return True
+        left[call.name] -= call.id not in failed
+    return False
 
 
 def left(tx: Tx, node: WorkNode) -> Remaining:
