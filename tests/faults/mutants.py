@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.ids import MessageId, TriggerId, new_id
 from agiraph.domain.outcomes import Done, Finished
+from agiraph.domain.stages import Stage
 from agiraph.domain.waits import DAY, WaitingOn
 from agiraph.faultpoints import fault
 from agiraph.home import safe_folder
@@ -18,11 +19,20 @@ from agiraph.runtime.research import job
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
 from agiraph.services.knowledge import items, reflection
-from agiraph.services.lifecycle import answers, conversation, daily_limit, grants, journal, timers
+from agiraph.services.lifecycle import (
+    answers,
+    conversation,
+    daily_limit,
+    endings,
+    grants,
+    journal,
+    timers,
+)
 from agiraph.services.mail import bus
 from agiraph.services.research import delivery
 from agiraph.services.triggers import due, firing
 from agiraph.store import daily_limits, messages, spend, threads, waits
+from agiraph.store.nodes import NODES
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
 from agiraph.tools import file_labels, kept_writes
@@ -352,6 +362,27 @@ def split_report() -> None:
     SqliteStore.write = split  # type: ignore[method-assign]
 
 
+def late_stage_end() -> None:
+    """The end of a stage that nobody waits for is told in a transaction of its own."""
+    write, tell = SqliteStore.write, endings.tell_stage_end
+    later: list[Stage] = []
+
+    def postpone(tx: Tx, stage: Stage | None) -> str | None:
+        if stage is None:
+            return None
+        later.append(stage)
+        return NODES.get(tx, stage.node_id).assignee_id
+
+    async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
+        done = await write(self, verb, *given, **named)
+        while later:
+            await write(self, tell, later.pop())
+        return done
+
+    endings.tell_stage_end = postpone
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
 class Planted(NamedTuple):
     arm: Callable[[], None]
     where: str
@@ -382,6 +413,7 @@ ALL: dict[str, Planted] = {
     "split_grant": Planted(split_grant, "asking", "db:after:make"),
     "split_firing": Planted(split_firing, "life", "db:after:take"),
     "split_report": Planted(split_report, "research", "db:after:close"),
+    "late_stage_end": Planted(late_stage_end, "waits", "db:before:tell_stage_end"),
 }
 
 ONE_OF_EACH_KIND = (

@@ -31,6 +31,7 @@ from tests.faults import (
     mutants,
     research,
     spent_day,
+    waits,
 )
 from tests.faults.scenarios import ALL, scenario
 from tests.faults.teamwork import program, program_ran_once, teamwork
@@ -44,6 +45,7 @@ SCENARIOS = ALL | {
     "deletion": deletion.deletion,
     "asking": asking.asking,
     "research": research.research,
+    "waits": waits.waits,
 }
 LONG = {"mcp_calls": mcp_calls.mcp_calls}
 """Scenarios that only `make faults` runs: each process of theirs starts a server."""
@@ -58,6 +60,7 @@ EXTRA_CHECKS = {
     "asking": asking.after_recovery,
     "research": research.after_recovery,
     "mcp_calls": mcp_calls.after_recovery,
+    "waits": waits.after_recovery,
 }
 """Additional checks after the recovery, for some scenarios."""
 

@@ -11,6 +11,7 @@ import pytest
 from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import NodeId, new_id
 from agiraph.domain.persons import OWNER
+from agiraph.domain.stages import Stage
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.lifecycle import endings
@@ -18,6 +19,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.services.mail import bus
 from agiraph.store import messages
+from agiraph.store.tx import Tx
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel, as_reply
 from tests.runtime.waiting import until
@@ -244,6 +246,21 @@ async def test_each_end_is_told_once_whatever_message_comes_in_between(
     for end, said in product(ENDS, SAID):
         wrong += await play(world, wait, ended, end, said)
     assert wrong == []
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_the_sweep_finds_an_end_that_is_told_only_to_a_waiter(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings, "tell_stage_end", _tell_nobody)
+    assert await play(world, "stage", 1, "publish", "nothing") == []
+    wrong = await play(world, "stage", 1, "publish", "person")
+    assert any(each.endswith("was told 0 times") for each in wrong)
+    assert any(each.endswith("the goal is failed: silent") for each in wrong)
+
+
+def _tell_nobody(tx: Tx, stage: Stage | None) -> None:
+    """Do as if an open wait had told the end of a stage."""
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["in words", "waits again"])
