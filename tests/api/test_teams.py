@@ -171,7 +171,7 @@ async def test_wrong_settings_are_answered_with_what_is_wrong(served: Served) ->
     path = f"/teams/{team['id']}"
     for change, code, detail in (
         ({"gaol": "x"}, 422, "body.gaol"),
-        ({"interval": 5.0}, 422, "at least 60 seconds"),
+        ({"interval": 5.0}, 422, "at least 30 seconds"),
         ({"model": "nosuch/model"}, 422, "nosuch"),
         ({"review": "sometimes"}, 422, "body.review"),
         ({"limits": {"agents": 0}}, 422, "body.limits.agents"),

@@ -5,17 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.domain.agents import Rule
+from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.providers.base import Request
+from agiraph.run_context import RunContext
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import teams as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.testing.sweep import Check, Scenario
+from agiraph.tools.base import tool
 from tests.faults.invariants import EFFECTS, Ledger, after_recovery, at_kill, fingerprint
 
 React = Callable[[Request], Says]
@@ -265,6 +269,47 @@ async def _say_once(world: World, number: int) -> None:
     Ledger(world.path).note("acknowledged", f"messages {said.id}")
 
 
+# ---- a message between the calls of a reply, and an end that waits for a task ---------------
+
+
+@tool(effect="repeatable", outside="nothing")
+async def look_up(ctx: RunContext) -> Answer:
+    """Look up from the work; the person writes in this moment."""
+    said = {"sender": OWNER, "recipient": ctx.agent.id, "text": "mind the gap", "client_id": "c1"}
+    await ctx.store.write(bus.send, team_id=ctx.team.id, **said)
+    return Done("There is a gap.")
+
+
+async def interrupted(home: Path) -> None:
+    aside = call(
+        "assign_task", agent="new:scripted/ada", task="Aside", description="aside",
+        run_in_background=True,
+    )  # fmt: skip
+    run = call("bash", command=command(home, "one"))
+
+    def react(request: Request) -> Says:
+        is_worker = any(tool.name == "publish" for tool in request.tools)
+        match step(request):
+            case 0 if is_worker:
+                return says(call("write_file", path="draft.md", content="half and whole"))
+            case _ if is_worker:
+                return says(call("publish", summary="done aside"))
+            case 0:
+                return says(aside, call("look_up"), run)
+            case 1:
+                return says(run)
+            case _:
+                return says(call("finish", summary="done"))
+
+    Ledger(home).note("life")
+    world = World(home, easy_endings=True, tools=(look_up,))
+    world.model("ada", counting_model(home, react))
+    await world.start()
+    await found_team_once(world)
+    await world.settle()
+    await world.stop()
+
+
 def scenario(
     name: str,
     live: Callable[[Path], object],
@@ -295,4 +340,5 @@ ALL = {
     "refusals": refusals,
     "messages": messages,
     "reviewed": reviewed,
+    "interrupted": interrupted,
 }

@@ -14,6 +14,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import ReactiveModel
+from tests.api.serving import serving
 from tests.fences import opened
 from tests.local_web import Page, local_web
 
@@ -176,3 +177,43 @@ async def test_a_cycle_that_waits_for_a_person_is_cancelled_when_the_team_stops(
         await world.store.write(fire_due)
         await world.settle()
         assert len(await world.board(founded.team.id)) == 2
+
+
+DESK = "agents/coordinator/hn_summary.md"
+
+
+def keeps_a_file(request: Request) -> Says:
+    """A monitor that goes on with one file; its prompt says where such a file is."""
+    turns = list(request.transcript.spoken())
+    said = [turn.text for turn in turns if turn.role == "tool"]
+    match len(said):
+        case 0:
+            assert "Cycle" not in turns[0].text or f"is {DESK.rpartition('/')[0]}/NAME" in (
+                " ".join(turns[0].text.split())
+            )
+            return says(call("read_file", path=DESK))
+        case 1:
+            before = said[0] if "cycle" in said[0] else ""
+            lines = re.findall(r"cycle \d+", before)
+            content = "".join(f"{line}\n" for line in [*lines, f"cycle {len(lines) + 1}"])
+            return says(call("write_file", path=DESK, content=content))
+        case _:
+            return says(call("finish", summary="The file is up to date."))
+
+
+async def test_a_team_with_a_cycle_of_30_seconds_goes_on_with_one_file(
+    tmp_path: Path, database_url: str
+) -> None:
+    body = {"goal": GOAL, "mode": "infinite", "interval": 30, "learns": False, "review": "never"}
+    async with serving(tmp_path / "home", database_url=database_url) as served:
+        world = served.world
+        world.model("ada", ReactiveModel("scripted/ada", keeps_a_file))
+        status, team = await served.ask("POST", "/teams", body)
+        assert (status, team["interval"]) == (201, 30.0)
+        await world.settle()
+        for _ in range(2):
+            world.clock.advance(seconds=31)
+            await world.store.write(fire_due)
+            await world.settle()
+        kept = world.path / "teams" / team["id"] / DESK
+        assert kept.read_text() == "cycle 1\ncycle 2\ncycle 3\n"

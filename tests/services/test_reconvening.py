@@ -127,13 +127,31 @@ async def test_an_unfinished_task_without_a_verdict_runs_on(world: World) -> Non
     assert (await world.node(b.id)).status is S.COMPLETED
 
 
+async def test_an_assessment_alone_accepts_what_has_ended_and_closes_the_stage(
+    world: World,
+) -> None:
+    founded = await found_team(
+        world,
+        creates("a", "wonder b"),
+        waits(contract={"wants": "any"}),
+        says(call("reconvene", assessment="Good enough.")),
+        says(call("ask_human", question="What now?")),
+    )
+    a, b = await child_nodes(world, founded)
+    stage = await stage_of(world, founded)
+    assert (stage.status, stage.decision, stage.verdicts) == (
+        "reconvened",
+        "continue",
+        {a.id: "accept"},
+    )
+    assert b.status is S.WAITING
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (says(call("reconvene", assessment="Good.")), "no verdict on {a}; no decision"),
         (judges_each(ACCEPT, decision="redo"), "redo exactly if a task is to be redone"),
         (judges_each(REDO, decision="continue"), "redo exactly if a task is to be redone"),
-        (judges_each(decision="continue"), "no verdict on {a}"),
         (judges_each(REDO | {"reason": " "}, decision="redo"), "redo of {a} needs a reason"),
         (judges_each(ACCEPT, ACCEPT, decision="finish"), "{b} is still waiting: leave it out"),
         (

@@ -145,7 +145,7 @@ async def test_every_setting_is_changed_alone(world: World) -> None:
 
 async def test_wrong_settings_are_refused_and_change_nothing(world: World) -> None:
     founded = await found_completed_team(world)
-    with pytest.raises(Refused, match="at least 60 seconds"):
+    with pytest.raises(Refused, match="at least 30 seconds"):
         await world.store.write(settings.change, founded.team.id, name="X", interval_s=5)
     assert (await team_of(world, founded)).name == "Count the beans"
     await world.store.write(teams.archive, founded.team.id)

@@ -6,6 +6,7 @@ from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store import stages
 from agiraph.testing import Says, World, call, says
 from tests.services.stages import (
@@ -106,6 +107,46 @@ async def test_a_stage_without_nodes_is_refused(world: World) -> None:
 
 
 @pytest.mark.slow
+async def test_assigned_members_start_together_with_their_stage_and_its_turns(
+    world: World,
+) -> None:
+    create = [
+        call("create_work_node", task=f"wonder {name}", assigned_to=name) for name in ("bob", "cyd")
+    ]
+    founded = await found_team(
+        world,
+        says(*create),
+        says(call("check_board")),
+        waits(contract={"turns_per_node": 4}),
+        says(call("ask_human", question="What now?")),
+    )
+    members = await child_nodes(world, founded)
+    assert [(n.status, n.budget.turns) for n in members] == [(S.WAITING, 4)] * 2
+    told = [e for e in await world.events(founded.team.id) if e.type.startswith(("stage", "node"))]
+    first = next(n for n, e in enumerate(told) if e.type == "stage.started")
+    begun = [n for n, e in enumerate(told) if e.type == "node.started"
+             and e.data["node_id"] in {m.id for m in members}]  # fmt: skip
+    assert [number > first for number in begun] == [True] * len(begun)
+
+
+async def test_an_assigned_task_without_a_stage_starts_after_half_a_minute(world: World) -> None:
+    seen: list[bool] = []
+
+    async def thinks() -> Says:
+        for seconds in (29, 2):
+            world.clock.advance(seconds=seconds)
+            await world.store.write(fire_due)
+            seen.append((await child_nodes(world, founded))[0].status is S.PENDING)
+        return says(call("ask_human", question="What now?"))
+
+    create = call("create_work_node", task="Wonder", assigned_to="new:scripted/bob")
+    world.model("ada", ThinkingModel("scripted/ada", [says(create), thinks]))
+    world.script("bob", says(call("ask_human", question="Why?")))
+    founded = await world.found("Wonder about it")
+    await world.settle()
+    assert seen == [True, False]
+
+
 async def test_nodes_can_be_added_to_a_running_stage(world: World) -> None:
     founded = await found_team(
         world,

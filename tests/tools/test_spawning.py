@@ -381,6 +381,30 @@ def listed(model: ScriptedModel) -> set[str]:
     return set(names.split(", "))
 
 
+async def test_a_spawned_worker_has_the_role_and_the_identity_it_was_given(world: World) -> None:
+    given = {"model": "scripted/bob", "role": "Proofreader", "tools": ["bash", "start_stage"]}
+    hire = call("spawn_worker", name="bob", identity="You doubt every result.", **given)
+    leads = call("spawn_worker", name="cyd", role="coordinator")
+    tester = call("spawn_worker", name="dee", role="tester", identity="You like rust.")
+    ada = world.script("ada", says(hire, leads, tester), says(assign("bob")), DONE)
+    bob = world.script("bob", WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+    member = (await member_named(world, founded.team.id, "bob")).agent
+    assert (member.role, member.tools) == ("proofreader", ("bash",))
+    assert "You doubt every result." in bob.requests[0].system
+    assert "publish" in bob.requests[0].tools
+    refused = [turn.text for turn in ada.requests[1].turns if turn.role == "tool"][1]
+    assert refused == "The team has one coordinator, you. Give a worker another role."
+    dee = (await member_named(world, founded.team.id, "dee")).agent
+    specialist = world.runtime.specialists["tester"]
+    assert (dee.role, dee.identity, dee.tools) == (
+        "tester",
+        f"{specialist.prompt}\n\nYou like rust.",
+        specialist.tools,
+    )
+
+
 async def test_tool_filtering_by_a_specialist_s_own_list(world: World) -> None:
     world.script("ada", says(assign("new:writer:scripted/bob")), DONE)
     bob = world.script("bob", WORK, says(call("publish", summary="Three.")))

@@ -47,7 +47,7 @@ class PermissionRule(BaseModel):
 
 MAX_INTERVAL_S = 366 * 86_400
 INTERVAL = (
-    "Seconds without work after which the coordinator wakes by itself; at least 60, or 0 for never."
+    "Seconds without work after which the coordinator wakes by itself; at least 30, or 0 for never."
 )
 TRUST = (
     "What the team may do by itself in threads that hold words from outside: `strict` asks before "

@@ -108,10 +108,10 @@ def _count(tx: Tx, which: str, identity: str) -> int:
 
 
 def unowned(tx: Tx, team_id: TeamId, *, chosen_by: datetime) -> list[WorkNode]:
-    """Return nodes without an assignee. A running parent may still choose one for a node that was
-    created after `chosen_by`; these are left out."""
+    """Return nodes that are in nobody's queue. A running parent may still choose somebody, or start
+    a stage, for a node that was created after `chosen_by`; these are left out."""
     where = (
-        "team_id = :team and status = 'pending' and assignee_id is null and (created_at <= :by or "
+        "team_id = :team and status = 'pending' and (created_at <= :by or "
         "not exists (select 1 from nodes p where p.id = nodes.parent_id and p.status = 'running')) "
         "order by id"
     )

@@ -333,12 +333,8 @@ def task_output(
     if node.id == ctx.node.id:
         raise Refused("That is your own work; nobody else will end it.")
     cycles.refuse(tx, ctx.lease, node)
-    if (
-        node.status is NodeStatus.PENDING
-        and node.assignee_id is None
-        and planning.is_ready(tx, node)
-    ):
-        # Somebody must own the node now: the call would wait for work that nobody starts.
+    if node.status is NodeStatus.PENDING and planning.is_ready(tx, node):
+        # Somebody must start the node now: the call would wait for work that nobody starts.
         planning.assign_ready(tx, node)
     seconds = None if timeout_ms is None else timeout_ms / 1000
     timed_out = f"The time is over. {state} It goes on; ask again later."

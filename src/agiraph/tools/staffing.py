@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agiraph.domain.agents import Agent
+from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.labels import CLEAN
@@ -69,6 +69,12 @@ def spawn_worker(
         dict[str, str] | None, Field(description="What they should know from the start")
     ] = None,
     effort: EffortArgument = None,
+    role: Annotated[
+        str, Field(description="What they are; a specialist's name makes them one")
+    ] = "worker",
+    identity: Annotated[
+        str, Field(max_length=20_000, description="Who they are and how they work")
+    ] = "",
 ) -> Answer:
     """Hire a worker who stays on the team. For one task, assign_task with new:provider/model is
     enough. A strong model can be trusted with a large task; a cheap one does simple tasks well.
@@ -83,16 +89,24 @@ def spawn_worker(
     if model is not None:
         hiring.check_model(given, model)
     check_tools(ctx, tools)
-    notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in (memory or {}).items())
+    role = _checked_role(role)
+    specialist = ctx.specialists.get(role)
+    if specialist is not None and agent_command:
+        raise Refused(f"A program cannot be the specialist {role!r}; give it another role.")
+    told = dict(memory or {})
+    if identity and ctx.label:  # only what is unverified may come from such a thread
+        told, identity = {"Who you are": identity} | told, ""
+    notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in told.items())
     agent = roster.hire(
         tx,
         ctx.team.id,
         name=name,
-        role="worker",
+        role=role,
         model="cli" if type == "autonomous" else model or ctx.agent.model,
         kind="cli" if type == "autonomous" else "llm",
         command=agent_command,
-        tools=tuple(tools or ()),
+        tools=_tools_for_newcomer(ctx, tools, specialist),
+        identity="\n\n".join(filter(None, [specialist.prompt if specialist else "", identity])),
         notes="" if ctx.label else notes,
         effort=effort,
         parent_thread_id=ctx.lease.thread_id,
@@ -101,6 +115,30 @@ def spawn_worker(
     # The thread's label decides: a rule that allows the call does not make its words clean.
     said = _keep_notes(tx, ctx, agent, notes) if notes and ctx.label else ""
     return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).{said}")
+
+
+def _checked_role(role: str) -> str:
+    """Return the role of a newcomer, who works as a worker or as the specialist of that name."""
+    role = role.strip().lower() or "worker"
+    if role == "coordinator":
+        raise Refused("The team has one coordinator, you. Give a worker another role.")
+    roster.check_name(role)
+    return role
+
+
+def _tools_for_newcomer(
+    ctx: RunContext, names: list[str] | None, specialist: Specialist | None
+) -> tuple[str, ...]:
+    """Return the tools that a newcomer is limited to: those that are given, without what is not a
+    worker's, else those of the specialist whose role it has. A person chose the latter."""
+    if not names:
+        return () if specialist is None else specialist.tools
+    known = {name: ctx.known_tools[name] for name in names}
+    return tuple(
+        name
+        for name, tool in known.items()
+        if "worker" in tool.roles or not (tool.leads or tool.outside is not None)
+    )
 
 
 def _keep_notes(tx: Tx, ctx: RunContext, agent: Agent, notes: str) -> str:

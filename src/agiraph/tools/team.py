@@ -56,6 +56,7 @@ UnmetPolicy = Annotated[
     IfUnmet, Field(description="What to do if something it depends on does not succeed")
 ]
 UNASSIGNED = "Nobody is chosen yet: somebody takes it in half a minute, or when you wait."
+STARTS_LATER = "It starts with its stage, when you wait for it, or in half a minute."
 
 
 @tool(effect="transaction", way_out=hire_way_out, in_sight=ON_DEMAND)
@@ -106,12 +107,13 @@ def create_work_node(
         if_unmet=if_unmet,
         budget=budgets.share(tx, ctx.node, turns=max_turns),
         effort=effort,
+        starts_later=True,  # a stage may be about to start it together with others
     )
     warning = _budget_warning(node, max_turns)
+    planning.hand_out_later(tx, node)
     if worker is not None:
         hiring.set_purpose(tx, worker, node.id)
-        return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{warning}")
-    planning.hand_out_later(tx, node)
+        return Done(f"Created {node.id}, given to {worker.name}. {STARTS_LATER}{warning}")
     return Done(f"Created {node.id}. {UNASSIGNED}{warning}")
 
 
@@ -279,7 +281,8 @@ def reconvene(
     ctx: RunContext,
     assessment: Annotated[str, Field(min_length=1, max_length=20_000)],
     verdicts: Annotated[
-        list[TaskVerdict] | None, Field(description="One for each task of the stage that has ended")
+        list[TaskVerdict] | None,
+        Field(description="One for each task of the stage that has ended; none: results count"),
     ] = None,
     decision: Annotated[
         StageDecision | None, Field(description="What comes next; redo if a verdict is redo")

@@ -2427,6 +2427,17 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** AcceptanceLine */
+        AcceptanceLine: {
+            /** Line */
+            line: string;
+            /**
+             * Kind
+             * @description What proves it: a `file`, a command that `ran`, or a reviewer who `judged` it.
+             * @enum {string}
+             */
+            kind: "file" | "ran" | "judged";
+        };
         /**
          * AgentChanges
          * @description What to change; what is left out stays as it is.
@@ -4655,9 +4666,9 @@ export interface components {
             budget?: components["schemas"]["NextBudget"] | null;
             /**
              * Acceptance
-             * @description What must be true when the goal is reached, one statement each. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
+             * @description What must be true when the goal is reached, one statement each, or a statement with the kind of evidence that proves it. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
              */
-            acceptance?: string[];
+            acceptance?: (string | components["schemas"]["AcceptanceLine"])[];
             /**
              * Attachments
              * @description Files that belong to the goal. The coordinator has them from its first step.
@@ -4815,7 +4826,7 @@ export interface components {
             start: boolean;
             /**
              * Interval
-             * @description Seconds without work after which the coordinator wakes by itself; at least 60, or 0 for never.
+             * @description Seconds without work after which the coordinator wakes by itself; at least 30, or 0 for never.
              * @default 3600
              */
             interval: number;
@@ -4845,9 +4856,9 @@ export interface components {
             effort?: ("none" | "low" | "medium" | "high" | "max") | null;
             /**
              * Acceptance
-             * @description What must be true when the goal is reached, one statement each. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
+             * @description What must be true when the goal is reached, one statement each, or a statement with the kind of evidence that proves it. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
              */
-            acceptance?: string[];
+            acceptance?: (string | components["schemas"]["AcceptanceLine"])[];
             /**
              * Attachments
              * @description Files that belong to the goal. The coordinator has them from its first step.
@@ -5070,6 +5081,13 @@ export interface components {
             };
             /** Acceptance */
             acceptance: string[];
+            /**
+             * Acceptance Kinds
+             * @description What proves a line, by the line, for those that say it.
+             */
+            acceptance_kinds?: {
+                [key: string]: "file" | "ran" | "judged";
+            };
             /**
              * If Unmet
              * @enum {string}
@@ -6373,7 +6391,7 @@ export interface components {
             mode?: ("finite" | "infinite") | null;
             /**
              * Interval
-             * @description Seconds without work after which the coordinator wakes by itself; at least 60, or 0 for never.
+             * @description Seconds without work after which the coordinator wakes by itself; at least 30, or 0 for never.
              */
             interval?: number | null;
             /**
@@ -8219,6 +8237,14 @@ export interface components {
             node_id: string;
             /** Lines */
             lines: string[];
+            /**
+             * Kinds
+             * @description What proves a line, by the line, for those that say it.
+             * @default null
+             */
+            kinds: {
+                [key: string]: "file" | "ran" | "judged";
+            } | null;
         };
         /**
          * NodeAcceptanceEvent
@@ -8745,7 +8771,7 @@ export interface components {
             node_id: string;
             /**
              * On
-             * @description What the node waits for: `node:…`, `stage:…`, `answer:…`, `approval:…` or `time:…`.
+             * @description What the node waits for: `node:…`, `stage:…`, `tasks:…`, `answer:…`, `approval:…` or `time:…`.
              */
             on: string[];
             /** Reason */

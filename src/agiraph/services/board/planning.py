@@ -66,10 +66,12 @@ def create(
     refs: Mapping[str, str] | None = None,
     budget: Budget | None = None,
     label: Label = CLEAN,
+    starts_later: bool = False,
     **details: Unpack[NodeDetails],
 ) -> WorkNode:
     """Create a node; put it into its assignee's queue if its dependencies are met, else keep it
-    pending. Without a `creator_id` the team's owner created it."""
+    pending. Without a `creator_id` the team's owner created it. `starts_later` also keeps it
+    pending: a stage starts it, or `assign_unowned`."""
     if not task.strip():
         raise Refused("Say what is to be done: the task is empty.")
     parent_id = details.get("parent_id")
@@ -97,7 +99,7 @@ def create(
     NODES.insert(tx, node)
     tx.emit(team_id, _created(node, depends_on))
     add_dependencies(tx, node, depends_on)
-    if node.assignee_id is None or not is_ready(tx, node):
+    if node.assignee_id is None or starts_later or not is_ready(tx, node):
         return node
     return assign(tx, node, node.assignee_id)
 
@@ -204,7 +206,7 @@ def reassign(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
 
 
 def assign_unowned(tx: Tx, team_id: TeamId) -> None:
-    """Assign every ready node without an assignee to an idle agent, or hire one for it."""
+    """Put every ready node into the queue of its agent, of an idle one, or of a new one."""
     # Tasks below a completed goal run on.
     if TEAMS.get(tx, team_id).status not in ("active", "completed"):
         return
@@ -215,7 +217,7 @@ def assign_unowned(tx: Tx, team_id: TeamId) -> None:
 
 
 def hand_out_later(tx: Tx, node: WorkNode) -> None:
-    """Set the timer at which a node that nobody was chosen for is assigned (`assign_unowned`),
+    """Set the timer at which a node that nothing has started is assigned (`assign_unowned`),
     although its creator still works."""
     waits.set_timer(tx, UNOWNED_TIMER + node.id, tx.now + UNOWNED_FOR)
 

@@ -193,7 +193,7 @@ def _will_end(tx: Tx, node_id: NodeId, child: WorkNode) -> bool:
         return False
     if child.status is not NodeStatus.PENDING:
         return True
-    if child.assignee_id is None and planning.is_ready(tx, child):
+    if planning.is_ready(tx, child):
         child = planning.assign_ready(tx, child)
     if child.status is not NodeStatus.PENDING:
         return True

@@ -32,15 +32,19 @@ def reconvene(
     """Judge the nodes of the open stage of a node, and close it or run it again.
 
     `redo` gives a node back to its worker with the reason, as a new node in the same thread;
-    `drop` cancels an unfinished node. With the decision `redo` the stage runs on with its accepted
-    and its redone nodes; otherwise it is closed. An unfinished node needs no verdict and runs on.
+    `drop` cancels an unfinished node. Without verdicts, results are accepted and failed nodes
+    dropped. With the decision `redo` the stage runs on with its accepted and its redone nodes;
+    otherwise it is closed. Without a decision, it is `redo` if a verdict is, else `continue`. An
+    unfinished node needs no verdict and runs on.
     """
     stage = stages.running(tx, lease.node_id)
     if stage is None:
         raise Refused("No stage of yours is open; start_stage begins one.")
     members = stage_rows.nodes(tx, stage.id)
+    verdicts = verdicts or _usual_verdicts(members)
+    if decision is None:
+        decision = "redo" if any(v.verdict == "redo" for v in verdicts) else "continue"
     judged = _checked(tx, members, verdicts, decision)
-    assert decision is not None
     stored = {n: v.verdict + (f": {v.reason}" if v.reason else "") for n, v in judged.items()}
     given: dict[str, Any] = {
         "assessment": assessment,
@@ -62,12 +66,21 @@ def reconvene(
     return stages.checked(tx, lease, stage.id)
 
 
+def _usual_verdicts(members: Sequence[WorkNode]) -> list[Verdict]:
+    """Return a verdict on each ended node: its result counts, if it has one."""
+    ended = [node for node in members if node.status.is_final]
+    return [
+        Verdict(node_id=n.id, verdict="accept" if n.status in _ACCEPTABLE else "drop")
+        for n in ended
+    ]
+
+
 def _is_redo(judged: dict[NodeId, Verdict], node: WorkNode) -> bool:
     return node.id in judged and judged[node.id].verdict == "redo"
 
 
 def _checked(
-    tx: Tx, members: list[WorkNode], verdicts: Sequence[Verdict], decision: StageDecision | None
+    tx: Tx, members: list[WorkNode], verdicts: Sequence[Verdict], decision: StageDecision
 ) -> dict[NodeId, Verdict]:
     """Return the verdicts by node. Raise `Refused`, with the list of nodes, if they do not fit."""
     known = {node.id: node for node in members}
@@ -86,9 +99,7 @@ def _checked(
     if missing:
         wrong.append(f"no verdict on {', '.join(missing)}")
     is_redone = any(verdict.verdict == "redo" for verdict in judged.values())
-    if decision is None:
-        wrong.append("no decision: continue, redo or finish")
-    elif is_redone != (decision == "redo"):
+    if is_redone != (decision == "redo"):
         wrong.append("the decision is redo exactly if a task is to be redone")
     if wrong:
         raise Refused(

@@ -33,6 +33,9 @@ from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
+MIN_CYCLE_S = 30.0
+"""The shortest interval of a team's cycles. A person sets it and sees what each costs."""
+
 
 class Settings(TypedDict, total=False):
     """The settings of a team that can be changed later. What is left out stays as it is."""
@@ -167,9 +170,9 @@ def _tell_of_change(tx: Tx, team_id: TeamId, what: str) -> None:
 
 def check_interval(seconds: float) -> None:
     """Refuse an interval that would wake a coordinator all the time."""
-    if 0 < seconds < MIN_GAP_S:
+    if 0 < seconds < MIN_CYCLE_S:
         raise Refused(
-            f"The interval is at least {MIN_GAP_S:.0f} seconds; 0 lets the coordinator act only "
+            f"The interval is at least {MIN_CYCLE_S:.0f} seconds; 0 lets the coordinator act only "
             "when it is asked."
         )
 

@@ -49,7 +49,7 @@ def hire(
     **details: Unpack[AgentDetails],
 ) -> Agent:
     """Add an agent to the team; refuse if the team is full or the name is taken."""
-    _check_name(name)
+    check_name(name)
     check_capacity(tx, team_id)
     # Under the team's row lock, which `check_capacity` took.
     if name.lower() in teams.names(tx, team_id, begin_with=name):
@@ -78,7 +78,8 @@ def hire(
     return agent
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raise `Refused` if an agent cannot be called so."""
     if not _NAME.fullmatch(name) or name.lower() in RESERVED:
         raise Refused(
             f"{name!r} cannot be a name: use up to 40 letters, digits, '-', '_' and '.', beginning "

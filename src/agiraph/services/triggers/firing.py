@@ -301,7 +301,11 @@ def _title_and_task(
     if _is_cycle(trigger, team):
         number = trigger.fired + 1 + int(bool(trigger.payload.get("begun")))
         text = prompt("cycle").format(
-            number=number, goal=team.goal, news=said, before=_last_words(tx, trigger, last)
+            number=number,
+            goal=team.goal,
+            news=said,
+            before=_last_words(tx, trigger, last),
+            desk=f"agents/{planning.name_of(tx, trigger.agent_id)}",
         )
         return f"Cycle {number}", text
     if not task:
