@@ -43,7 +43,14 @@ OLDER_CHARACTERS = 160
 """Characters of each older message that is in no summary yet."""
 PLAN_BYTES = 1600
 IDENTITY_BYTES = 4000
-SHARES = {"memories": 0.15, "summary": 0.1, "conversation": 0.35, "now": 0.25, "lately": 0.2}
+SHARES = {
+    "memories": 0.15,
+    "summary": 0.1,
+    "conversation": 0.35,
+    "now": 0.25,
+    "own": 0.25,
+    "lately": 0.15,
+}
 """The most that each part may take of the room; what is left over goes to the later ones."""
 MORE = "… and {left} more: check_board lists them"
 
@@ -125,7 +132,8 @@ def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple
 
     What a person says and what the agent knows of them stands in the prompt in any case. If that
     is clean, and so is what they ask now, untrusted text about the work is left out: the reply
-    stays clean, and a tool shows that text.
+    stays clean, and a tool shows that text. An agent that was hired for one task is shown its
+    result in any case: there is nothing else that a person could ask it about.
     """
     thread, history = ctx.lease.thread_id, state.history
     said = [_message_line(m, ctx.agent.name, thread) for m in history.newest]
@@ -134,7 +142,8 @@ def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple
     known = show(_memories(state), thread=thread, is_labelled=True, room=most)
     before = _earlier(history, thread, int(room * SHARES["summary"]))
     label = known.label | before.label | join(line.label for line in spoken)
-    files.is_labelled = bool(label or join(message.label for message in state.asked))
+    own = CLEAN if ctx.agent.persistent else join(line.label for line in state.work.own)
+    files.is_labelled = bool(label or own or join(message.label for message in state.asked))
     left = room - sum(map(size_of, (known.text, before.text, *(line.text for line in spoken))))
     work = _Work(thread, files, room, left, label)
     return [
@@ -160,11 +169,14 @@ class _Work:
         # What waits for the person first: it must not be pushed out by long lists.
         asked = self._section(work.asked, 0.1, "… and {left} more in their inbox")
         now = self._section(work.now, SHARES["now"], MORE)
+        # The agent's own results first: they are what the person asks about most.
+        own = self._section(work.own, SHARES["own"], MORE)
         lately = self._section(work.lately, SHARES["lately"], MORE)
         ahead = self._section(work.ahead, 0.08, "… and {left} more")
         plan = self.files.note("PLAN.md", min(PLAN_BYTES, self.left)) if self.left > 200 else ""
         return [
             titled("What is under way now", now or "Nothing."),
+            titled("What you did last", own),
             titled("What has ended lately", lately),
             titled("PLAN.md", plan),
             titled("What they have been asked and not answered", asked),
