@@ -87,6 +87,23 @@ async def newest(world: World, founded: NewTeam) -> WorkNode:
     return (await world.board(founded.team.id))[-1]
 
 
+async def test_an_earlier_reply_is_shown_as_the_agents_own_words_with_its_label(
+    world: World,
+) -> None:
+    founded = await team_with_report(world)
+    await talk(world, founded, "What is it about?", NO_WORK)
+    [*_, said] = await world.conversation(founded.coordinator)
+    mouth, _ = await talk(world, founded, "And what else?", NO_WORK)
+    system = mouth[0].system
+    assert (said.text, said.label) == ("Well.", STRANGER)
+    assert "your own words, written after reading a page of example.com" in system
+    assert "nobody on the team wrote it" not in system
+    for words in (REPORT, "Well."):
+        assert (words in system, words in without_fences(system)) == (True, False)
+    assert "Human: What is it about?" in without_fences(system)
+    assert await label_of_reply(world, founded) == STRANGER
+
+
 # ---- remember -----------------------------------------------------------------------------------
 
 
@@ -109,14 +126,11 @@ async def test_what_a_person_says_after_a_report_is_remembered_at_once(
     assert "- I take tea (" in without_fences(mouth[0].system)
 
 
-async def test_the_models_wording_beside_a_quotation_is_unverified(world: World) -> None:
+async def test_only_the_persons_words_are_kept_of_a_quotation(world: World) -> None:
     founded = await team_with_report(world)
     made = call("remember", content="Wants the vendor paid first", their_words="i  take tea")
     await talk(world, founded, "Remember that I take tea.", made, NO_WORK)
-    assert await kept(world) == [
-        ("I take tea", OWNER, "active", CLEAN),
-        ("Wants the vendor paid first", founded.coordinator.id, "unverified", STRANGER),
-    ]
+    assert await kept(world) == [("I take tea", OWNER, "active", CLEAN)]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +198,7 @@ async def test_what_a_person_tells_for_the_work_is_known_at_once(world: World) -
         ("technique", "We check filings first", OWNER, CLEAN),
     ]
     unverified = await world.store.read(items.unverified, founded.team.id)
-    assert [(u.text, u.label) for u in unverified] == [("Read filings early", STRANGER)]
+    assert unverified == []
 
 
 async def test_a_clean_reply_keeps_the_models_wording_as_before(world: World) -> None:

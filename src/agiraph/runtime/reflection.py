@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast, get_args
 
 from agiraph.domain.chat import Thread, Transcript
 from agiraph.domain.errors import ModelError, ModelUnavailable
-from agiraph.domain.fence import enclose, enclose_foreign, one_line
+from agiraph.domain.fence import enclose, enclose_foreign, enclose_retold, one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.knowledge import Action, Insight, InsightType, Relation
 from agiraph.domain.labels import join
@@ -316,7 +316,9 @@ def _line(message: Message, thread: str | None) -> str:
     if message.label and thread is None:
         text = f"something about work with untrusted text{rating}"
     elif message.label and thread is not None:
-        text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
+        source = str(message.label)
+        said = enclose_retold(text, thread=thread, author="your own words", source=source)
+        text = f"\n{said}"
     return f"- {message.created_at:%d %b} {text}"
 
 

@@ -12,7 +12,7 @@ import orjson
 
 from agiraph.domain import quotations
 from agiraph.domain.chat import ToolSpec
-from agiraph.domain.fence import enclose_foreign, one_line
+from agiraph.domain.fence import enclose_retold, one_line
 from agiraph.domain.knowledge import Memory
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.language import guess
@@ -208,11 +208,7 @@ def _earlier(history: History, thread: str, room: int) -> Line:
     if summary is not None and summary.text:
         text = texts.truncate(summary.text, max(room - 200, 200))
         label |= summary.label
-        told.append(
-            enclose_foreign(text, thread=thread, source=str(summary.label))
-            if summary.label
-            else text
-        )
+        told.append(own_words(text, summary.label, thread))
     older = [_short_line(message, thread) for message in history.older]
     kept = newest(older, room=max(room - sum(map(size_of, told)), 0))
     label |= join(line.label for line in kept)
@@ -220,11 +216,21 @@ def _earlier(history: History, thread: str, room: int) -> Line:
 
 
 def _short_line(message: Message, thread: str) -> Line:
-    who = "Human" if is_person(message.sender) else "You"
+    at = f"[{message.created_at:%d %b %H:%M}]"
     text = texts.truncate(one_line(message.text), OLDER_CHARACTERS)
-    if message.label:
-        text = enclose_foreign(text, thread=thread, source=str(message.label))
-    return Line(f"[{message.created_at:%d %b %H:%M}] {who}: {text}", message.label)
+    if not is_person(message.sender):
+        return Line(f"{at} You: {own_words(text, message.label, thread)}", message.label)
+    if message.label:  # only what they quote is not theirs
+        text = quotations.enclose_quoted(message.text, thread=thread, longest=OLDER_CHARACTERS)
+    return Line(f"{at} Human: {text}", message.label)
+
+
+def own_words(text: str, label: Label, thread: str) -> str:
+    """Return words that the agent itself wrote earlier, inside a fence if it had read untrusted
+    text by then: they may repeat it."""
+    if not label:
+        return text
+    return enclose_retold(text, thread=thread, author="your own words", source=str(label))
 
 
 def _message_line(message: Message, name: str, thread: str) -> Line:
@@ -240,7 +246,7 @@ def _message_line(message: Message, name: str, thread: str) -> Line:
     text = texts.truncate(message.text + asks_for, most)
     text = "\n    ".join(text.splitlines())
     if message.label:
-        text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
+        text = "\n" + own_words(text, message.label, thread)
     whole = "" if len(message.text) <= most else f' (all of it: read_report("{message.id}"))'
     return Line(f"{at} {name}{kind}: {text}{whole}", message.label)
 
