@@ -11,11 +11,12 @@ from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening, titled
-from agiraph.runtime.reply_prompt import own_words
+from agiraph.runtime.reply_prompt import in_zone, own_words
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import texts
 from agiraph.services.lifecycle import summaries
 from agiraph.services.lifecycle.journal import SystemNote
+from agiraph.store import persons
 
 MESSAGE_CHARACTERS = 1500
 LEAST_BYTES = 16_000
@@ -29,6 +30,7 @@ async def opening(ctx: RunContext) -> Opening:
     if found is None:
         return Opening(f"You are {ctx.agent.name}.", ctx.node.task)
     row, said = found
+    said = in_zone(said, await ctx.store.read(persons.zone_of, row.person_id))
     thread = ctx.lease.thread_id
     before = row.text and own_words(row.text, row.label, thread)
     # A quarter of the window, at four bytes a token: an answer and a second try fit, too.

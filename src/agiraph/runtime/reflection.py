@@ -20,7 +20,7 @@ from agiraph.runtime.prompt import Opening
 from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, ask, fields, number
 from agiraph.services.board import texts
-from agiraph.services.knowledge import recall, reflection
+from agiraph.services.knowledge import items, recall, reflection
 from agiraph.services.knowledge.reflection import LearnedInsight
 from agiraph.services.lifecycle import briefings
 from agiraph.services.lifecycle.briefings import News, Verdict
@@ -288,7 +288,9 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
     thread = ctx.lease.thread_id if label else None
     question = Question(
         name="briefing",
-        text=prompt("briefing").format(told=_earlier_briefings(news, thread)),
+        text=prompt("briefing").format(
+            known=await ctx.store.read(_known_of_owner, ctx), told=_earlier_briefings(news, thread)
+        ),
         schema=VERDICT,
         parse=read_verdict,
     )
@@ -298,6 +300,14 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
     else:
         await ctx.store.write(briefings.decide, ctx.lease, verdict)
     return done
+
+
+def _known_of_owner(tx: Tx, ctx: RunContext) -> str:
+    """Return what the agent knows of the person whom it may brief, without untrusted text."""
+    known = items.known_of(tx, ctx.agent.id, ctx.team.owner_id)
+    lines = recall.as_lines([item for item in known if not item.label], ids=False)
+    listed = "\n".join(lines[:MAX_KNOWN])
+    return f"What you know of them:\n{listed}\n\n" if lines else ""
 
 
 def _earlier_briefings(news: News, thread: str | None) -> str:

@@ -5,12 +5,12 @@ open tasks do not push out the conversation. What is left out, the reply's tools
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import orjson
 
-from agiraph.domain import quotations
+from agiraph.domain import moments, quotations
 from agiraph.domain.chat import ToolSpec
 from agiraph.domain.fence import enclose_retold, one_line
 from agiraph.domain.knowledge import Memory
@@ -29,7 +29,7 @@ from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle import summaries, work_state
 from agiraph.services.lifecycle.summaries import History
 from agiraph.services.lifecycle.work_state import WorkState
-from agiraph.store import file_labels, messages
+from agiraph.store import file_labels, messages, persons
 from agiraph.store.tx import Tx
 
 MAX_TOKENS = 8000
@@ -62,6 +62,8 @@ class State(NamedTuple):
     history: History
     memories: list[Memory]
     work: WorkState
+    zone: str
+    """The person's time zone, in which all times are shown."""
 
 
 async def opening(ctx: RunContext, tools: Sequence[ToolSpec], *, is_lean: bool) -> Opening:
@@ -74,7 +76,7 @@ async def opening(ctx: RunContext, tools: Sequence[ToolSpec], *, is_lean: bool) 
     thread = ctx.lease.thread_id
     question = "\n\n".join(_asked(message, thread) for message in state.asked)
     return Opening(
-        "\n\n".join(part for part in (*fixed, *parts, _language(state.asked)) if part.strip()),
+        "\n\n".join(part for part in (*fixed, *parts, _language(state)) if part.strip()),
         question,
         tuple(a for message in state.asked for a in message.attachments),
         label | files.label,
@@ -118,12 +120,21 @@ def _state(tx: Tx, ctx: RunContext) -> State:
     history = summaries.history(tx, ctx.agent, person_id, without=ctx.node.id)
     # Since the last reply, not since the last message: results are sent to the person unasked.
     replies = [m for m in history.newest if not is_person(m.sender) and m.in_reply_to is not None]
+    zone = persons.zone_of(tx, person_id)
     return State(
         asked=asked,
-        history=history,
-        memories=items.memories(tx, ctx.agent.id),
+        history=history._replace(
+            older=in_zone(history.older, zone), newest=in_zone(history.newest, zone)
+        ),
+        memories=items.known_of(tx, ctx.agent.id, person_id),
         work=work_state.of_team(tx, ctx.agent, since=replies[-1].created_at if replies else None),
+        zone=zone,
     )
+
+
+def in_zone(said: Sequence[Message], zone: str) -> list[Message]:
+    """Return messages with their times as the clocks in a zone show them."""
+    return [replace(m, created_at=moments.local(m.created_at, zone)) for m in said]
 
 
 def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple[list[str], Label]:
@@ -145,11 +156,11 @@ def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple
     own = CLEAN if ctx.agent.persistent else join(line.label for line in state.work.own)
     files.is_labelled = bool(label or own or join(message.label for message in state.asked))
     left = room - sum(map(size_of, (known.text, before.text, *(line.text for line in spoken))))
-    work = _Work(thread, files, room, left, label)
+    work, now = _Work(thread, files, room, left, label), moments.local(ctx.clock.now(), state.zone)
     return [
         titled("What you know of the human", known.text),
         *work.parts(state.work),
-        f"Today is {ctx.clock.now():%A, %d %B %Y, %H:%M} (UTC).",
+        f"Today is {now:%A, %d %B %Y, %H:%M} ({now.tzinfo}).",
         titled("Earlier in this conversation", before.text),
         titled("The conversation so far", "\n\n".join(line.text for line in spoken)),
     ], work.label
@@ -260,8 +271,11 @@ def _asked(message: Message, thread: str) -> str:
     return f"{said}\n\n{settled}asked has it and goes on. Acknowledge it in a sentence."
 
 
-def _language(asked: Sequence[Message]) -> str:
-    """Return in which language to answer: that of the person's last message."""
-    language = guess(asked[-1].text) if asked else None
+def _language(state: State) -> str:
+    """Return in which language to answer: the one that the person wished for, else that of their
+    last message."""
+    language = guess(state.asked[-1].text) if state.asked else None
     last = "the language of the person's last message"
-    return f"Answer in {language}, {last}." if language else f"Answer in {last}."
+    which = f"{language}, {last}" if language else last
+    wish = "; a wish of theirs that you know goes before it" if state.memories else ""
+    return f"Answer in {which}{wish}."

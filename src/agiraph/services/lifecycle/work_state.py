@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from agiraph.domain import moments
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Turn
 from agiraph.domain.fence import one_line, without_fences
@@ -21,7 +22,7 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.services.triggers import promises
 from agiraph.services.triggers.promises import Promise
-from agiraph.store import evidence, messages, nodes, spend, team_threads, teams, triggers
+from agiraph.store import evidence, messages, nodes, persons, spend, team_threads, teams, triggers
 from agiraph.store.research import JOBS
 from agiraph.store.triggers import Trigger
 from agiraph.store.tx import Tx
@@ -250,10 +251,12 @@ def _budget_line(tx: Tx, node: WorkNode) -> Line | None:
 def _ahead(tx: Tx, agent: Agent) -> list[Line]:
     """Return what the agent has promised, and the next triggers of its team."""
     lines = [_promise_line(tx, made) for made in promises.open_of_agent(tx, agent.id)]
+    zone = persons.zone_of_team(tx, agent.team_id)
     due = (t for t in triggers.active_of_team(tx, agent.team_id) if t.due_at and not t.promised_to)
     for trigger in sorted(due, key=_due)[:AHEAD]:
         what = one_line(str(trigger.payload.get("task") or trigger.type))
-        at = f"- {_due(trigger):%d %b %H:%M} UTC ({trigger.id}): "
+        due_at = moments.local(_due(trigger), zone)
+        at = f"- {due_at:%d %b %H:%M} {due_at.tzinfo} ({trigger.id}): "
         lines.append(Line(at + texts.truncate(what, 200), trigger.label, f"{at}{trigger.type}"))
     return lines
 
