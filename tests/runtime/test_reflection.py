@@ -137,7 +137,7 @@ async def test_a_briefing_is_asked_for_as_the_person_wants_it(world: World) -> N
     asked = {name: turns[-1].text for name, turns, _ in model.asked}
     known = "What you know of them:\n- Reads only numbers, in German"
     assert (known in asked["briefing"], known in asked["harvest"]) == (True, False)
-    assert "in the language\n  they asked for, else in that of the goal" in asked["briefing"]
+    assert "in the language they want, else the goal's." in asked["briefing"]
 
 
 async def test_each_thread_is_reflected_on_once(world: World) -> None:

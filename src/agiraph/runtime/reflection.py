@@ -286,11 +286,10 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
     # Set by the harvest: the sources of the work that this reflection has read.
     label = await ctx.store.read(threads.label_of, ctx.lease.thread_id)
     thread = ctx.lease.thread_id if label else None
+    known = await ctx.store.read(_known_of_owner, ctx)
     question = Question(
         name="briefing",
-        text=prompt("briefing").format(
-            known=await ctx.store.read(_known_of_owner, ctx), told=_earlier_briefings(news, thread)
-        ),
+        text=prompt("briefing").format(told=known + _earlier_briefings(news, thread)),
         schema=VERDICT,
         parse=read_verdict,
     )
