@@ -9,6 +9,7 @@ from pathlib import Path
 from agiraph.domain.agents import Specialist, Team
 from agiraph.domain.effort import Effort
 from agiraph.domain.ids import TeamId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.previews import PromptText
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
@@ -45,6 +46,7 @@ from agiraph.runtime.team_removal import TeamRemoval
 from agiraph.runtime.tracing import Tracing
 from agiraph.runtime.trigger_worker import Callback, TriggerWorker
 from agiraph.runtime.watchdog import watch
+from agiraph.services.mail import absence
 from agiraph.store.connect import open_store
 from agiraph.store.database import Store
 from agiraph.store.server_clock import ServerClock, skew_warning
@@ -149,13 +151,14 @@ class Runtime:
         limits: Limits | None = None,
         level: Wanted = "",
         readable: tuple[Path, ...] = (),
+        zone: str = "",
         usd_per_day: float | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         tracing: Tracing | None = None,
     ) -> "Runtime":
         """Lock the home, open its database and build the runtime; `start` makes it work."""
         home = Home.open(home_path)
-        lock, store = await _open_store(home, database_url, clock or SystemClock())
+        lock, store = await _open_store(home, database_url, clock or SystemClock(), zone)
         periodic = PeriodicTasks(clock := store.clock)  # all processes share it on PostgreSQL
         own = await Extensions.opened(home, extensions)
         models = _models(keys, prices, clock, {**providers(own), **(own_models or {})})
@@ -286,12 +289,17 @@ def _offered(
     )
 
 
-async def _open_store(home: Home, url: str, clock: Clock) -> tuple[HomeLock | None, Store]:
-    """Lock the home and open its database. On PostgreSQL processes share a home, without a lock."""
+async def _open_store(
+    home: Home, url: str, clock: Clock, zone: str
+) -> tuple[HomeLock | None, Store]:
+    """Lock the home and open its database. On PostgreSQL processes share a home, without a lock.
+    A time zone that the settings name is the owner's from now on."""
     # The lock before the database: a second runtime must be refused before it migrates or writes.
     lock = home.lock() if url.startswith("sqlite:") else None
     try:
         store = await open_store(url, clock, sole=True)
+        if zone:
+            await store.write(absence.live_in, OWNER, zone)
     except BaseException:
         # Also when the start is cancelled: else the home stays locked while this process lives.
         if lock is not None:

@@ -12,8 +12,9 @@ from pydantic import ConfigDict, Strict, StringConstraints, TypeAdapter, Validat
 from typing_extensions import TypedDict
 
 from agiraph.domain.effort import Effort
-from agiraph.domain.errors import Misconfigured
+from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.folders import split_access
+from agiraph.domain.moments import parse_zone
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings, tool_rules
 from agiraph.extensions.configured import TABLE as _TOOLS
 from agiraph.home import stored_keys
@@ -94,6 +95,8 @@ class Settings(Location):
     """The level at which commands are confined; empty: the best that works here."""
     sandbox_readable: tuple[Path, ...] = ()
     """Paths of this machine that every command may read, besides the system."""
+    zone: str = ""
+    """The time zone of the owner; empty: what they said in the web UI or with `agiraph zone`."""
     usd_per_day: float | None = None
     """The most dollars that all teams may spend on models in a day (UTC); None: no limit."""
     extensions: ExtensionSettings = NO_EXTENSIONS
@@ -199,6 +202,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         limits=limits,
         sandbox=cast(Wanted, _one_of("AGIRAPH_SANDBOX", pick("AGIRAPH_SANDBOX", ""), KNOWN)),
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
+        zone=_zone(pick("AGIRAPH_ZONE", "")),
         usd_per_day=_usd_per_day(pick, path),
         extensions=_extensions(pick, path),
         mcp=_mcp(pick, path),
@@ -216,6 +220,14 @@ def _stored(home: Path) -> dict[str, str]:
     found = stored_keys.read(home)
     keep(found.secrets)
     return {**found.keys, **({"AGIRAPH_MODEL": found.model} if found.model else {})}
+
+
+def _zone(name: str) -> str:
+    """Return the name of a time zone; raise `Misconfigured` if there is none."""
+    try:
+        return name and parse_zone(name).key
+    except Refused as error:
+        raise Misconfigured(f"AGIRAPH_ZONE, or zone in {FILE}: {error}") from error
 
 
 def _usd_per_day(pick: _Picker, path: Path) -> float | None:

@@ -320,6 +320,7 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         limits=settings.limits,
         level=settings.sandbox,
         readable=settings.sandbox_readable,
+        zone=settings.zone,
         usd_per_day=settings.usd_per_day,
         on_delta=forwarder,
         tracing=tracing,

@@ -44,3 +44,22 @@ async def test_a_person_says_at_the_terminal_when_and_how_teams_may_reach_them(
     )
     assert "There is no channel 'fax'. There are phone" in fax.err
     assert plain.out.endswith("trust standard.\n")
+
+
+async def test_a_person_says_at_the_terminal_where_they_live(agiraph: Shell) -> None:
+    settings = agiraph.home / "agiraph.toml"
+    settings.write_text('zone = "Europe/Vienna"\n')
+    async with up(agiraph):
+        written = await agiraph("zone")
+        moved = await read_json(agiraph, "zone", "Asia/Tokyo")
+        wrong = await agiraph("zone", "Tokyo")
+    settings.write_text('zone = "Vienna"\n')
+    refused = await agiraph("run", "Count", "--model", "demo")
+
+    assert written == Ended(0, "Your time zone is Europe/Vienna.\n")
+    assert moved["zone"] == "Asia/Tokyo"
+    assert (wrong.code, "'Tokyo' is not a time zone; use a name such as" in wrong.err) == (1, True)
+    assert (refused.code, "zone in agiraph.toml: 'Vienna' is not a time zone" in refused.err) == (
+        1,
+        True,
+    )

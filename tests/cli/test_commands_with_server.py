@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import re
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 import orjson
 import pytest
@@ -37,11 +37,26 @@ def play(seen: Seen) -> Step:
     return says(call("finish", summary=f"Painted it {answers[0]}."))
 
 
+def delegate(seen: Seen) -> Step:
+    """Have a new agent do the work, then finish; reply to people at once."""
+    if "no_work_needed" in seen.tools:
+        return says(REPLY, call("no_work_needed"))
+    if "publish" in seen.tools:
+        return says(call("publish", summary="41 herons."))
+    if "assign_task" not in seen.tools:
+        return says("There is nothing to add.")
+    if not any(message.role == "tool" for message in seen.messages):
+        who = {"agent": "new:openai/test", "description": "Count"}
+        done = call("set_acceptance", lines=["the herons are counted"])
+        return says(done, call("assign_task", task="Count herons.", **who))
+    return says(call("finish", summary="41 herons."))
+
+
 @contextlib.asynccontextmanager
-async def up(agiraph: Shell) -> AsyncGenerator[Process]:
+async def up(agiraph: Shell, script: Callable[[Seen], Step] = play) -> AsyncGenerator[Process]:
     """Start a server on this home, and let commands find it."""
     agiraph.environment["AGIRAPH_PORT"] = "0"
-    async with ModelServer(play) as model, use_model_server(agiraph, model).start("up") as server:
+    async with ModelServer(script) as model, use_model_server(agiraph, model).start("up") as server:
         await server.says("Token for programs")
         agiraph.environment["AGIRAPH_PORT"] = re.findall(r"up at http://[\d.]+:(\d+)", server.seen)[
             0
@@ -145,6 +160,27 @@ async def test_new_with_wait_answers_a_question_at_the_terminal(either: Shell) -
         waiting.types(b"red\n")
         ended = await waiting.ends()
     assert (ended.code, "Painted it red." in ended.out) == (0, True)
+
+
+@pytest.mark.slow
+async def test_agents_that_left_are_found_by_their_names(agiraph: Shell) -> None:
+    async with up(agiraph, delegate):
+        await agiraph("new", "Watch the birds of the lake", "--name", "birds", "--wait")
+        [present] = await read_json(agiraph, "agents", "birds")
+        everyone = await read_json(agiraph, "agents", "birds", "--all")
+        [gone] = [agent["name"] for agent in everyone if agent["id"] != present["id"]]
+        said = await agiraph("say", gone, "Are you sure?", "--team", "birds", "--wait")
+        async with agiraph.start_at_terminal("chat", gone.upper(), "--team", "birds") as chat:
+            await chat.says("/help lists commands")
+            chat.types(b"/switch coordinator\n")
+            await chat.says("coordinator")
+            chat.types(f"/switch {gone}\n".encode())
+            await chat.says(f"{gone} agent_")
+            chat.types(b"\x04")  # Ctrl-D
+            assert (await chat.ends()).code == 0
+        nobody = await agiraph("say", "nobody", "Are you sure?", "--team", "birds")
+    assert said == Ended(0, f"{REPLY}\n")
+    assert nobody.err == "agiraph: There is no teammate 'nobody'. On this team: coordinator.\n"
 
 
 @pytest.mark.slow

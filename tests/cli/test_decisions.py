@@ -41,6 +41,23 @@ async def test_a_grant_is_made_listed_and_revoked(agiraph: Shell) -> None:
     assert (words.strip() in read.out, read.out.splitlines()[-1]) == (True, "Decided on 1 entry.")
 
 
+async def test_the_digest_shows_groups_and_their_words_on_demand(agiraph: Shell) -> None:
+    await agiraph("run", "Count", "--model", "demo")
+    listed = await agiraph("teams", "--json")
+    team = listed.out.partition('"id":')[2].split('"')[1]
+    facts = [f"Bread number {number} is made of flour." for number in range(12)]
+    for fact in facts:
+        await learn(agiraph, team, fact)
+    short = await agiraph("inbox", "--digest")
+    whole = await agiraph("inbox", "--digest", "--words")
+
+    [_, group, on_demand, confirm] = short.out.splitlines()
+    assert group == "  Unverified: it comes from untrusted text, from a page of a.test (12)"
+    assert on_demand.strip().startswith("agiraph inbox --digest --words shows each")
+    assert f"agiraph confirm {team} --all" in confirm
+    assert [fact in whole.out for fact in facts] == [True] * 12
+
+
 async def learn(agiraph: Shell, team: str, words: str) -> None:
     """Store a fact that the team has from a page."""
     store = await open_store(f"sqlite:///{agiraph.home / 'agiraph.db'}", SystemClock())

@@ -26,6 +26,7 @@ WORDS = [(name,) for name in NAMES] + [
 ]
 WRONG: dict[tuple[str, ...], str] = {
     ("away", "--until", "3 days", "--back"): "Say --until or --back, not both.",
+    ("zone", "Europe", "Berlin"): "Got unexpected extra argument (Berlin)",
     ("changes", "x", "change_1"): (
         "Give the id of a change with either --before or --after, or none."
     ),

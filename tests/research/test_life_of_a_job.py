@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Limits
+from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import AgentId, ThreadId, new_id
 from agiraph.domain.persons import OWNER
 from agiraph.domain.research import DEPTHS
-from agiraph.domain.work import Extension, NodeStatus, StopReason
+from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
 from agiraph.home.specialists import specialists
 from agiraph.services.lifecycle import conversation, endings, extensions, routing, work_state
 from agiraph.services.members.hiring import Hirer
@@ -286,6 +286,31 @@ async def test_a_reply_is_shown_what_a_running_job_has_found(tmp_path: Path) -> 
         assert ": 1 finding" in told[0]
         assert "[e1] It " in told[0]
         assert any(quote in told[0] for quote in (TALL, SURVEY))
+
+
+async def test_an_ended_research_is_one_line_of_a_reply(tmp_path: Path) -> None:
+    cast = Cast(
+        brief=[says(brief_of(QUESTION, SECOND, kind="comparison"))],
+        readers={QUESTION: READER, SECOND: reads(SURVEYED, ("It measured 330.", SURVEY))},
+    )
+    async with scene(tmp_path, cast) as it:
+        await it.start()
+        job = await it.job()
+        parts = await it.parts(job)
+        of_agent, of_reader = [
+            await it.world.store.read(work_state.of_team, agent)
+            for agent in (it.team.coordinator, await it.world.store.read(agent_of, parts[0]))
+        ]
+        assert len(parts) > 2
+        assert [job.id in line.text for line in (*of_agent.own, *of_agent.lately)] == [True]
+        [own] = of_reader.own
+        assert any(part.id in own.text for part in parts)
+        assert [job.id in line.text for line in of_reader.lately] == [True]
+
+
+def agent_of(tx: Tx, node: WorkNode) -> Agent:
+    assert node.assignee_id is not None
+    return AGENTS.get(tx, node.assignee_id)
 
 
 async def test_what_is_told_to_a_reader_is_heard_by_its_job(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import Request
 from agiraph.runtime.reflection import _closed_work, read_insights, read_verdict, record
 from agiraph.runtime.structured_question import value_in
+from agiraph.services.knowledge import items
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
@@ -125,6 +126,18 @@ async def test_background_processes_tasks_via_thread_not_conversation(world: Wor
     assert [(m.kind, m.text) for m in said] == [
         ("briefing", "The central bank raised rates by 1 %.")
     ]
+
+
+async def test_a_briefing_is_asked_for_as_the_person_wants_it(world: World) -> None:
+    model = ReflectingModel()
+    founded = await found_learning_team(world, model)
+    ada = founded.coordinator
+    await world.store.write(items.remember, ada, "Reads only numbers, in German", author=OWNER)
+    await do_task(world, founded)
+    asked = {name: turns[-1].text for name, turns, _ in model.asked}
+    known = "What you know of them:\n- Reads only numbers, in German"
+    assert (known in asked["briefing"], known in asked["harvest"]) == (True, False)
+    assert "in the language they want, else the goal's." in asked["briefing"]
 
 
 async def test_each_thread_is_reflected_on_once(world: World) -> None:

@@ -19,9 +19,9 @@ from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.store import conversation_summaries, spend
+from agiraph.store import conversation_summaries, spend, teams
 from agiraph.store.tx import Tx
-from agiraph.testing import PowerCut, World, call, says
+from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import Asked
 from agiraph.tools.foreground import FOREGROUND
 from tests.runtime.test_persons_words import label_of_reply
@@ -151,6 +151,45 @@ def _approval(tx: Tx, agent: Agent) -> MessageId:
     return bus.send(
         tx, team_id=agent.team_id, sender=agent.id, recipient=OWNER, kind="approval", text="May I?"
     ).id
+
+
+async def hired_for_one_task(world: World, founded: NewTeam, *then: Says) -> Agent:
+    """Return an agent that the coordinator hired for one task, once it has done it and left."""
+    task = call("assign_task", agent="new:scripted/bob", task="Count birds.", description="Count")
+    world.script("ada", says(task), DONE, *then)
+    await world.chat(founded.coordinator.id, "Have the birds counted.")
+    await world.settle()
+    [gone] = await world.store.read(teams.retired, founded.team.id)
+    return gone
+
+
+async def test_an_agent_that_left_is_shown_its_result_and_goes_on_in_its_thread(
+    world: World,
+) -> None:
+    mouth = world.script("mouth", says("It is under way."))
+    work = world.script("bob", says(READ), says(call("publish", summary="41 herons.")))
+    founded = await world.found("Watch birds", start=False)
+    results = [f"Other result {number}." for number in range(6)]
+    others = [says(call("finish", summary=result)) for result in results]
+    bob = await hired_for_one_task(world, founded, *others)
+    for number in range(6):
+        await give(world, founded.coordinator, f"Other work {number}")
+        await world.settle()
+
+    mouth.lines[:] = [says("I count again.")]
+    work.lines[:] = [says(call("publish", summary="43 herons."))]
+    await world.chat(bob.id, "And how many are there today?")
+    await world.settle()
+
+    system = mouth.requests[-1].system
+    own = system.partition("# What you did last")[2].partition("\n# ")[0]
+    assert ("41 herons." in own, "Other result 5." in own) == (True, False)
+    assert "Other result 5." in system.partition("# What has ended lately")[2]
+    *_, first, second = [n for n in await world.board(bob.team_id) if n.assignee_id == bob.id]
+    assert (second.thread_id, second.result) == (first.thread_id, "43 herons.")
+    assert "41 herons." in str(work.requests[-1].turns)
+    [*_, reply] = await world.conversation(bob)
+    assert reply.label == STRANGER
 
 
 # ---- seeing -------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Digest: one list of what a person may decide on; confirming all of it opens no way out."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,18 @@ import pytest
 from agiraph.domain.digest import Decisions, Digest
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.labels import Label, of_page
+from agiraph.domain.notes import UNVERIFIED_FOR
 from agiraph.domain.persons import OWNER
 from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import answers, digest, settings, timers
+from agiraph.services.lifecycle import answers, digest, grants, settings, timers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import definitions
 from agiraph.store import file_labels, knowledge, messages
+from agiraph.store.grants import GRANTS
+from agiraph.store.notes import NOTES
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
-from agiraph.testing import says
+from agiraph.testing import call, says
 from tests.services.asking import COMMAND, DONE, RUN, WAIT, Place, open_place
 
 PAGE = of_page("http://sink.example")
@@ -162,6 +166,35 @@ async def test_a_file_that_was_written_after_the_person_read_it_is_not_confirmed
     [now] = (await shown(place, team)).entries
     await decide(place, team, confirm=(now.id,))
     assert (await shown(place, team)).entries == ()
+
+
+async def test_the_digest_forgets_what_has_expired(place: Place) -> None:
+    writes = call("memory_write", path="knowledge/bread.md", content="Bread is made of flour.")
+    team = await place.found(says(writes), DONE)
+    clock = place.world.clock
+    today, before = (f"{clock.now() - timedelta(days=back):%Y-%m-%d}" for back in (0, 2))
+
+    def write(tx: Tx) -> None:
+        for path in ("PLAN.md", f"memory/{today}.md", f"agents/bob/memory/{before}.md"):
+            file_labels.put(tx, team.team.id, path, b"Bread.", label=PAGE)
+        given = {"team_id": team.team.id, "person_id": OWNER}
+        grant = grants.make(tx, kind="reach", pattern="a.test", **given)
+        GRANTS.update(tx, grant.id, used=1, used_at=tx.now, until=tx.now + timedelta(hours=1))
+
+    await place.world.store.write(write)
+    files = ["PLAN.md", f"memory/{today}.md"]
+    found = [entry.text for entry in (await shown(place, team)).entries]
+    assert found == ["Bread is made of flour.", *files, "a.test"]
+    await place.world.store.write(_age_notes)
+    clock.advance(days=2)
+    found = [entry.text for entry in (await shown(place, team)).entries]
+    assert found == ["PLAN.md"]
+
+
+def _age_notes(tx: Tx) -> None:
+    """Let all notes be older than unverified ones last; the maintenance of the day has not run."""
+    for note in NOTES.select(tx, "status = 'unverified'"):
+        NOTES.update(tx, note.id, created_at=tx.now - UNVERIFIED_FOR, used_at=None)
 
 
 async def test_a_person_rejects_allows_for_good_and_stops_in_one_go(place: Place) -> None:

@@ -57,6 +57,7 @@ async def test_a_list_of_files_needs_no_bytes_of_them(world: World) -> None:
 def to_schema_24(tx: Tx) -> None:
     """Make the database one from before the table of attached files, with an old name."""
     tx.run("drop table attached_files")
+    tx.run("alter table persons drop column zone")  # a later migration adds it again
     old = "replace(attachments, 'Größe', 'Gr' || :nul || 'e')"
     tx.run(f"update messages set attachments = {old}", nul=r"\u0000")
     match tx.dialect:

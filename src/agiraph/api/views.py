@@ -73,6 +73,7 @@ class PersonView(View):
     id: str
     name: str
     away_until: datetime | None = Field(description="Until when they are away; null: they are not.")
+    zone: str = Field(description="Their time zone, such as Europe/Berlin; empty: not known.")
     channels: list[str] = Field(description="The names of the channels that reach them.")
 
 

@@ -46,6 +46,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "extend": "extend",
         "undo": "folders",
         "away": "away",
+        "zone": "zone",
         "grants": "decisions",
         "grant": "decisions",
         "revoke": "decisions",

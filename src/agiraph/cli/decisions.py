@@ -31,6 +31,7 @@ TITLES = {
     "trigger": "Triggers that an agent made after it had read untrusted text",
     "use": "Grants that were used lately",
 }
+ON_DEMAND = "agiraph inbox --digest --words shows each, with its id and its exact words"
 
 
 @click.command()
@@ -159,15 +160,18 @@ async def show_digest(found: "Client | Local", *, words: bool, json_: bool) -> N
         return click.echo("There is nothing to decide on.")
     console = Console(emoji=False)
     for each in digests:
-        _show_team(console, each)
+        _show_team(console, each, words=words)
     return None
 
 
-def _show_team(console: Console, digest: DigestView) -> None:
+def _show_team(console: Console, digest: DigestView, *, words: bool) -> None:
     console.print(Text(f"{digest.team_name} ", style="bold") + literal(digest.team_id))
     for group in digest.groups:
         source_ = f", from {group.source}" if group.source else ""
         console.print(literal(f"  {TITLES[group.kind]}{source_} ({len(group.ids)})"))
+        if group.kind in COVERED and len(group.ids) > 1 and not words:
+            console.print(literal(f"    {ON_DEMAND}"))
+            continue
         for entry in digest.entries:
             if entry.id in group.ids:
                 _show_entry(console, entry)

@@ -28,7 +28,7 @@ EVERY_HELP = f"Ask again and report only what is new: {', '.join(SCHEDULES)}, or
 @click.option("--depth", type=click.Choice(DEPTHS), help="Without it, the question decides.")
 @click.option("--continues", metavar="TASK", help="Go on from the findings of this research.")
 @click.option("--every", metavar="WHEN", help=EVERY_HELP)
-@click.option("--zone", default="UTC", show_default=True, help="The time zone of --every.")
+@click.option("--zone", help="The time zone of --every. [default: your own]")
 @json_option
 @command
 async def research(
@@ -37,7 +37,7 @@ async def research(
     depth: Depth | None,
     continues: str | None,
     every: str | None,
-    zone: str,
+    zone: str | None,
     json_: bool,
 ) -> None:
     """Have a TEAM research a QUESTION; the report goes to the inbox. Without a question, list the
@@ -56,7 +56,10 @@ async def research(
             made = await client.create_trigger(
                 agent.team_id,
                 "scheduled",
-                config={"cron": SCHEDULES.get(every.strip().lower(), every), "zone": zone},
+                config={
+                    "cron": SCHEDULES.get(every.strip().lower(), every),
+                    **({"zone": zone} if zone else {}),
+                },
                 action="research",
                 payload=asked,
             )

@@ -232,6 +232,7 @@ class Run:
             limits=self._settings.limits,
             level=self._settings.sandbox,
             readable=self._settings.sandbox_readable,
+            zone=self._settings.zone,
             usd_per_day=self._settings.usd_per_day,
             on_delta=lambda _, words: self._progress.show_delta(words),
         )

@@ -15,10 +15,10 @@ SEARCHED_MESSAGES = 200
 
 
 async def find_agent(client: Client, name: str, team: str | None) -> AgentView:
-    """Return the agent with that id, the team's member with that name, or the coordinator of the
-    team with that name."""
+    """Return the agent with that id, the agent of the team with that name, whether it has left or
+    not, or the coordinator of the team with that name."""
     if team is not None:
-        return _member(await client.agents((await client.team(team)).id), name)
+        return await _named(client, (await client.team(team)).id, name)
     try:
         if name.startswith("agent_"):
             return await client.agent(name)
@@ -33,12 +33,18 @@ async def find_agent(client: Client, name: str, team: str | None) -> AgentView:
     return await client.agent(found.coordinator_id)
 
 
-def _member(members: list[AgentView], name: str) -> AgentView:
-    """Return the member with that name, else with that id, else with that role."""
+async def _named(client: Client, team: str, name: str) -> AgentView:
+    """Return the agent with that name, else with that id, else the member with that role. Agents
+    that have left keep their names."""
+    members = await client.agents(team)
+    wanted = name.lower()
     for key in ("name", "id", "role"):
         for agent in members:
-            if getattr(agent, key).lower() == name.lower():
+            if getattr(agent, key).lower() == wanted:
                 return agent
+    for agent in await client.agents(team, all=True):
+        if wanted in (agent.name.lower(), agent.id.lower()):
+            return agent
     raise NotFound("teammate", name, known=f"On this team: {', '.join(a.name for a in members)}.")
 
 

@@ -32,6 +32,11 @@ class AccessCalls(Connection):
         body = {"away_until": None if until is None else until.isoformat()}
         return self.read(PersonView, await self.ask("PATCH", "/persons/me", body=body))
 
+    async def set_zone(self, zone: str) -> PersonView:
+        """Say in which time zone the person lives, by its IANA name; empty: not known."""
+        body = {"zone": zone}
+        return self.read(PersonView, await self.ask("PATCH", "/persons/me", body=body))
+
     async def tokens(self) -> list[TokenView]:
         """List the tokens and sessions that are valid now."""
         return await self.get(list[TokenView], "/tokens")

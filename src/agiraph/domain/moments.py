@@ -23,6 +23,20 @@ def parse_zone(name: str) -> ZoneInfo:
         ) from error
 
 
+def local(moment: datetime, zone: str) -> datetime:
+    """Return a moment as clocks in this zone show it; in UTC if this machine does not know it."""
+    try:
+        return moment.astimezone(parse_zone(zone))
+    except Refused:
+        return moment.astimezone(UTC)
+
+
+def as_text(moment: datetime, zone: str) -> str:
+    """Return a moment with its time zone, such as *2030-05-20 09:00 Europe/Berlin*."""
+    shown = local(moment, zone)
+    return f"{shown:%Y-%m-%d %H:%M} {shown.tzinfo}"
+
+
 def parse_moment(text: str, zone: str) -> datetime:
     """Return an ISO date and time in UTC. A text without an offset is local time in `zone`."""
     try:

@@ -25,6 +25,8 @@ class Person:
     created_at: datetime
     away_until: datetime | None = None
     """Until when they are away, if they said so. See `services/mail/absence.py`."""
+    zone: str = ""
+    """The IANA name of their time zone; empty: not known, and taken as UTC."""
 
 
 def is_person(address: str) -> TypeGuard[PersonId]:

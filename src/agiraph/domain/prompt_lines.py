@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.fence import enclose_retold
 from agiraph.domain.labels import CLEAN, Label
 
 
@@ -68,4 +68,5 @@ def size_of(text: str) -> int:
 
 
 def _fenced(line: Line, thread: str) -> str:
-    return enclose_foreign(line.text, thread=thread, source=str(line.label))
+    source = str(line.label)
+    return enclose_retold(line.text, thread=thread, author="words of the team", source=source)

@@ -2,7 +2,6 @@
 
 from agiraph.domain import quotations
 from agiraph.domain.errors import ModelError, ModelUnavailable
-from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished, Outcome
@@ -12,10 +11,12 @@ from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening, titled
+from agiraph.runtime.reply_prompt import in_zone, own_words
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import texts
 from agiraph.services.lifecycle import summaries
 from agiraph.services.lifecycle.journal import SystemNote
+from agiraph.store import persons
 
 MESSAGE_CHARACTERS = 1500
 LEAST_BYTES = 16_000
@@ -29,10 +30,9 @@ async def opening(ctx: RunContext) -> Opening:
     if found is None:
         return Opening(f"You are {ctx.agent.name}.", ctx.node.task)
     row, said = found
+    said = in_zone(said, await ctx.store.read(persons.zone_of, row.person_id))
     thread = ctx.lease.thread_id
-    before = row.text
-    if before and row.label:
-        before = enclose_foreign(before, thread=thread, source=str(row.label))
+    before = row.text and own_words(row.text, row.label, thread)
     # A quarter of the window, at four bytes a token: an answer and a second try fit, too.
     shown = newest([_line(m, ctx.agent.name, thread) for m in said], room=ctx.window or LEAST_BYTES)
     system = [
@@ -52,7 +52,7 @@ def _line(message: Message, name: str, thread: str) -> Line:
         return Line(f"{at} Human: {words}", message.label)
     text = "\n    ".join(texts.truncate(message.text, MESSAGE_CHARACTERS).splitlines())
     if message.label:
-        text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
+        text = "\n" + own_words(text, message.label, thread)
     return Line(f"{at} {name}: {text}", message.label)
 
 

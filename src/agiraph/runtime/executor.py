@@ -144,7 +144,8 @@ class Executor:
             if loaded.node.reviews_call is not None:
                 return prompt.review_prompt(loaded.agent, shown, now)
             about = (loaded.agent, folder, tools, loaded.giver, means, loaded.team_state)
-            reader = prompt.Reader(*about, is_lean=is_lean, shown=shown, skills=ctx.skills)
+            more = {"shown": shown, "skills": ctx.skills, "zone": loaded.zone}
+            reader = prompt.Reader(*about, is_lean=is_lean, **more)
             return prompt.system_prompt(loaded.team, reader, now, known)
 
         label = loaded.prior_knowledge.label | known.label

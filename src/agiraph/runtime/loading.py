@@ -13,7 +13,7 @@ from agiraph.runtime.means import TeamState, team_state
 from agiraph.runtime.prompt import PriorKnowledge
 from agiraph.services.board import labels, planning
 from agiraph.services.board.budgets import LimitsOfRun, limits_of_run
-from agiraph.store import messages, threads, waits
+from agiraph.store import messages, persons, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -38,6 +38,8 @@ class Loaded(NamedTuple):
     """Knowledge of the agent that may help; loaded only for a node without turns."""
     team_state: TeamState | None
     """The state of the team; loaded only for a coordinator's node without turns."""
+    zone: str = "UTC"
+    """The time zone of the node's person; loaded only for a node without turns."""
 
 
 def load(tx: Tx, lease: Lease) -> Loaded:
@@ -64,4 +66,5 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         team_state=team_state(tx, team, agent, node)
         if is_fresh and agent.role == "coordinator"
         else None,
+        zone=persons.zone_of(tx, planning.person_for(tx, node)) if is_fresh else "UTC",
     )

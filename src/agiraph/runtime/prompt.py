@@ -114,6 +114,8 @@ class Reader:
     shown: ShownFiles | None = None
     """The team's files with their labels; without it all of them are clean."""
     skills: tuple[Skill, ...] = ()
+    zone: str = "UTC"
+    """The time zone of the person whom it works for."""
 
     @property
     def files(self) -> ShownFiles:
@@ -187,7 +189,7 @@ def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> l
         skills.names(reader.skills, reader.tools.tools),
         _plan(reader),
         *_learned(reader, Known(known.insights[:LEAN_INSIGHTS])),
-        _today(now),
+        _today(now, reader.zone),
     ]
 
 
@@ -225,8 +227,8 @@ def _plan(reader: Reader) -> str:
 def _team_state(reader: Reader, now: datetime) -> str:
     """Return the section with the date and the team's state: last, because it differs by thread."""
     if reader.team_state is None:
-        return _today(now)
-    lines = [*reader.team_state.lines(reader.means), f"- {_today(now)}"]
+        return _today(now, reader.zone)
+    lines = [*reader.team_state.lines(reader.means), f"- {_today(now, reader.zone)}"]
     return titled("How things stand as you begin", "\n".join(lines))
 
 
@@ -238,8 +240,9 @@ def _goal(team: Team, reader: Reader) -> str:
     return f"Your task serves this goal: {texts.truncate(one_line(team.goal), GOAL_CHARACTERS)}"
 
 
-def _today(now: datetime) -> str:
-    return f"Today is {now:%A, %d %B %Y} (UTC)."
+def _today(now: datetime, zone: str = "UTC") -> str:
+    human = "" if zone == "UTC" else f" The human's time zone is {zone}."
+    return f"Today is {now:%A, %d %B %Y} (UTC).{human}"
 
 
 def public_opening(node: WorkNode, now: datetime) -> Opening:

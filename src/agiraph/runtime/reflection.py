@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast, get_args
 
 from agiraph.domain.chat import Thread, Transcript
 from agiraph.domain.errors import ModelError, ModelUnavailable
-from agiraph.domain.fence import enclose, enclose_foreign, one_line
+from agiraph.domain.fence import enclose, enclose_foreign, enclose_retold, one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.knowledge import Action, Insight, InsightType, Relation
 from agiraph.domain.labels import join
@@ -20,7 +20,7 @@ from agiraph.runtime.prompt import Opening
 from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, ask, fields, number
 from agiraph.services.board import texts
-from agiraph.services.knowledge import recall, reflection
+from agiraph.services.knowledge import items, recall, reflection
 from agiraph.services.knowledge.reflection import LearnedInsight
 from agiraph.services.lifecycle import briefings
 from agiraph.services.lifecycle.briefings import News, Verdict
@@ -286,9 +286,10 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
     # Set by the harvest: the sources of the work that this reflection has read.
     label = await ctx.store.read(threads.label_of, ctx.lease.thread_id)
     thread = ctx.lease.thread_id if label else None
+    known = await ctx.store.read(_known_of_owner, ctx)
     question = Question(
         name="briefing",
-        text=prompt("briefing").format(told=_earlier_briefings(news, thread)),
+        text=prompt("briefing").format(told=known + _earlier_briefings(news, thread)),
         schema=VERDICT,
         parse=read_verdict,
     )
@@ -298,6 +299,14 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
     else:
         await ctx.store.write(briefings.decide, ctx.lease, verdict)
     return done
+
+
+def _known_of_owner(tx: Tx, ctx: RunContext) -> str:
+    """Return what the agent knows of the person whom it may brief, without untrusted text."""
+    known = items.known_of(tx, ctx.agent.id, ctx.team.owner_id)
+    lines = recall.as_lines([item for item in known if not item.label], ids=False)
+    listed = "\n".join(lines[:MAX_KNOWN])
+    return f"What you know of them:\n{listed}\n\n" if lines else ""
 
 
 def _earlier_briefings(news: News, thread: str | None) -> str:
@@ -316,7 +325,9 @@ def _line(message: Message, thread: str | None) -> str:
     if message.label and thread is None:
         text = f"something about work with untrusted text{rating}"
     elif message.label and thread is not None:
-        text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
+        source = str(message.label)
+        said = enclose_retold(text, thread=thread, author="your own words", source=source)
+        text = f"\n{said}"
     return f"- {message.created_at:%d %b} {text}"
 
 

@@ -73,7 +73,7 @@ def _without_model(tx: Tx, ctx: RunContext, reason: str) -> str:
     found = work_state.of_team(tx, ctx.agent)
     # Without untrusted text: the message would need its label.
     facts = show(
-        (*found.now, *found.lately, *found.asked),
+        (*found.now, *found.own, *found.lately, *found.asked),
         thread=ctx.lease.thread_id,
         is_labelled=False,
         room=FACTS_BYTES,

@@ -5,14 +5,14 @@ open tasks do not push out the conversation. What is left out, the reply's tools
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import orjson
 
-from agiraph.domain import quotations
+from agiraph.domain import moments, quotations
 from agiraph.domain.chat import ToolSpec
-from agiraph.domain.fence import enclose_foreign, one_line
+from agiraph.domain.fence import enclose_retold, one_line
 from agiraph.domain.knowledge import Memory
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.language import guess
@@ -29,7 +29,7 @@ from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle import summaries, work_state
 from agiraph.services.lifecycle.summaries import History
 from agiraph.services.lifecycle.work_state import WorkState
-from agiraph.store import file_labels, messages
+from agiraph.store import file_labels, messages, persons
 from agiraph.store.tx import Tx
 
 MAX_TOKENS = 8000
@@ -43,7 +43,14 @@ OLDER_CHARACTERS = 160
 """Characters of each older message that is in no summary yet."""
 PLAN_BYTES = 1600
 IDENTITY_BYTES = 4000
-SHARES = {"memories": 0.15, "summary": 0.1, "conversation": 0.35, "now": 0.25, "lately": 0.2}
+SHARES = {
+    "memories": 0.15,
+    "summary": 0.1,
+    "conversation": 0.35,
+    "now": 0.25,
+    "own": 0.25,
+    "lately": 0.15,
+}
 """The most that each part may take of the room; what is left over goes to the later ones."""
 MORE = "… and {left} more: check_board lists them"
 
@@ -55,6 +62,8 @@ class State(NamedTuple):
     history: History
     memories: list[Memory]
     work: WorkState
+    zone: str
+    """The person's time zone, in which all times are shown."""
 
 
 async def opening(ctx: RunContext, tools: Sequence[ToolSpec], *, is_lean: bool) -> Opening:
@@ -67,7 +76,7 @@ async def opening(ctx: RunContext, tools: Sequence[ToolSpec], *, is_lean: bool) 
     thread = ctx.lease.thread_id
     question = "\n\n".join(_asked(message, thread) for message in state.asked)
     return Opening(
-        "\n\n".join(part for part in (*fixed, *parts, _language(state.asked)) if part.strip()),
+        "\n\n".join(part for part in (*fixed, *parts, _language(state)) if part.strip()),
         question,
         tuple(a for message in state.asked for a in message.attachments),
         label | files.label,
@@ -111,12 +120,21 @@ def _state(tx: Tx, ctx: RunContext) -> State:
     history = summaries.history(tx, ctx.agent, person_id, without=ctx.node.id)
     # Since the last reply, not since the last message: results are sent to the person unasked.
     replies = [m for m in history.newest if not is_person(m.sender) and m.in_reply_to is not None]
+    zone = persons.zone_of(tx, person_id)
     return State(
         asked=asked,
-        history=history,
-        memories=items.memories(tx, ctx.agent.id),
+        history=history._replace(
+            older=in_zone(history.older, zone), newest=in_zone(history.newest, zone)
+        ),
+        memories=items.known_of(tx, ctx.agent.id, person_id),
         work=work_state.of_team(tx, ctx.agent, since=replies[-1].created_at if replies else None),
+        zone=zone,
     )
+
+
+def in_zone(said: Sequence[Message], zone: str) -> list[Message]:
+    """Return messages with their times as the clocks in a zone show them."""
+    return [replace(m, created_at=moments.local(m.created_at, zone)) for m in said]
 
 
 def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple[list[str], Label]:
@@ -125,7 +143,8 @@ def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple
 
     What a person says and what the agent knows of them stands in the prompt in any case. If that
     is clean, and so is what they ask now, untrusted text about the work is left out: the reply
-    stays clean, and a tool shows that text.
+    stays clean, and a tool shows that text. An agent that was hired for one task is shown its
+    result in any case: there is nothing else that a person could ask it about.
     """
     thread, history = ctx.lease.thread_id, state.history
     said = [_message_line(m, ctx.agent.name, thread) for m in history.newest]
@@ -134,13 +153,14 @@ def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple
     known = show(_memories(state), thread=thread, is_labelled=True, room=most)
     before = _earlier(history, thread, int(room * SHARES["summary"]))
     label = known.label | before.label | join(line.label for line in spoken)
-    files.is_labelled = bool(label or join(message.label for message in state.asked))
+    own = CLEAN if ctx.agent.persistent else join(line.label for line in state.work.own)
+    files.is_labelled = bool(label or own or join(message.label for message in state.asked))
     left = room - sum(map(size_of, (known.text, before.text, *(line.text for line in spoken))))
-    work = _Work(thread, files, room, left, label)
+    work, now = _Work(thread, files, room, left, label), moments.local(ctx.clock.now(), state.zone)
     return [
         titled("What you know of the human", known.text),
         *work.parts(state.work),
-        f"Today is {ctx.clock.now():%A, %d %B %Y, %H:%M} (UTC).",
+        f"Today is {now:%A, %d %B %Y, %H:%M} ({now.tzinfo}).",
         titled("Earlier in this conversation", before.text),
         titled("The conversation so far", "\n\n".join(line.text for line in spoken)),
     ], work.label
@@ -160,11 +180,14 @@ class _Work:
         # What waits for the person first: it must not be pushed out by long lists.
         asked = self._section(work.asked, 0.1, "… and {left} more in their inbox")
         now = self._section(work.now, SHARES["now"], MORE)
+        # The agent's own results first: they are what the person asks about most.
+        own = self._section(work.own, SHARES["own"], MORE)
         lately = self._section(work.lately, SHARES["lately"], MORE)
         ahead = self._section(work.ahead, 0.08, "… and {left} more")
         plan = self.files.note("PLAN.md", min(PLAN_BYTES, self.left)) if self.left > 200 else ""
         return [
             titled("What is under way now", now or "Nothing."),
+            titled("What you did last", own),
             titled("What has ended lately", lately),
             titled("PLAN.md", plan),
             titled("What they have been asked and not answered", asked),
@@ -196,11 +219,7 @@ def _earlier(history: History, thread: str, room: int) -> Line:
     if summary is not None and summary.text:
         text = texts.truncate(summary.text, max(room - 200, 200))
         label |= summary.label
-        told.append(
-            enclose_foreign(text, thread=thread, source=str(summary.label))
-            if summary.label
-            else text
-        )
+        told.append(own_words(text, summary.label, thread))
     older = [_short_line(message, thread) for message in history.older]
     kept = newest(older, room=max(room - sum(map(size_of, told)), 0))
     label |= join(line.label for line in kept)
@@ -208,11 +227,21 @@ def _earlier(history: History, thread: str, room: int) -> Line:
 
 
 def _short_line(message: Message, thread: str) -> Line:
-    who = "Human" if is_person(message.sender) else "You"
+    at = f"[{message.created_at:%d %b %H:%M}]"
     text = texts.truncate(one_line(message.text), OLDER_CHARACTERS)
-    if message.label:
-        text = enclose_foreign(text, thread=thread, source=str(message.label))
-    return Line(f"[{message.created_at:%d %b %H:%M}] {who}: {text}", message.label)
+    if not is_person(message.sender):
+        return Line(f"{at} You: {own_words(text, message.label, thread)}", message.label)
+    if message.label:  # only what they quote is not theirs
+        text = quotations.enclose_quoted(message.text, thread=thread, longest=OLDER_CHARACTERS)
+    return Line(f"{at} Human: {text}", message.label)
+
+
+def own_words(text: str, label: Label, thread: str) -> str:
+    """Return words that the agent itself wrote earlier, inside a fence if it had read untrusted
+    text by then: they may repeat it."""
+    if not label:
+        return text
+    return enclose_retold(text, thread=thread, author="your own words", source=str(label))
 
 
 def _message_line(message: Message, name: str, thread: str) -> Line:
@@ -228,7 +257,7 @@ def _message_line(message: Message, name: str, thread: str) -> Line:
     text = texts.truncate(message.text + asks_for, most)
     text = "\n    ".join(text.splitlines())
     if message.label:
-        text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
+        text = "\n" + own_words(text, message.label, thread)
     whole = "" if len(message.text) <= most else f' (all of it: read_report("{message.id}"))'
     return Line(f"{at} {name}{kind}: {text}{whole}", message.label)
 
@@ -242,8 +271,11 @@ def _asked(message: Message, thread: str) -> str:
     return f"{said}\n\n{settled}asked has it and goes on. Acknowledge it in a sentence."
 
 
-def _language(asked: Sequence[Message]) -> str:
-    """Return in which language to answer: that of the person's last message."""
-    language = guess(asked[-1].text) if asked else None
+def _language(state: State) -> str:
+    """Return in which language to answer: the one that the person wished for, else that of their
+    last message."""
+    language = guess(state.asked[-1].text) if state.asked else None
     last = "the language of the person's last message"
-    return f"Answer in {language}, {last}." if language else f"Answer in {last}."
+    which = f"{language}, {last}" if language else last
+    wish = "; a wish of theirs that you know goes before it" if state.memories else ""
+    return f"Answer in {which}{wish}."

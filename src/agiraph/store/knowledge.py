@@ -5,11 +5,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from agiraph.domain.errors import NotFound
-from agiraph.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.domain.ids import AgentId, PersonId, TeamId, ThreadId
 from agiraph.domain.knowledge import Change, Insight, KnowledgeStatus, Memory
 from agiraph.domain.notes import UNVERIFIED_FOR
 from agiraph.domain.passages import Owner
 from agiraph.store.rows import Table, to_micros
+from agiraph.store.teams import KEPT
 from agiraph.store.tx import Tx
 
 Item = Memory | Insight
@@ -50,6 +51,19 @@ def of_agent(
     return table.select(
         tx, where, agent_id=agent_id, status=status, now=to_micros(tx.now), limit=limit, **named
     )
+
+
+def told_by(tx: Tx, person_id: PersonId, *, besides: AgentId, limit: int) -> list[Memory]:
+    """Return what a person told the agents of their teams about themselves, but for one agent:
+    valid, in their own words, newest first."""
+    where = (
+        "author = :person and agent_id <> :agent and status = 'active' and label is null"
+        " and (valid_until is null or valid_until > :now)"
+        f" and team_id in (select id from teams where owner_id = :person and {KEPT})"
+        " order by created_at desc, id desc limit :limit"
+    )
+    now = to_micros(tx.now)
+    return MEMORIES.select(tx, where, person=person_id, agent=besides, now=now, limit=limit)
 
 
 def owned(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.work import Halt, Lane, NodeStatus, Queue, StopReason, WorkNode
@@ -279,6 +280,27 @@ def ended_lately(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
         " order by ended_at desc, id desc limit :limit"
     )
     return NODES.select(tx, where, team_id=team_id, limit=limit)
+
+
+_ENDED = "team_id = :team and lane = 'work' and ended_at is not null"
+_NO_PART = "(research is null or research = 'job')"
+_LAST_FIRST = "order by ended_at desc, id desc limit :limit"
+
+
+def ended_of(tx: Tx, agent: Agent, *, limit: int) -> list[WorkNode]:
+    """Return the `limit` nodes of the `work` lane that an agent ended last, newest first; of an
+    agent that did only parts of a research the last one."""
+    where = f"{_ENDED} and assignee_id = :agent"
+    own = {"team": agent.team_id, "agent": agent.id}
+    found = NODES.select(tx, f"{where} and {_NO_PART} {_LAST_FIRST}", limit=limit, **own)
+    return found or NODES.select(tx, f"{where} {_LAST_FIRST}", limit=1, **own)
+
+
+def ended_of_others(tx: Tx, agent: Agent, *, limit: int) -> list[WorkNode]:
+    """Return the `limit` nodes of the `work` lane that the agent's teammates ended last, newest
+    first, without the parts of a research."""
+    where = f"{_ENDED} and coalesce(assignee_id, '') <> :agent and {_NO_PART} {_LAST_FIRST}"
+    return NODES.select(tx, where, team=agent.team_id, agent=agent.id, limit=limit)
 
 
 def newest(tx: Tx, team_id: TeamId, *, limit: int) -> list[NodeId]:

@@ -14,6 +14,16 @@ def owner(tx: Tx) -> Person:
     return PERSONS.get(tx, OWNER)
 
 
+def zone_of(tx: Tx, person_id: PersonId) -> str:
+    """Return the time zone of a person: that of the times they name and are told."""
+    return PERSONS.get(tx, person_id).zone or "UTC"
+
+
+def zone_of_team(tx: Tx, team_id: TeamId) -> str:
+    """Return the time zone of the person whom a team belongs to."""
+    return zone_of(tx, owner_of(tx, team_id))
+
+
 def owner_of(tx: Tx, team_id: TeamId) -> PersonId:
     """Return the person whom a team belongs to."""
     return TEAMS.get(tx, team_id).owner_id

@@ -88,8 +88,8 @@ def add_insight(
 def _keep(
     tx: Tx, ctx: RunContext, keep: Keep, content: str, their_words: str, *, verb: str
 ) -> Answer:
-    """Store a statement. In a labelled thread the person's words are stored clean, if the message
-    holds them, and what the model says beside them unverified."""
+    """Store a statement. In a labelled thread the person's words are stored, and clean, if the
+    message holds them; else what the model says, unverified."""
     person = planning.person_for(tx, ctx.node)
     asked = messages.to_answer(tx, ctx.node.id)
     # In other work than a reply the thread is the source.
@@ -102,11 +102,8 @@ def _keep(
         kept = keep(content, ctx.agent.id, source, ctx.label)
         return _noted(tx, kept, verb, is_misquoted=bool(their_words.strip()))
     theirs = keep(quoted, person, source, CLEAN)
-    answer = f"{verb} as {theirs.id}, in their words: {theirs.content!r}.{_near(tx, theirs)}"
-    if quotations.is_same(content, quoted) or quotations.find(content, said) is not None:
-        return Done(answer)
-    beside = keep(content, ctx.agent.id, source, ctx.label)
-    return Done(f"{answer} Your own wording is kept as {beside.id}, {beside.status}.")
+    said_it = f"{verb} as {theirs.id}, in their words: {theirs.content!r}."
+    return Done(said_it + _near(tx, theirs))
 
 
 def _noted(tx: Tx, kept: rows.Item, verb: str, *, is_misquoted: bool = False) -> Answer:

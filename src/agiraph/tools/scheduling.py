@@ -9,6 +9,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.json_text import object_in
 from agiraph.domain.labels import join
+from agiraph.domain.moments import as_text
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.plurals import times
@@ -16,9 +17,11 @@ from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.run_context import RunContext
+from agiraph.services.board import planning
 from agiraph.services.triggers import definitions, labelled, promises
 from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.registry import KINDS
+from agiraph.store import persons
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
@@ -64,17 +67,18 @@ async def _schedule_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
 
 
 async def _promise_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
-    when, zone = str(call.arguments["when"]), str(call.arguments.get("zone", "UTC"))
+    when, zone = str(call.arguments["when"]), str(call.arguments.get("zone", ""))
 
     def decide(tx: Tx) -> WayOut:
-        return _wake(tx, ctx, call, *promises.timing(tx, when, zone))
+        named = zone or persons.zone_of(tx, planning.person_for(tx, ctx.node))
+        return _wake(tx, ctx, call, *promises.timing(tx, when, named))
 
     return await ctx.store.read(decide)
 
 
 def _wake(tx: Tx, ctx: RunContext, call: ToolCall, type: str, config: dict[str, Any]) -> WayOut:
     """Return the way out of a call that wakes the agent later, within the limits or beyond."""
-    excess = labelled.excess(tx, ctx.agent.id, type, config)
+    excess = labelled.excess(tx, ctx.agent.id, type, definitions.zoned(tx, ctx.team.id, config))
     if excess is None:
         why = "it has effect after this work is done"
         return WayOut(sink=Sink.WAKE_SELF, target=call.name, why=why)
@@ -171,11 +175,11 @@ def _line(tx: Tx, trigger: Trigger) -> str:
     kind = registry.kind_of(trigger)
     what = trigger.payload.get("task") or trigger.payload.get("content") or trigger.action
     if trigger.due_at is not None:
-        when = f"next at {trigger.due_at:%Y-%m-%d %H:%M} UTC"
+        when = f"next at {as_text(trigger.due_at, trigger.zone)}"
     else:
         when = "next after you have rested" if kind.is_due_after_work else "when it happens"
     if trigger.due_at is not None and trigger.due_at < tx.now - LATE_AFTER:
-        when = f"overdue since {trigger.due_at:%Y-%m-%d %H:%M} UTC"
+        when = f"overdue since {as_text(trigger.due_at, trigger.zone)}"
     counts = f"fired {times(trigger.fired)}"
     if trigger.skipped:
         counts += f", skipped {trigger.skipped} (missed: {rows.missed(tx, trigger.id)})"
@@ -218,7 +222,7 @@ def promise(
     ctx: RunContext,
     what: Annotated[str, Field(min_length=1, max_length=SUMMARY_CHARACTERS)],
     when: Annotated[str, Field(description="'2 hours', 'in 3 days', or 2030-05-20T09:00")],
-    zone: Annotated[str, Field(description="For a time without an offset")] = "UTC",
+    zone: Annotated[str, Field(description="Of a time without an offset; else theirs")] = "",
 ) -> Answer:
     """Promise the human something for a time, and be woken to keep it. Call it when you tell
     somebody that you will do something by a time. Whether you kept it stays on record.

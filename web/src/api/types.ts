@@ -2091,7 +2091,7 @@ export interface paths {
         head?: never;
         /**
          * Change Me
-         * @description Say that you are away, or back.
+         * @description Say that you are away, or back, or in which time zone you live.
          */
         patch: operations["change_me"];
         trace?: never;
@@ -5429,7 +5429,12 @@ export interface components {
              * Away Until
              * @description Until when you are away, with an offset; null: you are back. Nothing is sent to your channels meanwhile. Questions wait in the inbox, and those with a time limit are given up after it.
              */
-            away_until: string | null;
+            away_until?: string | null;
+            /**
+             * Zone
+             * @description Your time zone, such as Europe/Berlin: times without an offset are read in it, and agents are told times in it. Empty: not known, which counts as UTC.
+             */
+            zone?: string | null;
         };
         /** PersonView */
         PersonView: {
@@ -5442,6 +5447,11 @@ export interface components {
              * @description Until when they are away; null: they are not.
              */
             away_until: string | null;
+            /**
+             * Zone
+             * @description Their time zone, such as Europe/Berlin; empty: not known.
+             */
+            zone: string;
             /**
              * Channels
              * @description The names of the channels that reach them.

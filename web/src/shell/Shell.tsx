@@ -13,6 +13,7 @@ import { SignIn } from "@/shell/statusPages";
 import { Shortcuts } from "@/shell/Shortcuts";
 import { Sidebar } from "@/shell/Sidebar";
 import { useShell } from "@/shell/state";
+import { tellTimeZone } from "@/shell/timeZone";
 import { useToaster } from "@/ui/toast";
 
 const Notifications = lazyChunk(() => import("@/shell/Notifications"));
@@ -34,6 +35,11 @@ export function Shell() {
   }, [pathname, href, setOpen]);
 
   const isSettled = useSettled();
+  const isSignedIn = isSettled && connection === "live";
+  useEffect(() => {
+    // A token that may only read cannot tell it; then times stay in UTC.
+    if (isSignedIn) tellTimeZone().catch(() => undefined);
+  }, [isSignedIn]);
   const knownAtStart = useKnownAtStart();
   if (connection === "signed-out") return <SignIn />;
   return (

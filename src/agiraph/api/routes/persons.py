@@ -1,9 +1,10 @@
-"""Person routes: read and change the caller's own record, such as until when they are away."""
+"""Person routes: read and change the caller's own record, such as until when they are away
+and in which time zone they live."""
 
 from typing import Annotated, ClassVar
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from agiraph.api.deps import ApiDep, PersonDep
 from agiraph.api.problems import documented
@@ -23,6 +24,12 @@ AWAY = (
 )
 
 
+ZONE = (
+    "Your time zone, such as Europe/Berlin: times without an offset are read in it, and agents are "
+    "told times in it. Empty: not known, which counts as UTC."
+)
+
+
 class PersonChanges(BaseModel):
     """What a person says about themselves."""
 
@@ -30,7 +37,14 @@ class PersonChanges(BaseModel):
         extra="forbid", json_schema_extra={"example": {"away_until": "2030-05-20T09:00:00+02:00"}}
     )
 
-    away_until: Annotated[AwareDatetime | None, Field(description=AWAY)]
+    away_until: Annotated[AwareDatetime | None, Field(description=AWAY)] = None
+    zone: Annotated[str | None, Field(max_length=100, description=ZONE)] = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "PersonChanges":
+        if not self.model_fields_set:
+            raise ValueError("set `away_until` or `zone`")
+        return self
 
 
 @router.get("/persons/me", responses=documented())
@@ -41,12 +55,15 @@ async def read_me(api: ApiDep, person: PersonDep) -> PersonView:
 
 @router.patch("/persons/me", responses=documented())
 async def change_me(body: PersonChanges, api: ApiDep, person: PersonDep) -> PersonView:
-    """Say that you are away, or back."""
+    """Say that you are away, or back, or in which time zone you live."""
 
     def change(tx: Tx) -> PersonView:
-        if body.away_until is None:
-            return _view(tx, absence.come_back(tx, person))
-        return _view(tx, absence.leave(tx, person, body.away_until))
+        if body.zone is not None:
+            absence.live_in(tx, person, body.zone.strip())
+        if "away_until" in body.model_fields_set:
+            until = body.away_until
+            _ = absence.come_back(tx, person) if until is None else absence.leave(tx, person, until)
+        return _view(tx, PERSONS.get(tx, person))
 
     return await api.store.write(change)
 
@@ -56,5 +73,6 @@ def _view(tx: Tx, person: Person) -> PersonView:
         id=person.id,
         name=person.name,
         away_until=absence.until(tx, person.id),
+        zone=person.zone,
         channels=[each.name for each in channels.every(tx) if each.person_id == person.id],
     )

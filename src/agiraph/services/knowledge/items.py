@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast, get_args
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.events.knowledge import KnowledgeChanged
-from agiraph.domain.ids import AgentId, TeamId, ThreadId, new_id
+from agiraph.domain.ids import AgentId, PersonId, TeamId, ThreadId, new_id
 from agiraph.domain.knowledge import (
     Change,
     ChangeVerb,
@@ -22,6 +22,7 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.notes import UNVERIFIED_FOR, Note
 from agiraph.domain.owners import of_learned, visible_to
 from agiraph.domain.passages import Owner, search_words
+from agiraph.domain.similarity import is_repetition
 from agiraph.redaction import looks_secret
 from agiraph.services.knowledge import changes, files, merging, notes
 from agiraph.store import knowledge as rows
@@ -35,6 +36,8 @@ MAX_CHARS = 2000
 """Characters of a memory or an insight: one statement, not a report."""
 MAX_UNVERIFIED_CHARS = 300
 """Characters of an unverified fact."""
+MAX_SHARED = 20
+"""Memories of other agents that an agent is shown of a person."""
 _REMOVABLE: frozenset[KnowledgeStatus] = frozenset({"active", "unverified", "pending"})
 
 
@@ -148,6 +151,16 @@ def remove(tx: Tx, agent_id: AgentId, insight_id: str, *, author: str) -> Insigh
 def memories(tx: Tx, agent_id: AgentId, *, limit: int = 50) -> list[Memory]:
     """Return the agent's active memories, newest first."""
     return rows.of_agent(tx, MEMORIES, agent_id, limit=limit)
+
+
+def known_of(tx: Tx, agent_id: AgentId, person_id: PersonId) -> list[Memory]:
+    """Return what an agent knows of a person: its own memories, and what the person told other
+    agents in their own teams, which counts everywhere."""
+    known = memories(tx, agent_id)
+    for told in rows.told_by(tx, person_id, besides=agent_id, limit=MAX_SHARED):
+        if not any(is_repetition(told.content, other.content) for other in known):
+            known.append(told)
+    return known
 
 
 def insights(
@@ -320,9 +333,11 @@ def _retire(tx: Tx, table: Any, agent_id: AgentId, id: str, *, author: str) -> I
 
 
 def _is_visible_to(tx: Tx, agent_id: AgentId, item: Item) -> bool:
-    if isinstance(item, Memory):
-        return item.agent_id == agent_id
     agent = AGENTS.get(tx, agent_id)
+    if isinstance(item, Memory):
+        # What a person says of themselves, they may take back in any of their teams.
+        is_theirs = not item.label and item.author == TEAMS.get(tx, agent.team_id).owner_id
+        return item.agent_id == agent_id or is_theirs
     return item.team_id == agent.team_id and item.owner in visible_to(agent)
 
 

@@ -131,8 +131,9 @@ def pending(tx: Tx, team_id: TeamId | None = None) -> list[Note]:
 
 
 def unverified(tx: Tx, team_id: TeamId | None = None) -> list[Note]:
-    """Return the notes in unverified/, oldest first; of one team or of all."""
-    return rows.with_status(tx, "unverified", team_id)
+    """Return the notes in unverified/ that have not expired, oldest first; of one team or all."""
+    found = rows.with_status(tx, "unverified", team_id)
+    return [n for n in found if (n.used_at or n.created_at) > tx.now - UNVERIFIED_FOR]
 
 
 def confirm(tx: Tx, note_id: str, *, author: str) -> Note:

@@ -17,6 +17,7 @@ from agiraph.domain.labels import Label
 from agiraph.domain.messages import Message
 from agiraph.domain.plurals import counted, times
 from agiraph.domain.waits import WaitingOn
+from agiraph.home.kept_files import DAY
 from agiraph.services.board import approvals
 from agiraph.services.knowledge import files, items
 from agiraph.services.lifecycle import answers, grants
@@ -39,6 +40,8 @@ EVERY = timedelta(days=1)
 """The least time between two notifications about the digest of a team."""
 USES_FOR = timedelta(days=7)
 """How long the digest shows that a grant was used."""
+LOGS_FOR = timedelta(days=1)
+"""How long after its day a daily log is read by later work, and shown here."""
 MOST_IDS = 1000
 AT, HASH_CHARACTERS = "@", 16
 """The id of a file's entry ends with the beginning of its hash."""
@@ -71,7 +74,7 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
         *(_of_ask(tx, m) for m in messages.open_asks(tx, team_id) if m.recipient == person_id),
         *(_of_item("pending", item) for item in items.pending(tx, team_id)),
         *(_of_item("unverified", item) for item in items.unverified(tx, team_id)),
-        *(_of_file(file) for file in files.labelled(tx, team_id)),
+        *(_of_file(f) for f in files.labelled(tx, team_id) if not _is_old_log(f, tx.now)),
         *(
             Entry(
                 id=trigger.id,
@@ -137,6 +140,12 @@ def _of_file(file: FileLabel) -> Entry:
     )
 
 
+def _is_old_log(file: FileLabel, now: datetime) -> bool:
+    """Whether a file is the log of a day that no prompt shows any more."""
+    day = DAY.fullmatch(file.path.rpartition("/")[2])
+    return day is not None and day[1] < f"{now - LOGS_FOR:%Y-%m-%d}"
+
+
 def _of_use(grant: Grant) -> Entry:
     return Entry(
         id=grant.id,
@@ -149,7 +158,10 @@ def _of_use(grant: Grant) -> Entry:
 
 
 def _is_recent(grant: Grant, now: datetime) -> bool:
-    return grant.used_at is not None and grant.used_at > now - USES_FOR and not grant.revoked_at
+    if grant.used_at is None or grant.revoked_at is not None:
+        return False
+    is_over = grant.until is not None and grant.until <= now
+    return grant.used_at > now - USES_FOR and not is_over
 
 
 def _moment(moment: datetime | None) -> str:

@@ -28,7 +28,7 @@ from agiraph.services.lifecycle import teams as lifecycle
 from agiraph.services.mail import deliveries, quiet_hours
 from agiraph.services.triggers import definitions, team_heartbeat
 from agiraph.services.triggers.definitions import MIN_GAP_S
-from agiraph.store import teams
+from agiraph.store import persons, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -115,7 +115,9 @@ def _asking_columns(tx: Tx, team: Team, settings: Settings) -> dict[str, object]
     columns: dict[str, object] = {}
     if "quiet_hours" in settings or "quiet_zone" in settings:
         hours = settings.get("quiet_hours", team.quiet_hours).strip()
-        zone = settings.get("quiet_zone", team.quiet_zone)
+        # The hours that a person names first are those of their own clock.
+        known = team.quiet_zone if team.quiet_hours else persons.zone_of_team(tx, team.id)
+        zone = settings.get("quiet_zone", known)
         quiet_hours.check(hours, zone)
         columns |= {"quiet_hours": hours, "quiet_zone": zone}
     if "channel" in settings:

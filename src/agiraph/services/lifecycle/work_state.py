@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from agiraph.domain import moments
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Turn
 from agiraph.domain.fence import one_line, without_fences
@@ -21,13 +22,14 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.services.triggers import promises
 from agiraph.services.triggers.promises import Promise
-from agiraph.store import evidence, messages, nodes, spend, team_threads, teams, triggers
+from agiraph.store import evidence, messages, nodes, persons, spend, team_threads, teams, triggers
 from agiraph.store.research import JOBS
 from agiraph.store.triggers import Trigger
 from agiraph.store.tx import Tx
 
-ENDED = 5
-"""Pieces of work that have ended lately and are shown with their result."""
+ENDED, OWN_ENDED = 5, 3
+"""Pieces of work that have ended lately and are shown with their result, and how many of them at
+most are the agent's own."""
 RESULT_CHARACTERS = 600
 STEPS = 3
 """Last steps of each piece of work that runs or waits."""
@@ -46,7 +48,10 @@ class WorkState(NamedTuple):
     """The sections of a reply's prompt about the work, the most important line first."""
 
     now: list[Line]
+    own: list[Line]
+    """What the agent itself did last, with the results."""
     lately: list[Line]
+    """What others of the team did last."""
     asked: list[Line]
     ahead: list[Line]
 
@@ -55,10 +60,13 @@ def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> WorkState
     """Return the state of the work of an agent's team; what has changed after `since` is marked.
 
     The agent's own work comes first. A worker is shown the work of the whole team, too: the person
-    may ask it about what others did.
+    may ask it about what others did. The parts of a research are not listed: the line of the job
+    stands for them.
     """
     still_open = sorted(nodes.still_open(tx, agent.team_id), key=lambda n: _rank(n, agent))
-    ended = nodes.ended_lately(tx, agent.team_id, limit=ENDED)
+    own = nodes.ended_of(tx, agent, limit=OWN_ENDED)
+    others = nodes.ended_of_others(tx, agent, limit=ENDED - len(own))
+    ended = [*own, *others]
     earliest = min((n.ended_at for n in ended if n.ended_at), default=tx.now)
     labels = team_threads.labels(tx, agent.team_id, ended_since=earliest)
     tails = team_threads.tails(tx, agent.team_id, turns=TAIL_TURNS, characters=TAIL_CHARACTERS)
@@ -70,7 +78,8 @@ def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> WorkState
             *_open_lines(view, still_open, agent, tails),
             *(_ledger_line(tx, node) for node in still_open if node.research == "job"),
         ],
-        lately=[_ended_line(view, node) for node in ended],
+        own=[_ended_line(view, node) for node in own],
+        lately=[_ended_line(view, node) for node in others],
         asked=[_question_line(tx, view, m) for m in messages.open_questions(tx, agent.team_id)],
         ahead=_ahead(tx, agent),
     )
@@ -242,10 +251,12 @@ def _budget_line(tx: Tx, node: WorkNode) -> Line | None:
 def _ahead(tx: Tx, agent: Agent) -> list[Line]:
     """Return what the agent has promised, and the next triggers of its team."""
     lines = [_promise_line(tx, made) for made in promises.open_of_agent(tx, agent.id)]
+    zone = persons.zone_of_team(tx, agent.team_id)
     due = (t for t in triggers.active_of_team(tx, agent.team_id) if t.due_at and not t.promised_to)
     for trigger in sorted(due, key=_due)[:AHEAD]:
         what = one_line(str(trigger.payload.get("task") or trigger.type))
-        at = f"- {_due(trigger):%d %b %H:%M} UTC ({trigger.id}): "
+        due_at = moments.local(_due(trigger), zone)
+        at = f"- {due_at:%d %b %H:%M} {due_at.tzinfo} ({trigger.id}): "
         lines.append(Line(at + texts.truncate(what, 200), trigger.label, f"{at}{trigger.type}"))
     return lines
 

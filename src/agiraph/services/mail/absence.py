@@ -1,15 +1,15 @@
-"""Absence: a person says that they are away until a date, and the runtime acts on it.
+"""Absence: a person says until when they are away, and where they live, and the runtime acts on it.
 
 While they are away, nothing is sent to their channels; the inbox shows everything at once.
 Questions wait for them. A question with a time limit still ends at that limit, and its agent is
-told until when the person is away.
+told until when the person is away. Times without an offset are read and shown in their zone.
 """
 
 from datetime import datetime
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import PersonId
-from agiraph.domain.moments import MAX_AHEAD
+from agiraph.domain.moments import MAX_AHEAD, parse_zone
 from agiraph.domain.persons import Person
 from agiraph.services.mail import deliveries
 from agiraph.store.persons import PERSONS
@@ -37,6 +37,15 @@ def _set(tx: Tx, person_id: PersonId, until: datetime | None) -> Person:
     PERSONS.get(tx, person_id, lock=True)
     PERSONS.update(tx, person_id, away_until=until)
     deliveries.reschedule(tx, person_id)
+    return PERSONS.get(tx, person_id)
+
+
+def live_in(tx: Tx, person_id: PersonId, zone: str) -> Person:
+    """Record a person's time zone; an empty name says that it is not known."""
+    if zone:
+        parse_zone(zone)
+    if PERSONS.get(tx, person_id, lock=True).zone != zone:
+        PERSONS.update(tx, person_id, zone=zone)
     return PERSONS.get(tx, person_id)
 
 

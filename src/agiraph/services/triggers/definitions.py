@@ -67,7 +67,7 @@ def create(
     team = TEAMS.get(tx, agent.team_id)
     if team.status not in ("active", "paused", "completed"):
         raise Refused(f"Team {team.name!r} is {team.status}; nothing can be scheduled for it.")
-    kind = registry.kind_named(type)
+    kind, config = registry.kind_named(type), zoned(tx, team.id, config)
     if is_bounded:
         _refuse_excess(tx, agent, type, config)
         config = labelled.slowed(kind, config)
@@ -103,6 +103,12 @@ def create(
     )
     _insert(tx, trigger)
     return Created(trigger, secret)
+
+
+def zoned(tx: Tx, team_id: TeamId, config: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration with the time zone of the team's owner, if it names none."""
+    zone = persons.zone_of_team(tx, team_id)
+    return config if zone == "UTC" or "zone" in config else {**config, "zone": zone}
 
 
 def _insert(tx: Tx, trigger: Trigger) -> None:
@@ -295,6 +301,7 @@ def change(
 
 def _reconfigure(tx: Tx, trigger: Trigger, agent: Agent, config: dict[str, Any]) -> None:
     kind = registry.kind_of(trigger)
+    config = zoned(tx, trigger.team_id, config)
     read = kind.read(config)
     if read.max_fires is not None and trigger.fired >= read.max_fires:
         raise Refused(f"It has fired {times(trigger.fired)}; 'max_fires' must be more.")

@@ -6,7 +6,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.moments import parse_deadline
+from agiraph.domain.moments import as_text, parse_deadline
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
@@ -31,16 +31,16 @@ def make(
     *,
     what: str,
     when: str,
-    zone: str = "UTC",
+    zone: str = "",
     label: Label = CLEAN,
     is_bounded: bool = False,
 ) -> Promise:
     """Record a promise to the person whom the node is for, and create the trigger that wakes the
-    agent at its time."""
+    agent at its time. Without `zone` a time without an offset is in the person's zone."""
     if not what.strip():
         raise Refused("Say what you promise.")
     to = planning.person_for(tx, node)
-    type, config = timing(tx, when, zone)
+    type, config = timing(tx, when, zone or persons.zone_of(tx, to))
     made = definitions.create(
         tx,
         agent_id=agent.id,
@@ -95,5 +95,5 @@ def _state(tx: Tx, trigger: Trigger) -> State:
 def as_line(tx: Tx, promise: Promise) -> str:
     """Return a promise as a list item, to remind the agent that gave it: to whom, by when, what."""
     due = promise.trigger.due_at
-    by = "now" if due is None else f"{due:%Y-%m-%d %H:%M} UTC"
+    by = "now" if due is None else as_text(due, promise.trigger.zone)
     return f"- to {planning.name_of(tx, promise.to)}, by {by}: {promise.what}"
