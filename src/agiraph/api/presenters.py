@@ -325,7 +325,7 @@ def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
     shown = {
         name: getattr(trigger, name)
         for name in TriggerView.model_fields
-        if name not in ("is_overdue", "cost")
+        if name not in ("is_overdue", "cost", "nothing_to_do")
     }
     # LATE_AFTER leaves time for a trigger that is just being fired.
     late = trigger.due_at is not None and trigger.due_at < tx.now - LATE_AFTER
@@ -333,5 +333,6 @@ def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
     return {
         **shown,
         "is_overdue": late and not waits and trigger.status == "active",
+        "nothing_to_do": triggers.count_nothing_to_do(tx, trigger.id),
         "cost": CostView(calls=cost.calls, tokens=cost.tokens, usd=cost.usd),
     }

@@ -299,6 +299,9 @@ class TriggerView(View):
         description="Why it did not wake an agent when it was last due, such as *budget: "
         "money_spent*; null once it has fired. A trigger for one time waits for this to change."
     )
+    nothing_to_do: int = Field(
+        description="How many of its firings were ended with nothing to do. Nobody is told of them."
+    )
     made_by: str
     promised_to: str | None
     created_at: datetime

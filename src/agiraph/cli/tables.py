@@ -119,9 +119,8 @@ def ending_text(item: InboxItem) -> str:
 
 
 def of_triggers(triggers: list[TriggerView]) -> Table:
-    table = Table(
-        Column("id", no_wrap=True), "type", "status", "due", "fired", "skipped", "what", box=None
-    )
+    counts = ("fired", "nothing to do", "skipped")
+    table = Table(Column("id", no_wrap=True), "type", "status", "due", *counts, "what", box=None)
     for trigger in triggers:
         due = f"{trigger.due_at:%Y-%m-%d %H:%M}" if trigger.due_at else ""
         table.add_row(
@@ -130,6 +129,7 @@ def of_triggers(triggers: list[TriggerView]) -> Table:
             coloured(trigger.status),
             due + (" [red]overdue[/]" if trigger.is_overdue else ""),
             str(trigger.fired),
+            str(trigger.nothing_to_do),
             str(trigger.skipped),
             shown(_words(trigger.payload)[:60]),
         )

@@ -18,6 +18,7 @@ from agiraph.services.board import patience, planning
 from agiraph.services.lifecycle import spoken_questions
 from agiraph.services.mail import absence, bus
 from agiraph.services.members import roster
+from agiraph.services.triggers import firing
 from agiraph.store import messages, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
@@ -61,6 +62,7 @@ def send_message(
     Say a thing once.
     """
     kind: MessageKind = "message"
+    title = ""
     match to.strip().lower():
         case roster.EVERYONE | "*":
             sent = bus.broadcast(
@@ -79,6 +81,9 @@ def send_message(
             if (last := bus.last_of_too_many(tx, ctx.lease, recipient, content)) is not None:
                 bus.append(tx, last, content)
                 return Done(TOO_MANY)
+            # The end of what an agent has scheduled for itself is told to nobody.
+            if ctx.node.source == "trigger" and ctx.node.creator_id == ctx.agent.id:
+                kind, title = "report", firing.REMINDER
         case _:
             recipient = teams.by_name(tx, ctx.team.id, to).id
             if recipient == ctx.agent.id:
@@ -92,6 +97,7 @@ def send_message(
         sender=ctx.agent.id,
         recipient=recipient,
         kind=kind,
+        title=title,
         text=content,
         node_id=ctx.node.id,
         hops=hops,
