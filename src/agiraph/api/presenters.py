@@ -1,7 +1,7 @@
 """Presenters: convert rows to the views that clients get."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from agiraph.api.job_views import JobView
@@ -291,8 +291,9 @@ def turn_view(turn: Turn, time: timing.StepTime) -> TurnView:
 def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
     node_id = item.message.node_id
     node = None if node_id is None else nodes.NODES.find(tx, node_id)
+    shown = replace(item.message, text=item.message.summary or item.message.text)
     return InboxItem(
-        message=message_view(tx, item.message),
+        message=message_view(tx, shown),
         state=item.state,
         needs_answer=item.needs_answer,
         deliveries=list(item.deliveries),

@@ -62,7 +62,6 @@ def send_message(
     Say a thing once.
     """
     kind: MessageKind = "message"
-    title = ""
     match to.strip().lower():
         case roster.EVERYONE | "*":
             sent = bus.broadcast(
@@ -81,9 +80,7 @@ def send_message(
             if (last := bus.last_of_too_many(tx, ctx.lease, recipient, content)) is not None:
                 bus.append(tx, last, content)
                 return Done(TOO_MANY)
-            # The end of what an agent has scheduled for itself is told to nobody.
-            if ctx.node.source == "trigger" and ctx.node.creator_id == ctx.agent.id:
-                kind, title = "report", firing.REMINDER
+            kind = _kind_for_person(ctx)
         case _:
             recipient = teams.by_name(tx, ctx.team.id, to).id
             if recipient == ctx.agent.id:
@@ -97,12 +94,19 @@ def send_message(
         sender=ctx.agent.id,
         recipient=recipient,
         kind=kind,
-        title=title,
+        title=firing.REMINDER if kind == "report" else "",
         text=content,
         node_id=ctx.node.id,
         hops=hops,
     )
     return Done(f"Sent to {to}.{'' if is_person(recipient) else _receipt(message)}")
+
+
+def _kind_for_person(ctx: RunContext) -> MessageKind:
+    """Return `report`, which the inbox and channels show, for work that the agent has scheduled for
+    itself: nobody is told its end. Other work speaks in the conversation."""
+    is_own = ctx.node.source == "trigger" and ctx.node.creator_id == ctx.agent.id
+    return "report" if is_own else "message"
 
 
 def _receipt(message: Message) -> str:
