@@ -114,6 +114,7 @@ class Runtime:
             prompt_preview.of_specialist, executor
         )
         """Returns what a specialist of a team would be shown for a task."""
+        self.check_tools: Callable[..., Awaitable[None]] = executor.offered.check
         self.specialists: Mapping[str, Specialist] = executor.specialists
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None

@@ -195,6 +195,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         hub=hub,
         model=settings.model,
         check_model=runtime.models.check,
+        check_tools=runtime.check_tools,
         models=runtime.models,
         is_priced=runtime.models.is_priced,
         folders=settings.folders,

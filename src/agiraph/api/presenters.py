@@ -88,6 +88,7 @@ def _team_view(tx: Tx, team: Team, counts: TeamCounts, interval_s: float) -> Tea
         interval=interval_s,
         members=len(counts.members),
         working=counts.working,
+        waits_for_you=team.status == "active" and counts.waits_for_person and not counts.working,
         open_questions=counts.open_questions,
         unread=counts.unread,
         usd=counts.usd,

@@ -72,7 +72,7 @@ def create_work_node(
     prompt. Example: {"task": "Merge a.md and b.md into report.md", "refs": {"a": "node_1", "b":
     "node_2"}, "acceptance": ["`report.md` covers both"]}
     """
-    check_tools(ctx, tools)
+    check_tools(tools or (), ctx.known_tools)
     needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
     paths, sources = _paths(tx, ctx, refs or {})
     open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
