@@ -17,6 +17,7 @@ IN_FILE = {
     "AGIRAPH_MODEL": "model",
     "AGIRAPH_REPLY_MODEL": "reply_model",
     "AGIRAPH_READER_MODEL": "reader_model",
+    "AGIRAPH_RETENTION": "retention",
     "AGIRAPH_SANDBOX": "sandbox",
     "AGIRAPH_SANDBOX_READ": "sandbox_read",
 }

@@ -322,6 +322,7 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         level=settings.sandbox,
         readable=settings.sandbox_readable,
         usd_per_day=settings.usd_per_day,
+        retention=settings.retention,
         on_delta=forwarder,
         tracing=tracing,
     )

@@ -249,6 +249,7 @@ def thread_view(thread: Thread) -> ThreadView:
         parent_id=thread.parent_id,
         created_at=thread.created_at,
         closed_at=thread.closed_at,
+        pruned_at=thread.pruned_at,
     )
 
 
