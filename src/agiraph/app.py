@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -42,6 +43,7 @@ from agiraph.runtime.offered_tools import OfferedTools
 from agiraph.runtime.outbox import Outbox
 from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.runtime.program_setup import Command
+from agiraph.runtime.retention import Retention
 from agiraph.runtime.team_removal import TeamRemoval
 from agiraph.runtime.tracing import Tracing
 from agiraph.runtime.trigger_worker import Callback, TriggerWorker
@@ -89,7 +91,7 @@ class Runtime:
         trigger_worker: TriggerWorker,
         periodic: PeriodicTasks,
         daily: DailySpend,
-        confinement: Confinement,
+        retention: timedelta | None,
         extensions: Extensions,
         mcp: McpServers,
         executor: Executor,
@@ -105,7 +107,8 @@ class Runtime:
         self.trigger_worker = trigger_worker
         self.periodic = periodic
         self.daily = daily
-        self.confinement = confinement
+        self.retention: Retention = Retention(store, home, store.clock, periodic, retention)
+        self.confinement: Confinement = executor.command_rules.confinement
         """How the commands of this runtime are confined."""
         self.extensions = extensions
         self.mcp = mcp
@@ -116,6 +119,7 @@ class Runtime:
             prompt_preview.of_specialist, executor
         )
         """Returns what a specialist of a team would be shown for a task."""
+        self.check_tools: Callable[..., Awaitable[None]] = executor.offered.check
         self.specialists: Mapping[str, Specialist] = executor.specialists
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
@@ -153,6 +157,7 @@ class Runtime:
         readable: tuple[Path, ...] = (),
         zone: str = "",
         usd_per_day: float | None = None,
+        retention: timedelta | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         tracing: Tracing | None = None,
     ) -> "Runtime":
@@ -196,7 +201,7 @@ class Runtime:
             is_sole_process=is_sole,
         )
         ends = (engine, outbox, Inlet(store, clock, ways, periodic), trigger_worker, periodic)
-        return cls(home, lock, store, models, *ends, daily, rules.confinement, own, mcps, executor)
+        return cls(home, lock, store, models, *ends, daily, retention, own, mcps, executor)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
@@ -211,10 +216,12 @@ class Runtime:
             watch(self.store, self.clock, self.periodic), name="watchdog"
         )
         await self.removal.start()
+        await self.retention.start()
 
     async def stop(self) -> None:
         """Stop working. Running nodes go back to their queues, where any process finds them."""
         await _cancelled(self._watchdog)
+        await self.retention.stop()
         await self.removal.stop()
         await self.inlet.stop()
         # Runs first: each gives its node back in a transaction. A message that a run still sends is

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
@@ -14,7 +15,7 @@ from typing_extensions import TypedDict
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.folders import split_access
-from agiraph.domain.moments import parse_zone
+from agiraph.domain.moments import parse_span, parse_zone
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings, tool_rules
 from agiraph.extensions.configured import TABLE as _TOOLS
 from agiraph.home import stored_keys
@@ -99,6 +100,8 @@ class Settings(Location):
     """The time zone of the owner; empty: what they said in the web UI or with `agiraph zone`."""
     usd_per_day: float | None = None
     """The most dollars that all teams may spend on models in a day (UTC); None: no limit."""
+    retention: timedelta | None = None
+    """How long the steps and working files of ended work are kept; None: for good."""
     extensions: ExtensionSettings = NO_EXTENSIONS
     """Secrets of tools and servers, and which roles and teams get a tool of a person."""
     mcp: dict[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
@@ -204,6 +207,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
         zone=_zone(pick("AGIRAPH_ZONE", "")),
         usd_per_day=_usd_per_day(pick, path),
+        retention=_retention(pick("AGIRAPH_RETENTION", "")),
         extensions=_extensions(pick, path),
         mcp=_mcp(pick, path),
         web=web,
@@ -359,6 +363,18 @@ def _readable(paths: str) -> tuple[Path, ...]:
     """Return the paths of a setting, without symbolic links; those that do not exist do no harm."""
     given = (path.strip() for path in re.split(r"[:,]", paths))
     return tuple(Path(path).expanduser().resolve() for path in given if path)
+
+
+def _retention(value: str) -> timedelta | None:
+    if value.strip().lower() in ("", "off", "never"):
+        return None
+    try:
+        age = parse_span(value)
+    except Refused as error:
+        raise Misconfigured(f"AGIRAPH_RETENTION: {error} Leave it out to keep all.") from error
+    if age < timedelta(days=1):
+        raise Misconfigured(f"AGIRAPH_RETENTION is {value!r}; one day is the least.")
+    return age
 
 
 def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:

@@ -18,6 +18,7 @@ IN_FILE = {
     "AGIRAPH_REPLY_MODEL": "reply_model",
     "AGIRAPH_READER_MODEL": "reader_model",
     "AGIRAPH_ZONE": "zone",
+    "AGIRAPH_RETENTION": "retention",
     "AGIRAPH_SANDBOX": "sandbox",
     "AGIRAPH_SANDBOX_READ": "sandbox_read",
 }

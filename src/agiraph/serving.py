@@ -195,6 +195,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         hub=hub,
         model=settings.model,
         check_model=runtime.models.check,
+        check_tools=runtime.check_tools,
         models=runtime.models,
         is_priced=runtime.models.is_priced,
         folders=settings.folders,
@@ -322,6 +323,7 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         readable=settings.sandbox_readable,
         zone=settings.zone,
         usd_per_day=settings.usd_per_day,
+        retention=settings.retention,
         on_delta=forwarder,
         tracing=tracing,
     )

@@ -128,6 +128,7 @@ async def serving(
             timeouts=timeouts or Timeouts(),
             model=model,
             check_model=world.runtime.models.resolve,
+            check_tools=world.runtime.check_tools,
             models=world.runtime.models,
             reply_model=more.get("reply_model", ""),
             url=f"http://127.0.0.1:{port}",

@@ -2,12 +2,15 @@
 
 from datetime import timedelta
 
+import pytest
+
 from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
 from agiraph.services.board import planning
 from agiraph.services.mail import bus
 from agiraph.testing import call, says
 from tests.api.serving import Served
+from tests.runtime.reflecting_model import ReflectingModel, briefing, create_node
 
 
 async def test_the_rating_of_a_briefing_is_shown_in_inbox_and_conversation(served: Served) -> None:
@@ -35,6 +38,34 @@ async def test_the_rating_of_a_briefing_is_shown_in_inbox_and_conversation(serve
     assert await rating() == "up"
     await served.ask("POST", f"/inbox/{sent.id}/rate", {"thumb": "down"})
     assert await rating() == "down"
+
+
+@pytest.mark.parametrize(
+    ("given", "short"),
+    [
+        ("The bank raised rates.", "The bank raised rates."),
+        ("", "Rates rose by 1 %. " * 31 + "Rates rose"),
+    ],
+)
+async def test_briefings_go_to_inbox_summary_and_conversation_full(
+    served: Served, given: str, short: str
+) -> None:
+    whole = ("Rates rose by 1 %. " * 100).strip()
+    verdict = briefing("Rates rose", whole, summary=given)
+    served.world.model("ada", ReflectingModel(verdict=[verdict]))
+    founded = await served.world.found("Watch", learns=True, start=False, mode="infinite")
+    await create_node(served.world, founded.team.id, founded.coordinator.id)
+    await served.world.settle()
+
+    _, page = await served.ask("GET", "/inbox")
+    [item] = page["items"]
+    assert (item["message"]["kind"], item["message"]["title"]) == ("briefing", "Rates rose")
+    assert item["message"]["text"].removesuffix("…").strip() == short
+    assert len(item["message"]["text"]) <= 600
+    _, one = await served.ask("GET", f"/inbox/{item['message']['id']}")
+    assert one["message"]["text"] == item["message"]["text"]
+    _, [said] = await served.ask("GET", f"/agents/{founded.coordinator.id}/conversation")
+    assert (said["id"], said["text"]) == (item["message"]["id"], whole)
 
 
 async def test_messages_and_results_name_the_sources_of_their_words(served: Served) -> None:

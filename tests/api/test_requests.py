@@ -302,3 +302,42 @@ async def test_slow_bodies_do_not_delay_other_requests(served: Served) -> None:
     for _, writer in slow:
         writer.close()
         await writer.wait_closed()
+
+
+@pytest.mark.parametrize("accepted", ["application/json", "application/problem+json, */*"])
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/teams", "use '/api/teams'."),
+        ("/inbox", "use '/api/inbox'."),
+        ("/teams/x/board", "use '/api/teams/x/board'."),
+        ("/nothing", "/api/openapi.json lists all of them."),
+        ("/", "/api/openapi.json lists all of them."),
+    ],
+)
+async def test_a_program_that_forgets_api_is_told_the_right_path(
+    served: Served, path: str, said: str, accepted: str
+) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": accepted}
+    async with served.http.get(served.origin + path, headers=headers) as response:
+        problem = await response.json(content_type=None)
+    assert (response.status, response.content_type) == (404, "application/problem+json")
+    assert problem["detail"].endswith(said)
+
+
+async def test_a_program_that_accepts_anything_is_told_the_path_of_the_api(served: Served) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "*/*"}
+    for method in ("GET", "POST"):
+        async with served.http.request(
+            method, f"{served.origin}/teams", headers=headers, json={"goal": "x"}
+        ) as response:
+            problem = await response.json(content_type=None)
+        assert (response.status, problem["detail"].endswith("use '/api/teams'.")) == (404, True)
+
+
+async def test_a_browser_that_opens_a_page_gets_the_page(served: Served) -> None:
+    accepted = "text/html,application/xhtml+xml,application/json;q=0.9,*/*;q=0.8"
+    for path in ("/", "/inbox", "/nothing"):
+        headers = {"Accept": accepted}
+        async with served.http.get(served.origin + path, headers=headers) as response:
+            assert (response.status, response.content_type) == (200, "text/html")

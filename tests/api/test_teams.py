@@ -144,6 +144,20 @@ async def test_a_wrong_request_is_answered_with_what_is_wrong(served: Served) ->
     assert (status, "nosuch" in problem["detail"]) == (422, True)
 
 
+async def test_a_team_with_a_tool_that_does_not_exist_is_refused(served: Served) -> None:
+    served.world.script("ada")
+    wanted = {"goal": "Fly", "start": False, "tools": ["fly", "read_file"]}
+    status, problem = await served.ask("POST", "/teams", wanted)
+    assert (status, problem["detail"].partition(" There are: ")[0]) == (
+        422, "There are no tools called fly.",
+    )  # fmt: skip
+    listed = problem["detail"].partition(" There are: ")[2].removesuffix(".").split(", ")
+    assert {"read_file", "assign_task", "web_search", "finish"} <= set(listed)
+    assert (await served.ask("GET", "/teams"))[1] == []
+    status, _ = await served.ask("POST", "/teams", {**wanted, "tools": ["read_file", "finish"]})
+    assert status == 201
+
+
 async def test_settings_are_changed_over_http(served: Served) -> None:
     served.world.script("ada", *[says(call("finish", summary="done"))] * 2)
     asked = {"goal": "Count", "interval": 7200.0, "review": "never"}

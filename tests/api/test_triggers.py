@@ -10,7 +10,7 @@ from agiraph.services.triggers import definitions
 from agiraph.store.triggers import TRIGGERS
 from tests.api.serving import Served
 from tests.services.stages import pass_time
-from tests.services.triggers import DONE, create_trigger, found_idle_team
+from tests.services.triggers import DONE, OK, create_trigger, found_idle_team
 
 
 class ChangedTrigger:
@@ -50,6 +50,15 @@ async def test_a_changed_schedule_takes_effect_at_once(served: Served) -> None:
     events = await world.events(changed["team_id"])
     [told] = [event.data for event in events if event.type == "trigger.changed"]
     assert (told["status"], told["due_at"]) == ("active", "2026-01-05T09:30:00+00:00")
+
+
+async def test_firings_with_nothing_to_do_are_counted_in_the_trigger(served: Served) -> None:
+    founded = await found_idle_team(served.world, OK, DONE, OK)
+    await create_trigger(served.world, founded, "scheduled", {"cron": "0 * * * *"})
+    for _ in range(3):
+        await pass_time(served.world, 3600)
+    _, [listed] = await served.ask("GET", f"/teams/{founded.team.id}/triggers")
+    assert (listed["fired"], listed["nothing_to_do"]) == (3, 2)
 
 
 async def test_the_action_of_a_trigger_can_be_changed_without_its_schedule(served: Served) -> None:

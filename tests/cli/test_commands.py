@@ -53,7 +53,7 @@ async def test_help_says_what_each_command_does(either: Shell) -> None:
         ("run",): "Work on a GOAL until it is reached, and show the progress.",
         ("teams",): "List all teams, with their open questions and their cost.",
         ("board",): "Show the tasks of a TEAM (its id or name) with their status and result.",
-        ("inbox",): "List questions, approvals, results and failures that agents sent you.",
+        ("inbox",): "List questions, approvals, results and failures for you; or read one ITEM by",
         ("answer",): "Answer a QUESTION by its id with TEXT.",
         ("export",): "Write all data and files of a TEAM (its id or name) to FOLDER, as readable",
         ("db",): "Maintain the database.",

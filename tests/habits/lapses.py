@@ -211,7 +211,6 @@ ALL: dict[str, Lapse] = {
         ),
         _ends("finishes too early", FOLLOWS, "finish", _has("finish")),
         _ends("claims a file", WRITTEN, "publish", _is_worker),
-        _ends("decorates", "HEARTBEAT_OK. Nothing new.", "finish", _has("finish")),
         Lapse(name="calls twice", distort=_twice),
         Lapse(name="calls by another case", distort=_renamed(str.title)),
         Lapse(name="calls functions.", distort=_renamed(lambda name: f"functions.{name}")),

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from agiraph.domain.triggers import says_nothing_to_do
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
 from agiraph.runtime.steps import NOT_ALONE, Steps
@@ -294,31 +293,18 @@ async def test_e9_a_finish_in_the_work_of_an_alarm_ends_that_work_only(world: Wo
     assert await team_status(world, founded) == "active"
 
 
-@pytest.mark.parametrize(
-    ("said", "is_quiet"),
-    [
-        ("HEARTBEAT_OK", True),
-        ("HEARTBEAT_OK.", True),
-        ("**heartbeat_ok**", True),
-        ("Heartbeat OK: nothing new", True),
-        ("I looked at the mail and the build. HEARTBEAT_OK", True),
-        ("HEARTBEAT_OK " + "x" * 301, False),
-        ("HEARTBEAT_OKAY", False),
-        ("The build is green.", False),
-    ],
-)
-def test_e10_the_agreed_word_is_recognised_however_it_is_decorated(
-    said: str, is_quiet: bool
-) -> None:
-    assert says_nothing_to_do(said) == is_quiet
+@pytest.mark.parametrize("said", ["HEARTBEAT_OK", "Nothing to do."])
+async def test_e10_no_wording_of_a_result_makes_a_waking_quiet(world: World, said: str) -> None:
+    founded = await found_idle_team(world, says(finish(said)))
+    alarm = await create_trigger(world, founded, "delayed", {"delay_seconds": 60})
+    await pass_time(world, 61)
+
+    [node] = await nodes_of(world, alarm)
+    assert (node.stop_reason, node.result) == (StopReason.FINISHED, said)
 
 
-@pytest.mark.parametrize(
-    "ending",
-    [finish("HEARTBEAT_OK. Nothing new."), call("finish", nothing_to_do=True)],
-    ids=["decorated", "argument"],
-)
-async def test_m7_a_quiet_waking_is_not_reflected_on(world: World, ending: Call) -> None:
+async def test_m7_a_quiet_waking_is_not_reflected_on(world: World) -> None:
+    ending = call("finish", nothing_to_do=True)
     founded = await found_idle_team(world, says(ending), learns=True)
     alarm = await create_trigger(world, founded, "delayed", {"delay_seconds": 60})
     await pass_time(world, 61)

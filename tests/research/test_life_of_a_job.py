@@ -18,6 +18,7 @@ from agiraph.services.lifecycle import conversation, endings, extensions, routin
 from agiraph.services.members.hiring import Hirer
 from agiraph.services.research import starting
 from agiraph.store import messages, spend
+from agiraph.store.research import JOBS
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
@@ -363,3 +364,29 @@ async def test_a_question_whose_reader_was_cut_off_is_read_again_with_more_budge
         await it.world.settle()
         assert [quote for _, _, quote in await it.ledger(job)] == [TALL, OPENED]
         assert (await it.job()).status is NodeStatus.COMPLETED
+
+
+async def test_a_late_answer_continues_the_research_that_asked(
+    tmp_path: Path, database_url: str
+) -> None:
+    brief = brief_of(QUESTION, ask="With or without the antenna?", assumptions=["With the antenna"])
+    again = brief_of("And without the antenna?")
+    cast = Cast(brief=[says(brief)], readers={QUESTION: READER})
+    async with scene(tmp_path, cast, database_url=database_url) as it:
+        first = await it.start()
+        [question] = await it.world.questions(it.team.team.id)
+        cast.brief = [says(again)]
+        await it.world.answer(question, "Without it.")
+        await it.world.settle()
+
+        second = await it.job()
+        assert second.id != first.id
+        assert second.status is NodeStatus.COMPLETED
+        assert (await it.world.store.read(JOBS.get, second.id)).continues == first.id
+        asked = f"{QUESTION}\n\n(Asked 'With or without the antenna?', the person says:)"
+        assert second.task == f"{asked} Without it."
+        assert await it.world.questions(it.team.team.id) == []
+        reports = [m.node_id for m in await it.world.inbox() if m.kind == "report"]
+        assert reports == [first.id, second.id]
+        begun = [n.research for n in await it.world.board(it.team.team.id) if not n.parent_id]
+        assert begun == ["job", "job"]  # nothing else is made of the answer

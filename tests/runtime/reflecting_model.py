@@ -17,13 +17,13 @@ from agiraph.testing.scripted import as_reply
 NOTHING = json.dumps({"insights": []})
 INSIGHT = {"type": "technique", "content": "Check filings first", "confidence": 0.9, "work": 1}
 HARVEST = json.dumps({"insights": [INSIGHT]})
-SILENCE = json.dumps({"score": 0.1, "title": "", "text": ""})
+SILENCE = json.dumps({"score": 0.1, "title": "", "summary": "", "text": ""})
 
 Answer = str | BaseException | Callable[[Request], "str | BaseException"]
 
 
-def briefing(title: str, text: str, score: float = 0.9) -> str:
-    return json.dumps({"score": score, "title": title, "text": text})
+def briefing(title: str, text: str, score: float = 0.9, summary: str = "") -> str:
+    return json.dumps({"score": score, "title": title, "summary": summary, "text": text})
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.services.mail import absence, bus
 from agiraph.store import deliveries
+from agiraph.store.connect import open_store
 from agiraph.testing import World, call, says
 
 ASK = call("ask_human", question="Blue or green?", options=["blue", "green"])
@@ -162,6 +163,45 @@ async def test_new_quiet_hours_count_for_briefings_that_wait_already(
         await world.settle()
         assert lines == []
         await world.store.write(settings.change, founded.team.id, quiet_hours="")
+        await world.settle()
+    assert len(lines) == 1
+
+
+async def test_a_briefing_whose_quiet_hours_ended_while_nothing_ran_is_sent_at_the_next_start(
+    tmp_path: Path, database_url: str
+) -> None:
+    lines: list[str] = []
+    async with with_channels(tmp_path, database_url, here=terminal(lines)) as world:
+        founded = await world.found("Wait", start=False)
+        await world.store.write(settings.change, founded.team.id, quiet_hours="08:00-10:00")
+        await tell(world, founded, "Rates rose", "briefing")
+        await world.settle()
+        assert lines == []
+        await world.stop()
+        world.clock.advance(hours=23, minutes=30)  # the quiet hours of the next day have begun
+        # What a command does without a server, which computes all due times anew.
+        store = await open_store(database_url, world.clock)
+        await store.write(absence.come_back, OWNER)
+        await store.close()
+        await world.start()
+        await world.settle()
+    assert len(lines) == 1
+
+
+async def test_a_briefing_that_waits_for_the_person_is_not_sent_in_quiet_hours(
+    tmp_path: Path, database_url: str
+) -> None:
+    lines: list[str] = []
+    async with with_channels(tmp_path, database_url, here=terminal(lines)) as world:
+        founded = await world.found("Wait", start=False)
+        await world.store.write(settings.change, founded.team.id, quiet_hours="10:00-12:00")
+        await world.store.write(absence.leave, OWNER, world.clock.now() + timedelta(days=1))
+        await tell(world, founded, "Rates rose", "briefing")
+        world.clock.advance(hours=2)
+        await world.store.write(absence.come_back, OWNER)
+        await world.settle()
+        assert lines == []
+        world.clock.advance(hours=1)
         await world.settle()
     assert len(lines) == 1
 

@@ -62,18 +62,6 @@ async def test_does_not_create_inbox_item_when_llm_decides_not_to_brief(world: W
     assert await decisions(world, founded) == [(False, "not worth it")]
 
 
-async def test_briefings_go_to_inbox_summary_and_conversation_full(world: World) -> None:
-    founded, _ = await found_team(world, RATES)
-    await do_task(world, founded)
-    [item] = await world.inbox()
-    [said] = await world.store.read(
-        messages.conversation, founded.team.id, founded.coordinator.id, OWNER
-    )
-    assert item.title == "Rates rose"
-    assert said == item
-    assert said.text == "The central bank raised rates by 1 % today, more than expected."
-
-
 async def test_a_requested_result_that_was_delivered_is_not_briefed_again(world: World) -> None:
     founded, model = await found_team(world, RATES)
     await do_task(world, founded, source="user", creator_id=OWNER)

@@ -58,6 +58,9 @@ def to_schema_24(tx: Tx) -> None:
     """Make the database one from before the table of attached files, with an old name."""
     tx.run("drop table attached_files")
     tx.run("alter table persons drop column zone")  # a later migration adds it again
+    tx.run("drop index threads_to_prune")
+    tx.run("alter table threads drop column pruned_at")
+    tx.run("alter table messages drop column summary")
     old = "replace(attachments, 'Größe', 'Gr' || :nul || 'e')"
     tx.run(f"update messages set attachments = {old}", nul=r"\u0000")
     match tx.dialect:

@@ -123,6 +123,10 @@ def _methods(path: str) -> list[str]:
     return sorted({method for route in fitting for method in route.methods or ()})
 
 
+def _is_route(path: str) -> bool:
+    return bool(_methods(path))
+
+
 def build(api: Api, *, alone: bool = True, pages: Path = BUILT) -> ASGIApp:
     """Return the whole application.
 
@@ -135,5 +139,5 @@ def build(api: Api, *, alone: bool = True, pages: Path = BUILT) -> ASGIApp:
     # From the inside out. Security headers come last, so that refusals have them too; tracing is
     # behind access control, so that strangers neither choose request ids nor fill the log.
     app: ASGIApp = TracingMiddleware(EtagMiddleware(routes(api)))
-    app = AccessMiddleware(WebUiMiddleware(app, pages), api.access)
+    app = AccessMiddleware(WebUiMiddleware(app, pages, is_route=_is_route), api.access)
     return SecurityHeadersMiddleware(app)

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -56,6 +56,10 @@ async def _no_checks() -> list[Finding]:
     return []
 
 
+async def _any_tools(names: Sequence[str], *, team: str) -> None:
+    return None
+
+
 @dataclass(slots=True, kw_only=True)
 class Api:
     """What the routes work with. They write rows; the runtime reacts to the commits.
@@ -75,6 +79,8 @@ class Api:
     """Whether the environment or agiraph.toml names the default model."""
     check_model: Callable[[str], object] = lambda name: None
     """Raises an error if a model name cannot be used."""
+    check_tools: Callable[..., Awaitable[None]] = _any_tools
+    """Raises an error if a tool does not exist that the new `team` of this name is to have."""
     models: Catalogue = field(default_factory=_no_models)
     """What is known of the models, and calls to them that test one."""
     is_priced: Callable[[str], bool] = lambda name: True

@@ -1,7 +1,7 @@
 """Presenters: convert rows to the views that clients get."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from agiraph.api.job_views import JobView
@@ -88,6 +88,7 @@ def _team_view(tx: Tx, team: Team, counts: TeamCounts, interval_s: float) -> Tea
         interval=interval_s,
         members=len(counts.members),
         working=counts.working,
+        waits_for_you=team.status == "active" and counts.waits_for_person and not counts.working,
         open_questions=counts.open_questions,
         unread=counts.unread,
         usd=counts.usd,
@@ -248,6 +249,7 @@ def thread_view(thread: Thread) -> ThreadView:
         parent_id=thread.parent_id,
         created_at=thread.created_at,
         closed_at=thread.closed_at,
+        pruned_at=thread.pruned_at,
     )
 
 
@@ -291,8 +293,9 @@ def turn_view(turn: Turn, time: timing.StepTime) -> TurnView:
 def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
     node_id = item.message.node_id
     node = None if node_id is None else nodes.NODES.find(tx, node_id)
+    shown = replace(item.message, text=item.message.summary or item.message.text)
     return InboxItem(
-        message=message_view(tx, item.message),
+        message=message_view(tx, shown),
         state=item.state,
         needs_answer=item.needs_answer,
         deliveries=list(item.deliveries),
@@ -325,7 +328,7 @@ def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
     shown = {
         name: getattr(trigger, name)
         for name in TriggerView.model_fields
-        if name not in ("is_overdue", "cost")
+        if name not in ("is_overdue", "cost", "nothing_to_do")
     }
     # LATE_AFTER leaves time for a trigger that is just being fired.
     late = trigger.due_at is not None and trigger.due_at < tx.now - LATE_AFTER
@@ -333,5 +336,6 @@ def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
     return {
         **shown,
         "is_overdue": late and not waits and trigger.status == "active",
+        "nothing_to_do": triggers.count_nothing_to_do(tx, trigger.id),
         "cost": CostView(calls=cost.calls, tokens=cost.tokens, usd=cost.usd),
     }

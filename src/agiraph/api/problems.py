@@ -164,6 +164,8 @@ def install(app: FastAPI, *, allowed: Callable[[str], list[str]]) -> None:
             headers["Allow"], detail = methods, f"This path takes {methods}."
         if error.status_code == 404:
             detail = "There is nothing at this path; /api/openapi.json lists all paths."
+            if allowed(f"/api{request.url.path}"):
+                detail = f"The paths of the API begin with /api: use '/api{request.url.path}'."
         title = str(error.detail)
         return in_form(request.url.path, error.status_code, title, detail, headers=headers)
 

@@ -18,6 +18,10 @@ class ThreadView(View):
     parent_id: str | None
     created_at: datetime
     closed_at: datetime | None
+    pruned_at: datetime | None = Field(
+        description="When its turns were removed, as the setting `retention` says; null: they are "
+        "all there."
+    )
 
 
 class TurnView(View):

@@ -63,6 +63,9 @@ class TeamView(View):
     )
     members: int
     working: int = Field(description="Members that are working now.")
+    waits_for_you: bool = Field(
+        description="Whether the team is active, and nothing goes on before a person answers."
+    )
     open_questions: int
     unread: int
     usd: float
@@ -303,6 +306,9 @@ class TriggerView(View):
     gate: str | None = Field(
         description="Why it did not wake an agent when it was last due, such as *budget: "
         "money_spent*; null once it has fired. A trigger for one time waits for this to change."
+    )
+    nothing_to_do: int = Field(
+        description="How many of its firings were ended with nothing to do. Nobody is told of them."
     )
     made_by: str
     promised_to: str | None

@@ -6,6 +6,7 @@ Files are read once and looked up by name: no path of a request ever reaches the
 import gzip
 import html
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -69,8 +70,16 @@ def _read(path: Path, changed_at_ns: int) -> File:
 class WebUiMiddleware:
     """Answers requests for pages and files; passes /api, /v1 and /signin on."""
 
-    def __init__(self, app: ASGIApp, built: Path = BUILT) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        built: Path = BUILT,
+        *,
+        is_route: Callable[[str], bool] = lambda path: False,
+    ) -> None:
         self._app = app
+        self._is_route = is_route
+        """Tells whether the API has something at a path."""
         top = len(str(built))
         self._files = {
             f"{folder[top:]}/{name}": f"{folder}/{name}"
@@ -87,7 +96,22 @@ class WebUiMiddleware:
             return await self._app(scope, receive, _ReadableRefusal(scope, receive, send))
         if path == "/api" or path.startswith("/api/") or is_openai(path):
             return await self._app(scope, receive, send)
+        if path not in self._files and self._wants_api(path, _accepted(scope)):
+            return await self._not_here(path)(scope, receive, send)
         await self._page(path, _accepts_gzip(scope))(scope, receive, send)
+
+    def _wants_api(self, path: str, accepted: bytes) -> bool:
+        """Whether a request for a page comes from a program that means the API. A browser that
+        opens a page accepts HTML."""
+        if b"text/html" in accepted:
+            return False
+        return b"json" in accepted or self._is_route(f"/api{path}")
+
+    def _not_here(self, path: str) -> Response:
+        said = "The paths of the API begin with /api; /api/openapi.json lists all of them."
+        if self._is_route(f"/api{path}"):
+            said = f"The paths of the API begin with /api: use {f'/api{path}'[:200]!r}."
+        return problems.answer(404, "Not found", said)
 
     def _page(self, path: str, gzipped: bool) -> Response:
         if path in self._files:
@@ -115,6 +139,11 @@ class WebUiMiddleware:
         return Response(file.data, media_type=file.media_type, headers=headers)
 
 
+def _accepted(scope: Scope) -> bytes:
+    """Return the media types that the client accepts, in lower case; empty: it does not say."""
+    return b",".join(value.lower() for name, value in scope["headers"] if name == b"accept")
+
+
 def _accepts_gzip(scope: Scope) -> bool:
     return any(n == b"accept-encoding" and b"gzip" in v.lower() for n, v in scope["headers"])
 
@@ -137,7 +166,7 @@ class _ReadableRefusal:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
-        self._wants_html = any(n == b"accept" and b"text/html" in v for n, v in scope["headers"])
+        self._wants_html = b"text/html" in _accepted(scope)
         self._is_refused = False
 
     async def __call__(self, message: Message) -> None:

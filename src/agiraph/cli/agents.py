@@ -1,10 +1,11 @@
-"""`agiraph agents` and `agiraph thread`: the members of a team, and the turns of a thread."""
+"""`agiraph agents`, `thread`, `memories`, `insights`: agents, their turns and what they know."""
 
 import click
 from rich.console import Console
 
 from agiraph.cli import tables
 from agiraph.cli.session import as_json, clean, command, is_missing, source
+from agiraph.cli.talk import find_agent
 from agiraph.cli.teams import json_option
 from agiraph.domain.errors import NotFound, Refused
 
@@ -51,3 +52,41 @@ async def thread(thread: str, json_: bool) -> None:
         click.echo(clean(f"\n[{turn.at:%H:%M:%S}] {turn.role}{said}"))
         for call in turn.calls:
             click.echo(clean(f"  → {call.name} {call.arguments}"))
+
+
+LISTED = 200
+"""The most memories or insights that are listed, the newest ones."""
+
+
+@click.command()
+@click.argument("agent")
+@click.option("--team", help="The team of the AGENT, if AGENT is a name.")
+@json_option
+@command
+async def memories(agent: str, team: str | None, json_: bool) -> None:
+    """List what an AGENT remembers about you: an agent's id, or a team for its coordinator."""
+    async with source() as found:
+        known = await found.memories((await find_agent(found, agent, team)).id, limit=LISTED)
+    if json_:
+        return click.echo(as_json(known))
+    if not known:
+        return click.echo("It remembers nothing about you yet.")
+    Console(emoji=False).print(tables.of_knowledge(known))
+
+
+@click.command()
+@click.argument("agent")
+@click.option("--team", help="The team of the AGENT, if AGENT is a name.")
+@click.option("--query", default="", help="Only those that fit these words.")
+@json_option
+@command
+async def insights(agent: str, team: str | None, query: str, json_: bool) -> None:
+    """List what an AGENT has learned for its work: an agent's id, or a team for its coordinator."""
+    async with source() as found:
+        who = await find_agent(found, agent, team)
+        known = await found.insights(who.id, query=query, limit=LISTED)
+    if json_:
+        return click.echo(as_json(known))
+    if not known:
+        return click.echo("Nothing fits." if query else "It has learned nothing yet.")
+    Console(emoji=False).print(tables.of_knowledge(known))

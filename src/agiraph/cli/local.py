@@ -28,12 +28,14 @@ from agiraph.api.views import (
 from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.domain.digest import Decisions
 from agiraph.domain.grants import GrantKind
-from agiraph.domain.ids import MessageId, NodeId, TeamId, ThreadId
+from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
+from agiraph.domain.knowledge import Insight, Memory
 from agiraph.domain.messages import Decision
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Extension
 from agiraph.redaction import environment
 from agiraph.services.board import costs
+from agiraph.services.knowledge import items
 from agiraph.services.lifecycle import answers, daily_limit, digest, extensions, grants
 from agiraph.services.mail import inbox
 from agiraph.services.members import roster
@@ -78,6 +80,16 @@ class Local:
             lambda tx: agent_view(tx, roster.member(tx, rows.AGENTS.get(tx, agent)), OWNER)
         )
 
+    async def memories(self, agent: str, *, limit: int = 100) -> list[Memory]:
+        found = AgentId(agent)
+        return await self._store.read(lambda tx: items.memories(tx, found, limit=limit))
+
+    async def insights(self, agent: str, *, query: str = "", limit: int = 100) -> list[Insight]:
+        found = AgentId(agent)
+        return await self._store.read(
+            lambda tx: items.insights(tx, found, query=query, limit=limit)
+        )
+
     async def thread(self, thread: str) -> list[TurnView]:
         def read(tx: Tx) -> list[TurnView]:
             found = threads.THREADS.get(tx, thread)
@@ -96,6 +108,11 @@ class Local:
     async def item(self, item: str) -> InboxItem:
         return await self._store.read(
             lambda tx: inbox_item_view(tx, inbox.item(tx, OWNER, MessageId(item)))
+        )
+
+    async def mark_read(self, item: str) -> InboxItem:
+        return await self._store.write(
+            lambda tx: inbox_item_view(tx, inbox.mark_read(tx, OWNER, MessageId(item)))
         )
 
     async def answer(

@@ -1,5 +1,6 @@
 """Tables: teams, tasks, agents, inbox, triggers and costs as tables for a terminal."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -9,6 +10,7 @@ from rich.tree import Tree
 from agiraph.api.views import AgentView, InboxItem, NodeView, TeamView, TriggerView
 from agiraph.cli.session import clean, shown
 from agiraph.domain.costs import CostSum, NodeCosts, TeamCosts
+from agiraph.domain.knowledge import Insight, Memory
 from agiraph.domain.plurals import counted
 from agiraph.domain.visible import visible
 from agiraph.domain.work import NodeStatus
@@ -44,7 +46,7 @@ def of_teams(teams: list[TeamView]) -> Table:
         table.add_row(
             team.id,
             shown(team.name),
-            coloured(team.status),
+            coloured("waiting_for_you" if team.waits_for_you else team.status),
             f"[bold yellow]{team.open_questions}[/]" if team.open_questions else "",
             f"${team.usd:.4f}",
         )
@@ -118,6 +120,19 @@ def ending_text(item: InboxItem) -> str:
             return kind
 
 
+def of_knowledge(known: Sequence[Memory | Insight]) -> Table:
+    table = Table(Column("id", no_wrap=True), "kind", "since", "status", "what", box=None)
+    for item in known:
+        table.add_row(
+            item.id,
+            item.type if isinstance(item, Insight) else "memory",
+            f"{item.created_at:%Y-%m-%d}",
+            coloured(item.status),
+            shown(item.content),
+        )
+    return table
+
+
 def of_triggers(triggers: list[TriggerView]) -> Table:
     table = Table(
         Column("id", no_wrap=True), "type", "status", "due", "fired", "skipped", "what", box=None
@@ -129,11 +144,16 @@ def of_triggers(triggers: list[TriggerView]) -> Table:
             trigger.type,
             coloured(trigger.status),
             due + (" [red]overdue[/]" if trigger.is_overdue else ""),
-            str(trigger.fired),
+            _fired(trigger),
             str(trigger.skipped),
             shown(_words(trigger.payload)[:60]),
         )
     return table
+
+
+def _fired(trigger: TriggerView) -> str:
+    quiet = trigger.nothing_to_do
+    return f"{trigger.fired} ({quiet} with nothing to do)" if quiet else str(trigger.fired)
 
 
 def _words(payload: dict[str, Any]) -> str:

@@ -71,7 +71,7 @@ async def _show(client: Client, team: TeamView, frames: AsyncGenerator[Frame]) -
     with Progress(console, activity="watching") as progress:
         for agent in await client.agents(team.id, all=True):
             progress.add_name(agent.id, agent.name)
-        async for frame in frames:
+        async for frame in _without_copies(frames):
             match frame:
                 case Event():
                     _print_event(console, frame)
@@ -84,6 +84,18 @@ async def _show(client: Client, team: TeamView, frames: AsyncGenerator[Frame]) -
                     console.print(
                         f"[yellow]![/] some events were skipped; continuing at event {frame.head}"
                     )
+
+
+async def _without_copies(frames: AsyncGenerator[Frame]) -> AsyncGenerator[Frame]:
+    """Yield a broadcast once: it is a message for each member, all sent at the same moment."""
+    last: object = None
+    async for frame in frames:
+        if isinstance(frame, Event) and frame.type == "message.sent":
+            said = (frame.at, frame.data["sender"], frame.data["text"])
+            if said == last:
+                continue
+            last = said
+        yield frame
 
 
 def _print_event(console: Console, event: Event) -> None:

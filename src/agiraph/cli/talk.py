@@ -1,6 +1,7 @@
-"""`agiraph say`: send a message to an agent; and look up agents and replies."""
+"""`agiraph say`, `agiraph broadcast`: send messages to agents; and look up agents and replies."""
 
 import contextlib
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,11 +11,14 @@ from agiraph.cli.teams import json_option
 from agiraph.client import Client
 from agiraph.domain.errors import NotFound, Refused
 
+if TYPE_CHECKING:
+    from agiraph.cli.local import Local
+
 SEARCHED_MESSAGES = 200
 """The number of newest messages that `find_reply` searches."""
 
 
-async def find_agent(client: Client, name: str, team: str | None) -> AgentView:
+async def find_agent(client: "Client | Local", name: str, team: str | None) -> AgentView:
     """Return the agent with that id, the agent of the team with that name, whether it has left or
     not, or the coordinator of the team with that name."""
     if team is not None:
@@ -112,3 +116,23 @@ async def say(
         else f"Read the reply: agiraph chat {found.id}"
     )
     click.echo(f"Sent to {clean(found.name)}. {then}")
+
+
+@click.command()
+@click.argument("team")
+@click.argument("text")
+@json_option
+@command
+async def broadcast(team: str, text: str, json_: bool) -> None:
+    """Send TEXT to every agent of a TEAM (its id or name).
+
+    The coordinator acts on it; the others read it when they next work.
+    """
+    async with connected() as client:
+        found = await client.team(team)
+        sent = await client.broadcast(found.id, text)
+        names = {agent.id: agent.name for agent in await client.agents(found.id)}
+    if json_:
+        return click.echo(as_json(sent))
+    told = ", ".join(names.get(each.recipient, each.recipient) for each in sent)
+    click.echo(f"Sent to {clean(told) or 'nobody: all agents have left'}.")

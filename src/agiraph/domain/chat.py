@@ -105,7 +105,7 @@ class Attachment:
 
 @value
 class Thread:
-    """One agent's turns on one node. Closed when the node ends, never deleted."""
+    """One agent's turns on one node. Closed when the node ends, and not deleted."""
 
     id: ThreadId
     team_id: TeamId
@@ -125,6 +125,8 @@ class Thread:
     """The node of the reflection on it."""
     label: Label = CLEAN
     """The sources outside the team of words in this thread."""
+    pruned_at: datetime | None = None
+    """When its turns were removed, because it was closed long ago (the setting `retention`)."""
 
 
 @value

@@ -89,6 +89,8 @@ class Message:
     archived_at: datetime | None = None
     rating: Rating | None = None
     """The person's rating of a briefing."""
+    summary: str = ""
+    """Of a briefing: the short text that the inbox shows instead of `text`."""
     call: ToolCall | None = None
     """For an approval: the tool call itself. `text` does not repeat its arguments."""
     way_out: WayOut | None = None

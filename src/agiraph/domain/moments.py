@@ -50,6 +50,15 @@ def parse_moment(text: str, zone: str) -> datetime:
     return moment.astimezone(UTC)
 
 
+def parse_span(text: str) -> timedelta:
+    """Return how long a text such as `90 days` is. Raise `Refused` if it names no such time."""
+    delay = _DELAY.fullmatch(text.strip())
+    seconds = float(delay[1]) * _UNIT_S[delay[2].lower()] if delay else 0.0
+    if not 0 < seconds <= MAX_AHEAD.total_seconds():
+        raise Refused(f"{text!r} is not a time of up to ten years; write it as '90 days'.")
+    return timedelta(seconds=seconds)
+
+
 def parse_deadline(text: str, now: datetime, zone: str = "UTC") -> datetime:
     """Return the moment that a text names: an ISO date and time, `2 hours` or `in 3 days`."""
     if delay := _DELAY.fullmatch(text.strip()):

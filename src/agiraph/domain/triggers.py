@@ -1,6 +1,5 @@
 """Triggers: what wakes an agent without a message, and the outcome of each of their slots."""
 
-import re
 from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -20,19 +19,6 @@ Overlap = Literal["skip", "queue"]
 """What to do about a slot while the work of an earlier slot is unfinished."""
 Outcome = Literal["fired", "skipped", "calling", "failed"]
 """`calling`: a callback is queued or running, or was running when its process ended."""
-
-NOTHING_TO_DO = "HEARTBEAT_OK"
-"""The result by which a woken agent reports that there was nothing to do."""
-NEAR_NOTHING = 300
-"""Characters around that word with which a result still counts as a report of nothing."""
-_NOTHING = re.compile(r"heartbeat[\W_]*ok(?![a-z])", re.IGNORECASE)
-
-
-def says_nothing_to_do(result: str) -> bool:
-    """Whether a result is the agreed word, in any case and punctuation, with few words around."""
-    rest, found = _NOTHING.subn("", result)
-    return found > 0 and len(rest.strip()) <= NEAR_NOTHING
-
 
 LATE_AFTER = timedelta(minutes=2)
 """A slot that is handled within this time after its due time counts as on time."""

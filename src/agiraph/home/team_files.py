@@ -4,10 +4,12 @@ import contextlib
 import sys
 from collections.abc import Iterable
 
+from agiraph.domain.chat import Thread
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import TeamId
 from agiraph.faultpoints import fault
 from agiraph.home.layout import Home, spool_name
+from agiraph.home.node_folder import SCRATCH
 
 _SPOOL = "spool"
 
@@ -20,6 +22,16 @@ def remove(home: Home, team_id: TeamId, calls: Iterable[tuple[str, Iterable[str]
         home.folder.remove(f"teams/{team_id}")
     fault("fx:in:remove")
     _remove_spools(home, calls)
+    fault("fx:after:remove")
+
+
+def remove_work(home: Home, thread: Thread, calls: Iterable[str]) -> None:
+    """Remove the working files of a thread's node and the output of the thread's commands. What
+    the node has published stays."""
+    fault("fx:before:remove")
+    with contextlib.suppress(NotFound):
+        home.folder.remove(f"teams/{thread.team_id}/nodes/{thread.node_id}/{SCRATCH}")
+    _remove_spools(home, [(thread.id, calls)])
     fault("fx:after:remove")
 
 

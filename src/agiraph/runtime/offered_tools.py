@@ -1,9 +1,11 @@
 """Offered tools: chooses the tools of each agent from built-in ones, added ones and sources."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from agiraph.domain.agents import Agent, Specialist, Team
+from agiraph.domain.ids import TeamId
 from agiraph.domain.skills import Skill
 from agiraph.domain.tools import ToolProperties
 from agiraph.extensions.loading import Extensions
@@ -13,6 +15,7 @@ from agiraph.tools.base import Tool
 from agiraph.tools.delegation import assign_task, described
 from agiraph.tools.skills import use_skill
 from agiraph.tools.sources import ToolSource
+from agiraph.tools.staffing import check_tools
 from agiraph.tools.toolsets import BUILT_IN, Toolset, is_in_sight, toolset
 from agiraph.tools.web import web_search
 
@@ -55,6 +58,12 @@ class OfferedTools:
                 if tool.name not in BUILT_IN:
                     found.setdefault(tool.name, tool)
         return tuple(found.values())
+
+    async def check(self, names: Sequence[str], *, team: str) -> None:
+        """Raise `Refused` unless a new team with this name can be given all these tools."""
+        new = Team(id=TeamId(""), name=team, goal="", created_at=datetime.now(UTC))
+        offered = await self.of_team(new) if names else ()
+        check_tools(names, {*BUILT_IN, use_skill.name, *(tool.name for tool in offered)})
 
     def take_notices(self) -> tuple[Notice, ...]:
         """Return and clear the unsent notices about a person's own tools and skills."""

@@ -76,9 +76,10 @@ VERDICT: dict[str, Any] = {
     "properties": {
         "score": {"type": "number"},
         "title": {"type": "string"},
+        "summary": {"type": "string"},
         "text": {"type": "string"},
     },
-    "required": ["score", "title", "text"],
+    "required": ["score", "title", "summary", "text"],
     "additionalProperties": False,
 }
 
@@ -332,14 +333,11 @@ def _line(message: Message, thread: str | None) -> str:
 
 
 def read_verdict(value: Any) -> Verdict | None:
-    """Return the score, title and text of an answer; None without a score."""
+    """Return the score and the words of an answer; None without a score."""
     given = fields(value)
     score = number(given.get("score"))
     if score is None:
         return None
-    title, text = given.get("title"), given.get("text")
-    return Verdict(
-        score=score,
-        title=title if isinstance(title, str) else "",
-        text=text if isinstance(text, str) else "",
-    )
+    words = {name: given.get(name) for name in ("title", "summary", "text")}
+    said = {name: word for name, word in words.items() if isinstance(word, str)}
+    return Verdict(score=score, **said)

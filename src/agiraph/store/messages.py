@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from agiraph.domain.chat import Lease
 from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId, StageId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.work import WorkNode
@@ -326,14 +327,16 @@ def of_node(tx: Tx, node_id: NodeId) -> list[Message]:
     return MESSAGES.select(tx, "node_id = :node_id order by id", node_id=node_id)
 
 
-def sent_by_node(tx: Tx, node_id: NodeId, recipient: str, *, since: datetime) -> list[Message]:
-    """Return the plain messages that a node has sent to a recipient after the moment `since`,
-    oldest first."""
+def sent_by_node(tx: Tx, lease: Lease, recipient: str, *, since: datetime) -> list[Message]:
+    """Return the messages and reminders that an agent has sent to a recipient in this node after
+    the moment `since`, oldest first."""
     where = (
-        "node_id = :node_id and recipient = :recipient and kind = 'message' "
+        "node_id = :node_id and sender = :sender and recipient = :recipient "
+        "and kind in ('message', 'report') "
         "and created_at > :since order by id"
     )
-    return MESSAGES.select(tx, where, node_id=node_id, recipient=recipient, since=to_micros(since))
+    named = {"node_id": lease.node_id, "sender": lease.agent_id, "recipient": recipient}
+    return MESSAGES.select(tx, where, **named, since=to_micros(since))
 
 
 def endings_of(tx: Tx, node_id: NodeId) -> list[Message]:

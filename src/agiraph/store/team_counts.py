@@ -13,6 +13,11 @@ _WORKING = (
     f"select team_id, count(*) from nodes where {_OF_TEAMS} and lane = 'work'"
     " and status = 'running' group by team_id"
 )
+_WAITING_FOR_PERSON = (
+    "select distinct n.team_id from waits w join nodes n on n.id = w.node_id"
+    " where n.team_id >= :first and n.team_id <= :last and n.lane = 'work'"
+    " and (w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%')"
+)
 _QUESTIONS = (
     f"select team_id, count(*) from messages where {_OF_TEAMS}"
     f" and {inbox_items.UNANSWERED} group by team_id"
@@ -33,6 +38,8 @@ class TeamCounts:
     """Coordinator first, then in order of hiring."""
     working: int = 0
     """Work nodes that run now."""
+    waits_for_person: bool = False
+    """Whether work of the team waits for a person's answer or approval."""
     open_questions: int = 0
     """Questions and requests in the viewer's inbox that they have not answered."""
     unread: int = 0
@@ -49,6 +56,7 @@ def read(tx: Tx, first: TeamId, last: TeamId, viewer: PersonId) -> dict[TeamId, 
     for team, agent in tx.all(_MEMBERS, **of):
         members[team].append(agent)
     working = {row[0]: int(row[1]) for row in tx.all(_WORKING, **of)}
+    waiting = {row[0] for row in tx.all(_WAITING_FOR_PERSON, **of)}
     questions = {
         row[0]: int(row[1])
         for row in tx.all(_QUESTIONS, person=viewer, now=to_micros(tx.now), **of)
@@ -59,6 +67,7 @@ def read(tx: Tx, first: TeamId, last: TeamId, viewer: PersonId) -> dict[TeamId, 
         team: TeamCounts(
             members=tuple(members[team]),
             working=working.get(team, 0),
+            waits_for_person=team in waiting,
             open_questions=questions.get(team, 0),
             unread=unread.get(team, 0),
             usd=spent.get(team, 0.0),

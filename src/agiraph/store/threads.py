@@ -318,3 +318,43 @@ def awaiting_reflection(
 def of_reflection(tx: Tx, node_id: NodeId) -> list[Thread]:
     """Return the threads that this reflection node reads, oldest first."""
     return THREADS.select(tx, "reflection_id = :id order by closed_at, id", id=node_id)
+
+
+_OPEN = "('pending', 'assigned', 'running', 'waiting')"
+
+
+def closed_before(tx: Tx, moment: datetime, *, limit: int) -> list[Thread]:
+    """Return threads with all their turns that were closed before that moment, oldest first. Left
+    out are those of tasks whose giver still works, and those that a reflection is reading."""
+    where = (
+        "pruned_at is null and closed_at < :moment and not exists (select 1 from nodes n"
+        " join nodes p on p.id = n.parent_id where n.id = threads.node_id"
+        f" and p.status in {_OPEN}) and not exists (select 1 from nodes r"
+        f" where r.id = threads.reflection_id and r.status in {_OPEN})"
+        " order by closed_at, id limit :limit"
+    )
+    return THREADS.select(tx, where, moment=to_micros(moment), limit=limit)
+
+
+def partly_pruned(tx: Tx) -> list[Thread]:
+    """Return threads whose turns were to be removed, and are still there."""
+    where = (
+        "pruned_at is not null and exists (select 1 from turns u where"
+        " u.place > threads.number * 4294967296 and u.place < (threads.number + 1) * 4294967296)"
+        " order by id"
+    )
+    return THREADS.select(tx, where)
+
+
+def number_of(tx: Tx, thread_id: ThreadId) -> int:
+    """Return the number of a thread, by which the places of its turns begin."""
+    row = tx.one("select number from threads where id = :id", id=thread_id)
+    assert row is not None
+    return int(row[0])
+
+
+def drop_turns(tx: Tx, thread_id: ThreadId) -> None:
+    """Delete the turns of a thread."""
+    begin = number_of(tx, thread_id) << _SEQ_BITS
+    end = begin + (1 << _SEQ_BITS)
+    tx.run("delete from turns where place > :begin and place < :end", begin=begin, end=end)

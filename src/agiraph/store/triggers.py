@@ -176,6 +176,13 @@ def last_node(tx: Tx, trigger_id: TriggerId) -> WorkNode | None:
     return found[0] if found else None
 
 
+def count_nothing_to_do(tx: Tx, trigger_id: TriggerId) -> int:
+    """Return how often the trigger started work in which there was nothing to do."""
+    sql = "select count(*) from nodes where trigger_id = :id and stop_reason = 'nothing_to_do'"
+    row = tx.one(sql, id=trigger_id)
+    return 0 if row is None else int(row[0])
+
+
 def led_to(tx: Tx, trigger_id: TriggerId, node_id: str) -> bool:
     """Return whether the trigger started this node or one of its ancestors."""
     sql = (

@@ -5,6 +5,7 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,7 @@ class World:
         sandbox_level: Wanted = "",
         sandbox_readable: tuple[Path, ...] | None = None,
         usd_per_day: float | None = None,
+        retention: timedelta | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         validates_events: bool = True,
         easy_endings: bool = False,
@@ -163,6 +165,7 @@ class World:
         around = (path.absolute().parent.resolve(),)
         self._readable = around if sandbox_readable is None else sandbox_readable
         self.usd_per_day = usd_per_day
+        self._retention = retention
         self._on_delta = on_delta
         self._models: dict[str, Model] = {}
         self._validates_events = validates_events
@@ -221,6 +224,7 @@ class World:
             level=self._sandbox_level,
             readable=self._readable,
             usd_per_day=self.usd_per_day,
+            retention=self._retention,
             on_delta=self._on_delta,
             # Looked up when a name is first used, so that a test may script models after the start.
             own_models={"scripted": self._scripted},

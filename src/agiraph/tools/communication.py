@@ -19,6 +19,7 @@ from agiraph.services.board import cycles, patience, planning
 from agiraph.services.lifecycle import spoken_questions
 from agiraph.services.mail import absence, bus
 from agiraph.services.members import roster
+from agiraph.services.triggers import firing
 from agiraph.store import messages, nodes, teams
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -59,6 +60,7 @@ def send_message(
     """Send a message. It is read at their next step; urgent ends their wait. After a question you
     wait for the answer. Say a thing once.
     """
+    stored: MessageKind = "message"
     match to.strip().lower():
         case roster.EVERYONE | "*":
             if kind == "question":
@@ -72,6 +74,7 @@ def send_message(
             if (last := bus.last_of_too_many(tx, ctx.lease, recipient, content)) is not None:
                 bus.append(tx, last, content)
                 return Done(TOO_MANY)
+            stored = _kind_for_person(ctx)
         case _:
             recipient = teams.by_name(tx, ctx.team.id, to).id
             if recipient == ctx.agent.id:
@@ -84,12 +87,21 @@ def send_message(
         team_id=ctx.team.id,
         sender=ctx.agent.id,
         recipient=recipient,
+        kind=stored,
+        title=firing.REMINDER if stored == "report" else "",
         text=content,
         node_id=ctx.node.id,
         hops=hops,
         is_urgent=kind == "urgent",
     )
     return Done(f"Sent to {to}.{'' if is_person(recipient) else _receipt(message)}")
+
+
+def _kind_for_person(ctx: RunContext) -> MessageKind:
+    """Return `report`, which the inbox and channels show, for work that the agent has scheduled for
+    itself: nobody is told its end. Other work speaks in the conversation."""
+    is_own = ctx.node.source == "trigger" and ctx.node.creator_id == ctx.agent.id
+    return "report" if is_own else "message"
 
 
 def _receipt(message: Message) -> str:

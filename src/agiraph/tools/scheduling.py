@@ -181,6 +181,8 @@ def _line(tx: Tx, trigger: Trigger) -> str:
     if trigger.due_at is not None and trigger.due_at < tx.now - LATE_AFTER:
         when = f"overdue since {as_text(trigger.due_at, trigger.zone)}"
     counts = f"fired {times(trigger.fired)}"
+    if quiet := rows.count_nothing_to_do(tx, trigger.id):
+        counts += f", nothing to do {times(quiet)}"
     if trigger.skipped:
         counts += f", skipped {trigger.skipped} (missed: {rows.missed(tx, trigger.id)})"
     if trigger.gated:

@@ -1,5 +1,6 @@
 """Staffing tools: hire workers, give them work, and keep them on the team."""
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -25,11 +26,11 @@ BRIEFING = "knowledge/briefing.md"
 """Where a newcomer finds what it was told when a thread with untrusted text hired it."""
 
 
-def check_tools(ctx: RunContext, names: list[str] | None) -> None:
-    """Raise `Refused` if a name is not a tool of this installation."""
-    if unknown := sorted(set(names or ()) - ctx.known_tools.keys()):
-        known = ", ".join(sorted(ctx.known_tools))
-        raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {known}.")
+def check_tools(names: Collection[str], known: Collection[str]) -> None:
+    """Raise `Refused`, with all names that are known, if one of these is not the name of a tool."""
+    if unknown := sorted(set(names) - set(known)):
+        there = ", ".join(sorted(known))
+        raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {there}.")
 
 
 async def _hire_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
@@ -88,7 +89,7 @@ def spawn_worker(
         raise Refused('agent_command is for type="autonomous"; leave it out for a model.')
     if model is not None:
         hiring.check_model(given, model)
-    check_tools(ctx, tools)
+    check_tools(tools or (), ctx.known_tools)
     role = _checked_role(role)
     specialist = ctx.specialists.get(role)
     if specialist is not None and agent_command:

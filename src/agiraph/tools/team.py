@@ -83,7 +83,7 @@ def create_work_node(
     prompt. Example: {"task": "Merge a.md and b.md into report.md", "refs": {"a": "node_1", "b":
     "node_2"}, "acceptance": ["`report.md` covers both"]}
     """
-    check_tools(ctx, tools)
+    check_tools(tools or (), ctx.known_tools)
     lines, line_kinds = acceptance_lines.split(acceptance_lines.paired(acceptance or (), kinds))
     needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
     paths, sources = _paths(tx, ctx, refs or {})

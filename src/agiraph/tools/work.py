@@ -11,12 +11,12 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
-from agiraph.domain.triggers import NOTHING_TO_DO, says_nothing_to_do
 from agiraph.domain.work import ANSWER, LineKind, StopReason, is_answer
 from agiraph.run_context import RunContext
 from agiraph.services.board import acceptance_lines, texts, unfinished
 from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
 from agiraph.services.lifecycle import endings
+from agiraph.services.triggers import promises
 from agiraph.store import nodes
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -37,6 +37,11 @@ Summary = Annotated[
 
 
 Evidence = Annotated[list[str] | None, Field(description="One for each line, in its order")]
+NothingToDo = Annotated[
+    bool, Field(description="Only if a trigger woke you and nothing needs doing")
+]
+NOTHING = "There was nothing to do."
+"""The result of work that a trigger started and that was ended with `nothing_to_do` alone."""
 
 
 Kinds = Annotated[
@@ -102,15 +107,33 @@ async def _publish(
     counts_as_work=False,
 )
 async def publish(
-    ctx: RunContext, summary: Summary, evidence: Evidence = None
+    ctx: RunContext,
+    summary: Summary,
+    evidence: Evidence = None,
+    nothing_to_do: NothingToDo = False,
 ) -> Answer | InTransaction:
     """Submit your result and end the task. Call it alone. Everything in scratch/ is delivered. If
     the task has "Done means" lines, give evidence for each: file:NAME, ran:COMMAND, or words.
     """
-    if ctx.node.source == "trigger" and says_nothing_to_do(summary):
-        waits = await _wait_for_tasks(ctx)
-        return waits or await _publish(ctx, summary, StopReason.NOTHING_TO_DO)
+    if nothing_to_do:
+        return await _end_quietly(ctx, summary)
     return await _submit(ctx, summary, evidence or [], StopReason.PUBLISHED, ending="publish")
+
+
+async def _end_quietly(ctx: RunContext, summary: str) -> Answer | InTransaction:
+    """End work that a trigger started and in which nothing needed doing: nobody is told."""
+    if ctx.node.source != "trigger":
+        raise Refused(
+            "nothing_to_do is for work that a trigger started. Somebody asked for this: do it, or "
+            "say in the summary why it cannot be done."
+        )
+    if await ctx.store.read(promises.is_kept_in, ctx.node):
+        raise Refused(
+            "nothing_to_do is not for a promise: somebody waits for it. Do it, or say in the "
+            "summary why it cannot be done."
+        )
+    waits = await _wait_for_tasks(ctx)
+    return waits or await _publish(ctx, summary or NOTHING, StopReason.NOTHING_TO_DO)
 
 
 @tool(
@@ -123,27 +146,19 @@ async def finish(
     ctx: RunContext,
     summary: Summary = "",
     evidence: Evidence = None,
-    nothing_to_do: Annotated[
-        bool, Field(description="Only if a trigger woke you and nothing needs doing")
-    ] = False,
+    nothing_to_do: NothingToDo = False,
     give_up: GiveUp = None,
 ) -> Answer | InTransaction:
     """Report the result and end this work. Call it alone, after checking. It waits for the tasks
     you gave away unless you give_up them. Answer the person first, then name files, checks and
     open points. For each acceptance line give evidence: file:NAME, ran:COMMAND, or words.
     """
-    if nothing_to_do and ctx.node.source != "trigger":
-        raise Refused(
-            "nothing_to_do is for work that a trigger started. Somebody asked for this: do it, or "
-            "say in the summary why it cannot be done."
-        )
-    if not summary and not nothing_to_do:
+    if nothing_to_do:
+        return await _end_quietly(ctx, summary)
+    if not summary:
         raise Refused("finish: 'summary' is missing. Say what was done and what came of it.")
     if give_up:
         await ctx.store.write(endings.give_up, ctx.lease, give_up)
-    if nothing_to_do or (ctx.node.source == "trigger" and says_nothing_to_do(summary)):
-        waits = await _wait_for_tasks(ctx)
-        return waits or await _publish(ctx, summary or NOTHING_TO_DO, StopReason.NOTHING_TO_DO)
     return await _submit(ctx, summary, evidence or [], StopReason.FINISHED, ending="finish")
 
 

@@ -3039,6 +3039,11 @@ export interface components {
              * @description Why it did not wake an agent when it was last due, such as *budget: money_spent*; null once it has fired. A trigger for one time waits for this to change.
              */
             gate: string | null;
+            /**
+             * Nothing To Do
+             * @description How many of its firings were ended with nothing to do. Nobody is told of them.
+             */
+            nothing_to_do: number;
             /** Made By */
             made_by: string;
             /** Promised To */
@@ -6652,6 +6657,11 @@ export interface components {
              * @description Members that are working now.
              */
             working: number;
+            /**
+             * Waits For You
+             * @description Whether the team is active, and nothing goes on before a person answers.
+             */
+            waits_for_you: boolean;
             /** Open Questions */
             open_questions: number;
             /** Unread */
@@ -6688,6 +6698,11 @@ export interface components {
             created_at: string;
             /** Closed At */
             closed_at: string | null;
+            /**
+             * Pruned At
+             * @description When its turns were removed, as the setting `retention` says; null: they are all there.
+             */
+            pruned_at: string | null;
         };
         /**
          * TickView
@@ -6943,6 +6958,11 @@ export interface components {
              * @description Why it did not wake an agent when it was last due, such as *budget: money_spent*; null once it has fired. A trigger for one time waits for this to change.
              */
             gate: string | null;
+            /**
+             * Nothing To Do
+             * @description How many of its firings were ended with nothing to do. Nobody is told of them.
+             */
+            nothing_to_do: number;
             /** Made By */
             made_by: string;
             /** Promised To */

@@ -122,6 +122,13 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
               ) : (
                 <Markdown text={bodyOf(item)} breaks={message.kind !== "briefing"} />
               )}
+              {message.kind === "briefing" && (
+                <p className="mt-4 text-sm">
+                  <Link to="/t/$team/a/$agent" params={{ team: message.team_id, agent: message.sender }} search={{ at: message.id }} className="underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+                    Read all of it in the conversation
+                  </Link>
+                </p>
+              )}
               <Sources of={message.sources} />
               {message.node_id && NAMES_FILES.has(message.kind) && (
                 <Suspense>

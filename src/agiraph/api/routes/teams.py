@@ -47,6 +47,7 @@ async def create_team(
     folders = await _given_folders(body.folders, api, caller) if body.folders else ()
     await api.models.learn(body.model or api.model)
     api.check_model(body.model or api.model)
+    await api.check_tools(body.tools, team=body.name)
     settings.check_interval(body.interval)
     chosen = None if body.budget is None else body.budget.budget()
     is_priced = api.is_priced(body.model or api.model)

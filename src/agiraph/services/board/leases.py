@@ -45,7 +45,13 @@ def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
 def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) -> None:
     """Reopen a closed thread with this text. Calls without an answer get one first: vendors refuse
     a message that follows an open call."""
-    current = THREADS.get(tx, thread_id, lock=True).node_id
+    thread = THREADS.get(tx, thread_id, lock=True)
+    if thread.pruned_at is not None:
+        raise Refused(
+            f"The steps of {node.id} were removed on {thread.pruned_at:%Y-%m-%d}, as the setting "
+            "`retention` says, so nothing can go on there. Give the work anew; results are kept."
+        )
+    current = thread.node_id
     if current is not None and current != node.id and not NODES.get(tx, current).status.is_final:
         raise Refused(
             f"{current} is already being worked on in that thread; wait until it has ended."

@@ -14,6 +14,7 @@ from agiraph.domain.work import NodeStatus
 from agiraph.services.board import labels, stage_clocks, waiting
 from agiraph.services.lifecycle import asks, daily_limit, grants
 from agiraph.services.mail import bus
+from agiraph.services.research import starting
 from agiraph.store import daily_limits, messages, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, coordinator
@@ -52,7 +53,7 @@ def answer_question(
             lambda thread: quotations.enclose_quoted(text, thread=thread),
             label=labels.of_person(tx, question.team_id, text),
         )
-        if not settled:
+        if not settled and not _goes_on_with(tx, question, text, person_id):
             asked = fence.one_line(question.text)
             _send(tx, question, f"(answering {asked!r}) {text}", person_id)
     elif question.way_out is None:
@@ -64,6 +65,22 @@ def answer_question(
     if question.node_id is not None:
         stage_clocks.pause_or_resume_above(tx, question.node_id)
     return None
+
+
+def _goes_on_with(tx: Tx, question: Message, text: str, person_id: PersonId) -> bool:
+    """Continue an ended research with the answer to its question. Return False if no research
+    asked, if it still runs or was cancelled, or if the team has no room for another one."""
+    node = None if question.node_id is None else NODES.get(tx, question.node_id)
+    if node is None or node.research != "job":
+        return False
+    if not node.status.is_final or node.status is NodeStatus.CANCELLED:
+        return False
+    label = labels.of_person(tx, question.team_id, text)
+    try:
+        starting.continue_with_answer(tx, node, text, person_id=person_id, label=label)
+    except Refused:
+        return False
+    return True
 
 
 def _decide_by_rule(

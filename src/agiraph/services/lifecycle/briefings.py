@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agiraph.domain import spoken
 from agiraph.domain.agents import Team
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
@@ -29,8 +30,8 @@ COMPARED = 20
 """How many earlier briefings a new one is compared with."""
 STEP, LOWEST, HIGHEST = 0.05, 0.2, 0.95
 """How far one rating moves a team's threshold, and the bounds of the threshold."""
-TITLE, TEXT = 200, 20_000
-"""Characters of a briefing's title and of its text."""
+TITLE, SUMMARY, TEXT = 200, 600, 20_000
+"""Characters of a briefing's title, of its summary and of its text."""
 _SHINGLE = 3
 
 
@@ -40,6 +41,8 @@ class Verdict:
 
     score: float
     title: str = ""
+    summary: str = ""
+    """The short text for the inbox; empty: the beginning of the text."""
     text: str = ""
 
 
@@ -103,7 +106,13 @@ def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
         node_id=known.work,
         refusable=False,
     )
+    MESSAGES.update(tx, message.id, summary=_summary(verdict, message.text))
     return _end_reflection(tx, lease, reason="worth it", message=message, scored=scored)
+
+
+def _summary(verdict: Verdict, text: str) -> str:
+    """Return the short text of a briefing, for the inbox."""
+    return texts.truncate(spoken.for_person(verdict.summary).strip() or text, SUMMARY)
 
 
 def _shortened(text: str, lease: Lease) -> str:

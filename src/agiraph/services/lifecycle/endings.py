@@ -40,6 +40,7 @@ from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.research import delivery
 from agiraph.services.research import parts as research_parts
+from agiraph.services.triggers import firing
 from agiraph.store import dependencies, messages, nodes, persons, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
@@ -334,8 +335,11 @@ def _creator_waits(tx: Tx, node: WorkNode) -> bool:
 
 
 def _report_end(tx: Tx, node: WorkNode, text: str, report: Callable[[str], str]) -> None:
-    """Send the node's creator a message about its end, unless the creator did the work itself."""
+    """Send the node's creator a message about its end, unless the creator did the work itself or
+    gave it up, or a trigger started it and there was nothing to do: the trigger counts that."""
     if node.creator_id in (node.assignee_id, SYSTEM) or node.given_up is not None:
+        return
+    if firing.found_nothing_to_do(node):
         return
     if is_person(node.creator_id) and node.status is NodeStatus.CANCELLED:
         return  # the person cancelled it, or stopped the team

@@ -254,7 +254,7 @@ def last_of_too_many(tx: Tx, lease: Lease, recipient: str, text: str) -> Message
     """Return the node's last message to a person if it has sent them `MESSAGES_AN_HOUR` within an
     hour, and this text can be added to it; None if the text is to be a message of its own."""
     since = tx.now - timedelta(hours=1)
-    sent = messages.sent_by_node(tx, lease.node_id, recipient, since=since)
+    sent = messages.sent_by_node(tx, lease, recipient, since=since)
     if len(sent) < MESSAGES_AN_HOUR or len(sent[-1].text) + len(text) + 2 > TEXT_LIMIT:
         return None
     return sent[-1]

@@ -96,7 +96,7 @@ def queue_for(tx: Tx, message: Message, channel: ChannelState) -> None:
         message_id=message.id,
         channel=channel.name,
         created_at=tx.now,
-        due_at=_first_due(tx, message, channel),
+        due_at=_first_due(tx, message, channel, since=tx.now),
     )
     # In the transaction of the message: no crash leaves a message that no channel sends.
     DELIVERIES.insert(tx, delivery)
@@ -157,14 +157,14 @@ def check_channel(tx: Tx, person_id: PersonId, channel: str) -> None:
         )
 
 
-def _first_due(tx: Tx, message: Message, channel: ChannelState) -> datetime:
-    """Return when the message may be sent: when the person is back, if they are away or have muted
-    the channel or the team, and a briefing not before the quiet hours are over. A reply is sent at
-    once."""
+def _first_due(tx: Tx, message: Message, channel: ChannelState, *, since: datetime) -> datetime:
+    """Return when a message that could be sent from `since` on may be sent: when the person is
+    back, if they are away or have muted the channel or the team, and a briefing not before the
+    quiet hours are over. A reply is sent at once."""
     if message.kind not in INBOX:
         return tx.now  # they have just asked on this channel
     back = PERSONS.get(tx, PersonId(message.recipient)).away_until
-    due = max(tx.now, back or tx.now, channel.muted_until or tx.now)
+    due = max(since, back or since, channel.muted_until or since)
     team = TEAMS.get(tx, message.team_id)
     if message.recipient != team.owner_id:
         return due  # a team is muted, and quiet, for its owner
@@ -177,7 +177,9 @@ def reschedule(tx: Tx, person_id: PersonId) -> None:
     """Compute again when to send the person's messages that no channel has tried to send yet."""
     for delivery in deliveries.untried(tx, person_id):
         message = MESSAGES.get(tx, delivery.message_id)
-        due = _first_due(tx, message, CHANNELS.get(tx, delivery.channel))
+        # One that was due while no process ran has waited through its quiet hours.
+        since = min(delivery.due_at, tx.now)
+        due = _first_due(tx, message, CHANNELS.get(tx, delivery.channel), since=since)
         DELIVERIES.update(tx, delivery.id, due_at=due)
     tx.alarm()
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId, PersonId
+from agiraph.domain.fence import one_line
+from agiraph.domain.ids import NodeId, PersonId, ThreadId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.research import DEPTHS, Depth, Limits, ResearchJob
 from agiraph.domain.triggers import Trigger
@@ -15,6 +16,7 @@ from agiraph.services.members.hiring import Hirer
 from agiraph.store import persons
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
+from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
 MOST_SEARCHES, MOST_PAGES = 100, 150
@@ -91,6 +93,28 @@ def start(
     )
     JOBS.insert(tx, job)
     return node
+
+
+def continue_with_answer(
+    tx: Tx, ended: WorkNode, answer: str, *, person_id: PersonId, label: Label
+) -> WorkNode:
+    """Start research that goes on from an ended job, with a person's late answer to its question.
+    The report of that job did not use the answer; `label` is the answer's."""
+    assert ended.asked_of is not None
+    assert ended.assignee_id is not None
+    job, before = JOBS.get(tx, ended.id), AGENTS.get(tx, ended.assignee_id)
+    known = Specialist(name=RESEARCHER, description="", prompt=before.identity, model=before.model)
+    asked = "" if job.brief is None else one_line(job.brief.ask)
+    return start(
+        tx,
+        Hirer(AGENTS.get(tx, ended.asked_of), ThreadId(""), {RESEARCHER: known}, str),
+        f"{job.question}\n\n(Asked {asked!r}, the person says:) {answer}",
+        depth=job.depth,
+        person_id=person_id,
+        label=label,
+        asks=True,
+        earlier=ended,
+    )
 
 
 def _source(parent_id: NodeId | None, standing: Trigger | None) -> Source:

@@ -19,7 +19,7 @@ from agiraph.domain.fence import enclose, enclose_foreign
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
-from agiraph.domain.triggers import Firing, Outcome, Trigger, TriggerStatus, says_nothing_to_do
+from agiraph.domain.triggers import Firing, Outcome, Trigger, TriggerStatus
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.services.board import budgets, labels, planning
@@ -39,6 +39,8 @@ OVERLAP = "overlap"
 BUDGET_GATE = "budget: "
 """Prefix of a trigger's `gate` reason while it waits because a budget is used up."""
 MISFIRE = "misfire"
+REMINDER = "Reminder"
+"""The title of a scheduled message to a person."""
 EXCERPT_CHARS = 4000
 """Characters of an earlier result, an event or a request that the woken agent is shown."""
 
@@ -203,12 +205,16 @@ def _perform(tx: Tx, trigger: Trigger, slot: str, cause: _Cause) -> Firing:
             agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
             node_id = standing_questions.start(tx, agent, trigger).id
         case "send_message":
+            to = str(trigger.payload["to"])
             bus.send(
                 tx,
                 team_id=trigger.team_id,
                 sender=trigger.agent_id,
-                recipient=trigger.payload["to"],
+                recipient=to,
                 text=trigger.payload["content"],
+                # Nobody has just asked, so the person may be looking elsewhere.
+                kind="report" if is_person(to) else "message",
+                title=REMINDER if is_person(to) else "",
                 node_id=trigger.payer_id,
                 label=trigger.label,
             )
@@ -260,7 +266,8 @@ def _wake(tx: Tx, trigger: Trigger, cause: _Cause) -> WorkNode:
         task=task,
         title=title,
         source="trigger",
-        creator_id=trigger.made_by,
+        # The end of a promised task is told to the person it was promised to.
+        creator_id=trigger.promised_to or trigger.made_by,
         assignee_id=agent.id,
         payer_id=trigger.payer_id,
         trigger_id=trigger.id,
@@ -348,6 +355,4 @@ def _last_words(tx: Tx, trigger: Trigger, last: WorkNode | None) -> str:
 
 def found_nothing_to_do(node: WorkNode) -> bool:
     """Tell whether a trigger started this node and its agent reported nothing to do."""
-    return node.source == "trigger" and (
-        node.stop_reason is StopReason.NOTHING_TO_DO or says_nothing_to_do(node.result or "")
-    )
+    return node.source == "trigger" and node.stop_reason is StopReason.NOTHING_TO_DO

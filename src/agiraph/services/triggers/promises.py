@@ -12,6 +12,7 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.triggers import definitions
 from agiraph.store import persons, triggers
+from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 
 State = Literal["open", "kept", "broken"]
@@ -74,6 +75,11 @@ def of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:
         )
         for t in triggers.promised(tx, agent_id)
     ]
+
+
+def is_kept_in(tx: Tx, node: WorkNode) -> bool:
+    """Return whether a promise woke the agent for this node."""
+    return node.trigger_id is not None and TRIGGERS.get(tx, node.trigger_id).promised_to is not None
 
 
 def open_of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:

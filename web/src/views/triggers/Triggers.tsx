@@ -124,7 +124,7 @@ function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: T
             </Fact>
             {!isEnded && <Fact name="Next">{trigger.status === "paused" ? "not while the trigger is paused" : isPutOff(trigger, now) ? `put off: ${whyPutOff(trigger)}` : trigger.due_at ? <RelativeTime at={trigger.due_at} now={now} /> : nextWithoutDueTime(trigger, name)}</Fact>}
             <Fact name="Last">{trigger.fired_at ? <RelativeTime at={trigger.fired_at} now={now} /> : "never"}</Fact>
-            <Fact name="Fired">{[plural(trigger.fired, "time"), trigger.skipped > 0 && `${trigger.skipped} skipped`, trigger.gated > 0 && `${trigger.gated} not needed`].filter(Boolean).join(", ")}</Fact>
+            <Fact name="Fired">{[plural(trigger.fired, "time"), trigger.nothing_to_do > 0 && `nothing to do ${plural(trigger.nothing_to_do, "time")}`, trigger.skipped > 0 && `${trigger.skipped} skipped`, trigger.gated > 0 && `${trigger.gated} not needed`].filter(Boolean).join(", ")}</Fact>
             <Fact name="Cost">{trigger.cost.usd > 0 ? money(trigger.cost.usd) : trigger.cost.calls > 0 ? plural(trigger.cost.calls, "model call") : money(0)}</Fact>
           </dl>
           {trigger.ended && <p className="mt-2 text-xs text-ink-3">Ended because {trigger.ended}.</p>}

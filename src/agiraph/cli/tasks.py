@@ -1,16 +1,47 @@
-"""`agiraph extend`: give a task more of its limits."""
+"""`agiraph cancel`, `retry` and `extend`: end a task, try it again, give it more of its limits."""
 
 from typing import TYPE_CHECKING
 
 import click
 
-from agiraph.cli.session import clean, command, source
+from agiraph.api.views import NodeDetail
+from agiraph.cli.session import clean, command, connected, is_missing, source
 from agiraph.client import Client
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.work import Extension
 
 if TYPE_CHECKING:
     from agiraph.cli.local import Local
+
+
+@click.command()
+@click.argument("task")
+@command
+async def cancel(task: str) -> None:
+    """Cancel a TASK by its id, and all tasks below it. The rest of the team goes on."""
+    async with connected() as client:
+        found = await _task(client, task)
+        await client.cancel_node(found.id)
+    click.echo(f"Cancelled {clean(found.title)!r}.")
+
+
+@click.command()
+@click.argument("task")
+@command
+async def retry(task: str) -> None:
+    """Try a failed or partial TASK again, by its id. It goes on where it stopped."""
+    async with connected() as client:
+        tried = await client.retry_node((await _task(client, task)).id)
+    click.echo(f"Trying {clean(tried.title)!r} again. Watch it with: agiraph tail {tried.team_id}")
+
+
+async def _task(client: Client, task: str) -> NodeDetail:
+    try:
+        return await client.node(task)
+    except Refused as error:
+        if not is_missing(error):
+            raise
+        raise NotFound("task", task, known="`agiraph board TEAM` lists them.") from error
 
 
 @click.command()

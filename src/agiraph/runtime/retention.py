@@ -1,0 +1,65 @@
+"""Retention: removes, once a day, the steps and working files of work that ended long ago."""
+
+import asyncio
+from datetime import timedelta
+from functools import partial
+
+from agiraph.domain.chat import Thread
+from agiraph.domain.time import Clock
+from agiraph.home import team_files
+from agiraph.home.layout import Home
+from agiraph.runtime.periodic import PeriodicTasks, Wait
+from agiraph.services.lifecycle import retention
+from agiraph.store.database import Store
+
+EVERY = timedelta(days=1)
+BATCH = 100
+"""Threads that one transaction marks."""
+
+
+class Retention:
+    """Removes what is older than `age`, in the background; None: nothing is removed."""
+
+    def __init__(
+        self,
+        store: Store,
+        home: Home,
+        clock: Clock,
+        periodic: PeriodicTasks,
+        age: timedelta | None,
+    ) -> None:
+        self._store = store
+        self._home = home
+        self._clock = clock
+        self._periodic = periodic
+        self._age = age
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        if self._age is not None:
+            repeated = self._periodic.repeat("removing old work", partial(self._daily, self._age))
+            self._task = asyncio.create_task(repeated, name="retention")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _daily(self, age: timedelta) -> Wait:
+        await self.prune(age)
+        return partial(self._clock.sleep_until, self._clock.now() + EVERY)
+
+    async def prune(self, age: timedelta) -> None:
+        """Remove the steps and working files of threads that were closed so long ago."""
+        # Also what a crash has interrupted.
+        await self._remove(await self._store.read(retention.unfinished))
+        before = self._clock.now() - age
+        while found := await self._store.write(retention.begin, before, limit=BATCH):
+            await self._remove(found)
+
+    async def _remove(self, found: list[Thread]) -> None:
+        for thread in found:
+            with self._periodic.isolated(f"removal of the steps of {thread.id}"):
+                calls = await self._store.read(retention.calls, thread)
+                await asyncio.to_thread(team_files.remove_work, self._home, thread, calls)
+                await self._store.write(retention.finish, thread)
