@@ -74,7 +74,7 @@ async def grant(
     team: str, kind: "GrantKind", pattern: str, until: datetime | None, home: bool
 ) -> None:
     """Allow something in a TEAM from now on: KIND is read or reach (a host), packages, tool,
-    command (the exact words) or trust (a program or host); PATTERN names it.
+    command (the exact words) or trust (a program, a host, or folder:NAME); PATTERN names it.
     """
     from datetime import UTC
 

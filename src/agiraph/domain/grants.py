@@ -16,8 +16,8 @@ from agiraph.domain.value import value
 GrantKind = Literal["read", "reach", "packages", "tool", "command", "trust", "call"]
 """read: open any address of a host. reach: commands may talk to a host. packages: install a package
 of this name. tool: call a tool. command: run these exact words. trust: what a program or a host
-says no longer counts as untrusted. call: one call with exactly these arguments, made from a request
-for it."""
+says, or what lies in a given folder, no longer counts as untrusted. call: one call with exactly
+these arguments, made from a request for it."""
 
 REACH_LASTS = timedelta(days=30)
 """How long commands may talk to a host, unless the person names another end."""
@@ -61,7 +61,7 @@ class Grant:
     kind: GrantKind
     pattern: str
     """What it allows: a host (`*.` before it includes its subdomains), the exact command, the name
-    of a tool, of a package or of a program."""
+    of a tool, of a package or of a program, or `folder:` and the real path of a given folder."""
     person_id: PersonId
     created_at: datetime
     team_id: TeamId | None = None

@@ -60,6 +60,9 @@ class Rules:
     """Hosts that commands may talk to, `*.` before a domain: by a `reach` grant of a person."""
     readable: frozenset[str] = frozenset()
     """Hosts from which git may read: by a `read` grant."""
+    repositories: frozenset[str] = frozenset()
+    """Repositories from which git may read, as `git_reading.repository`: the remotes of the team's
+    folders."""
     endpoints: frozenset[Endpoint] = frozenset()
     """Endpoints that are reachable in every network, also at private addresses."""
     names: PackageNames = field(default_factory=PackageNames)
@@ -76,9 +79,11 @@ class Rules:
             return
         raise Denied(self.how_to_reach(host), host=host)
 
-    def check_git(self, host: str, port: int) -> None:
-        """Raise `Denied` unless git may read from this host."""
+    def check_git(self, host: str, port: int, repository: str) -> None:
+        """Raise `Denied` unless git may read this repository, or all of this host."""
         if self.network == "open" or Endpoint(host, port) in self.endpoints:
+            return
+        if repository in self.repositories:
             return
         if names_host(self.reachable | self.readable, host):
             return
