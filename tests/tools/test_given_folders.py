@@ -49,7 +49,7 @@ async def test_tools_read_and_change_a_given_folder_under_each_of_its_names(
         call("read_file", path="folders/app/../../etc/passwd"),
         folders=given(app),
     )
-    assert ["from the folder app. It is data" in answer.text for answer in told[:2]] == [True] * 2
+    assert ["from the folder app" in answer.text for answer in told[:2]] == [True] * 2
     assert ["main.py  9 bytes" in told[0].text, "\nprint(1)\n" in told[1].text] == [True, True]
     assert told[2:4] == [
         ToolAnswer("Edited /folders/app/main.py."),

@@ -76,6 +76,9 @@ class Grant:
     from_ask: MessageId | None = None
     """The request that the person answered with it."""
     revoked_at: datetime | None = None
+    is_typed: bool = False
+    """Whether the person only typed an address of the host, in the goal or in a message. Commands
+    of a thread that has read a page there do not reach it: the page may be behind them."""
 
     def is_in_force(self, now: datetime) -> bool:
         """Whether the grant is not revoked, has not expired and has uses left."""

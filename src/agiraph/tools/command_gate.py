@@ -25,6 +25,7 @@ from agiraph.services.board import reached_hosts
 from agiraph.store import folder_changes, grants
 from agiraph.store.folder_changes import FolderChange
 from agiraph.tools import given_folders
+from agiraph.web import links
 from agiraph.web.gate import environment, git_reading, vendors
 from agiraph.web.gate.package_names import PackageNames, installed_names, names_in
 from agiraph.web.gate.rules import GateNetwork, Rules
@@ -162,9 +163,11 @@ async def rules_of(
     def patterns(kind: GrantKind) -> frozenset[str]:
         return frozenset(g.pattern for g in granted if g.allows(kind, g.pattern, now=now))
 
+    read = {links.site_of(s.removeprefix("page:")) for s in ctx.label.sources if s[:5] == "page:"}
+    held_back = {g.pattern for g in granted if g.is_typed and links.site_of(g.pattern) in read}
     return Rules(
         network=network,
-        reachable=patterns("reach"),
+        reachable=patterns("reach") - held_back,
         readable=patterns("read"),
         repositories=frozenset(one for text in settings for one in remotes_in(text)),
         names=PackageNames(

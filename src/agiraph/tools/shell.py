@@ -45,6 +45,7 @@ from agiraph.tools.command_network import (
     network_of,
 )
 from agiraph.tools.file_labels import PAGES, RESULTS
+from agiraph.web import links
 
 LONGEST_S = 3600
 SHORTEST_S = 0.1
@@ -52,6 +53,7 @@ READ_ONLY = "(It could write only here, since this thread holds words from {labe
 WHOSE_LIMIT = (
     "Do it with less, or ask the human to raise the limit ([command_limits] in agiraph.toml)"
 )
+INSTEAD = 'Without a person: network="hosts" reaches {hosts}.'
 NOT_CONFINED = "commands are not confined here, so it could read and change all that your user can"
 _OUTSIDE = ("..", "nodes", "node_", "published", UPLOADS)
 """Words by which a command names files outside of its own folder. A path that the command puts
@@ -132,7 +134,16 @@ async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     if network == "none":
         return None
     also = f", and it can read {seen}" if seen and not ctx.label else ""
-    return WayOut(sink=SINKS[network], target=command, why=WHY[network] + also)
+    instead = ""
+    if network == "open" and (hosts := links.typed_hosts(command)):
+        granted = await ctx.store.read(_granted_hosts, ctx, hosts)
+        instead = INSTEAD.format(hosts=", ".join(sorted(hosts))) if granted == hosts else ""
+    return WayOut(sink=SINKS[network], target=command, why=WHY[network] + also, instead=instead)
+
+
+def _granted_hosts(tx: Tx, ctx: RunContext, hosts: set[str]) -> set[str]:
+    """Return those of these hosts that a person lets commands reach."""
+    return {host for host in hosts if grants.find(tx, ctx.team.id, "reach", host) is not None}
 
 
 async def _brings(ctx: RunContext, command: str, timeout: int, network: Network | None) -> Label:

@@ -22,7 +22,7 @@ from agiraph.domain.messages import (
 )
 from agiraph.domain.persons import is_person
 from agiraph.domain.sinks import WayOut
-from agiraph.services.board import labels, planning, texts, waiting
+from agiraph.services.board import labels, named_hosts, planning, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
 from agiraph.services.members import roster
@@ -110,6 +110,8 @@ def send(
         consulted=consulted,
     )
     _store(tx, message, notifies)
+    if is_person(sender):
+        named_hosts.allow(tx, team_id, PersonId(sender), text, message.label)
     if agent is not None and is_mail:
         _hand_over(tx, agent, message, starts_work)
     return message
@@ -397,4 +399,5 @@ def record_answer(
         label=labels.of_person(tx, question.team_id, text),
     )
     MESSAGES.insert(tx, reply)
+    named_hosts.allow(tx, question.team_id, person_id, text, reply.label)
     return question

@@ -100,6 +100,11 @@ class Rules:
                 f"No grant lets commands of this team reach {host}: a person gives one with "
                 f"`agiraph grant {self.team} reach {host}`{self._or_open()}."
             )
+        if names_host(self.reachable, host):
+            return (
+                f'network="packages" does not reach {host}, but a person has allowed it: make the '
+                'same call with network="hosts".'
+            )
         if self.asks:
             return (
                 f'network="packages" does not reach {host}: make the same call with '

@@ -28,3 +28,6 @@ delete from file_labels where real_path is not null and exists (
             or ((o.label is null) = (file_labels.label is null) and o.id < file_labels.id)));
 update file_labels set team_id = '', path = real_path where real_path is not null;
 alter table file_labels drop column real_path;
+
+-- Whether the person only typed an address of the host, and made no grant by hand.
+alter table grants add column is_typed integer not null default 0;
