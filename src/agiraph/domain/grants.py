@@ -35,6 +35,7 @@ KIND_OF_SINK: Mapping[Sink, GrantKind] = {
     Sink.PACKAGES_COMMAND: "command",
     Sink.HOSTS_COMMAND: "command",
     Sink.NETWORK_COMMAND: "command",
+    Sink.PRIVATE_SEND: "reach",
     Sink.UNCONFINED_COMMAND: "command",
     Sink.PROGRAM: "command",
     Sink.WAKE_SELF: "tool",

@@ -9,7 +9,7 @@ from agiraph.domain.labels import CLEAN
 from agiraph.domain.sinks import Sink, WayOut, verdict
 from agiraph.run_context import RunContext
 from agiraph.store.tx import Tx
-from agiraph.tools import addresses, given_folders
+from agiraph.tools import addresses, given_folders, private_sends
 from agiraph.tools.base import Tool
 from agiraph.web import links
 
@@ -24,7 +24,7 @@ async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) ->
     is_free = not label or ctx.node.is_public
     is_confined = ctx.command_rules.confinement.is_confined
     if is_free and (is_confined or not runs_commands):
-        return None
+        return await private_sends.way_out(ctx, call) if runs_commands else None
     way = await tool.way_out(ctx, call)
     if way is None or (is_free and way.sink is not Sink.UNCONFINED_COMMAND):
         return None

@@ -35,7 +35,7 @@ from agiraph.services.lifecycle import journal, stalled
 from agiraph.store import teams, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance, given_folders, shell
+from agiraph.tools import acceptance, given_folders, private_sends, shell
 from agiraph.tools.base import NO_TEXT
 
 TASK, CONTEXT, RESULT = "_task.md", "_context.json", RESULT_FILE
@@ -134,7 +134,8 @@ class ProgramRunner:
         if command in self.commands and not label:
             return None
         # A program has network: it is not run offline.
-        arguments = {"command": command} | ({"network": "open"} if label else {})
+        is_open = bool(label) or bool(await private_sends.sources(ctx))
+        arguments = {"command": command} | ({"network": "open"} if is_open else {})
         call = ToolCall(id="command", name=shell.bash.name, arguments=arguments)
         if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
             return Parked((waiting_on,))  # asked before a crash; a second wait would be refused
@@ -156,6 +157,7 @@ class ProgramRunner:
             case Done(text, failed=True):
                 return Failed(StopReason.NO_RESULT, text)
             case _:
+                ctx.is_confirmed = ruling.is_confirmed or answer is not None
                 return None
 
     def _known_words(self, tx: Tx, ctx: RunContext) -> set[str]:

@@ -181,10 +181,14 @@ async def rules_of(
 
 
 async def of_program(
-    ctx: RunContext, call: ToolCall, command: str, environ: Mapping[str, str] | None
+    ctx: RunContext,
+    call: ToolCall,
+    command: str,
+    environ: Mapping[str, str] | None,
+    allowed: frozenset[str] | None = None,
 ) -> CommandGate:
     """Return the gate of a program that works as an agent; `environ` is what the settings give it,
-    None for a command that a model wrote.
+    None for a command that a model wrote. `allowed` binds it to these hosts.
 
     A vendor's agent reaches its vendor. Any other program reaches what is public: one that a thread
     with untrusted text in it starts asks a person first.
@@ -194,6 +198,7 @@ async def of_program(
     granted = await ctx.store.read(grants.of_team, ctx.team.id)
     network = "packages" if endpoints else "open"
     rules = await rules_of(ctx, network, command=command, granted=granted, is_bound=bool(ctx.label))
+    rules = rules if allowed is None else rules.bound_to(allowed)
     return CommandGate(
         ctx,
         replace(rules, endpoints=endpoints),

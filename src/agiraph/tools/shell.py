@@ -25,7 +25,7 @@ from agiraph.home.sandbox import NetworkKind, Spec
 from agiraph.run_context import RunContext
 from agiraph.store import file_labels, grants, threads
 from agiraph.store.tx import Tx
-from agiraph.tools import command_gate, given_folders
+from agiraph.tools import command_gate, given_folders, private_sends
 from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.command_gate import CommandGate
 from agiraph.tools.command_network import (
@@ -301,6 +301,11 @@ async def _gate(ctx: RunContext, command: str, reach: _Reach) -> CommandGate:
         rules = await command_gate.rules_of(
             ctx, reach.network, command=command, granted=reach.grants, is_bound=is_bound
         )
+        if (
+            reach.network == "open"
+            and (hosts := await private_sends.bounds(ctx, command)) is not None
+        ):
+            rules = rules.bound_to(hosts)
     return CommandGate(
         ctx, rules, call_id=ctx.current_call_id, command=command, is_trusted=reach.is_trusted
     )

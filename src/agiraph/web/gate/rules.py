@@ -1,7 +1,7 @@
 """Gate rules: which hosts a command may reach, and the sentences that say how to allow more."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -68,8 +68,15 @@ class Rules:
     names: PackageNames = field(default_factory=PackageNames)
     team: str = "TEAM"
     """The team's name in the sentences."""
+    is_private: bool = False
+    """Whether the command names the whole network and can send what is a person's."""
     asks: bool = False
     """Whether `network="open"` would ask a person."""
+
+    def bound_to(self, hosts: Iterable[str]) -> "Rules":
+        """Return rules for a command that reaches these hosts and granted ones, although its call
+        names the whole network: it can send what is a person's."""
+        return replace(self, network="hosts", reachable=self.reachable | {*hosts}, is_private=True)
 
     def check_host(self, host: str, port: int) -> None:
         """Raise `Denied` unless the command may talk to this host as it likes."""
@@ -95,6 +102,11 @@ class Rules:
 
     def how_to_reach(self, host: str) -> str:
         """Return the sentence that says how a command may reach this host."""
+        if self.is_private:
+            return (
+                f"Nobody has allowed {host}, and the command can send files or mail of a person. "
+                "Write the whole address into the command, and a person is asked once."
+            )
         if self.network == "hosts":
             return (
                 f"No grant lets commands of this team reach {host}: a person gives one with "
