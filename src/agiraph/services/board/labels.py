@@ -7,6 +7,7 @@ from agiraph.domain.chat import Attachment
 from agiraph.domain.grants import Grant
 from agiraph.domain.ids import SYSTEM, NodeId, StageId, TeamId, ThreadId
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, join, of_file, of_folder, of_program
+from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
@@ -25,7 +26,8 @@ def of_nodes(tx: Tx, node_ids: Iterable[str]) -> Label:
 
 
 def trusted(tx: Tx, team_id: TeamId) -> frozenset[str]:
-    """Return the sources that a person trusts by a grant: hosts, programs, MCP servers and folders.
+    """Return the sources that a person trusts by a grant: hosts, programs, MCP servers, clients and
+    folders.
 
     A grant names a program by its exact command, or by the name that it had at that time; a folder
     by its real path.
@@ -36,7 +38,7 @@ def trusted(tx: Tx, team_id: TeamId) -> frozenset[str]:
     if not patterns:
         return frozenset()
     sources = {f"{kind}:{pattern}" for pattern in patterns for kind in ("page", "network")}
-    sources |= {pattern for pattern in patterns if pattern.startswith("mcp:")}
+    sources |= {pattern for pattern in patterns if pattern.startswith(("mcp:", "client:"))}
     for folder in TEAMS.get(tx, team_id).folders:
         if folder.source in patterns:
             sources |= {*of_folder(folder.name).sources}
@@ -84,6 +86,14 @@ def of_person(tx: Tx, team_id: TeamId, text: str, attachments: Sequence[Attachme
         if team == team_id:
             found |= of_path(tx, team_id, path)
     return CLEAN if found and TEAMS.get(tx, team_id).trust == "open" else found
+
+
+def is_of_client(tx: Tx, message: Message) -> bool:
+    """Whether a program wrote a person's message for them, and the person does not trust it."""
+    if not any(source.startswith("client:") for source in message.label.sources):
+        return False
+    kept = message.label.without(trusted(tx, message.team_id))
+    return any(source.startswith("client:") for source in kept.sources)
 
 
 def of_path(tx: Tx, team_id: TeamId, path: str) -> Label:

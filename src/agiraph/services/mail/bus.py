@@ -359,10 +359,16 @@ def ask(
 
 
 def record_answer(
-    tx: Tx, question_id: MessageId, text: str, *, person_id: PersonId, decision: Decision | None
+    tx: Tx,
+    question_id: MessageId,
+    text: str,
+    *,
+    person_id: PersonId,
+    decision: Decision | None,
+    label: Label = CLEAN,
 ) -> Message:
     """Store a person's answer to a question and return the question. Raise if it has an answer
-    already."""
+    already. The `label` is added to that of the words."""
     question = MESSAGES.get(tx, question_id)
     if question.kind not in NEEDS_ANSWER:
         raise Refused(
@@ -396,7 +402,7 @@ def record_answer(
         node_id=question.node_id,
         in_reply_to=question_id,
         seen_at=tx.now,  # the agent gets it as the result of its tool call
-        label=labels.of_person(tx, question.team_id, text),
+        label=label | labels.of_person(tx, question.team_id, text),
     )
     MESSAGES.insert(tx, reply)
     named_hosts.allow(tx, question.team_id, person_id, text, reply.label)
