@@ -22,10 +22,10 @@ from agiraph.domain.messages import Message
 from agiraph.domain.sinks import WayOut
 from agiraph.redaction import redact
 from agiraph.services.board import approvals
-from agiraph.store import grants
+from agiraph.store import grants, teams
 from agiraph.store.grants import GRANTS
 from agiraph.store.messages import MESSAGES
-from agiraph.store.teams import KEPT, TEAMS
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
 MAX_PATTERN = 10_000
@@ -78,13 +78,14 @@ def make(
 def _trusted_folder(tx: Tx, team_id: TeamId | None, named: str) -> str:
     """Return what a grant names that trusts a given folder: its real path, so that another folder
     which gets the same name later is not trusted."""
-    among = TEAMS.select(tx, KEPT) if team_id is None else [TEAMS.get(tx, team_id)]
+    among = teams.every(tx, limit=10_000) if team_id is None else [TEAMS.get(tx, team_id)]
     for folder in (one for team in among for one in team.folders):
         # Names of folders belong to a team; without a team only a path says which one is meant.
         if folder.path == named or (folder.name == named and team_id is not None):
             return folder.source
-    known = ", ".join(f"{FOLDER}{one.name}" for team in among for one in team.folders) or "none"
-    raise Refused(f"{FOLDER}{named} is no folder that was given. There are: {known}.")
+    given = [one for team in among for one in team.folders]
+    known = ", ".join(one.source if team_id is None else FOLDER + one.name for one in given)
+    raise Refused(f"{FOLDER}{named} is no folder that was given. There are: {known or 'none'}.")
 
 
 def offer(request: Message) -> tuple[GrantKind, str] | None:

@@ -110,8 +110,6 @@ def send(
         consulted=consulted,
     )
     _store(tx, message, notifies)
-    if is_person(sender):
-        named_hosts.allow(tx, team_id, PersonId(sender), text, message.label)
     if agent is not None and is_mail:
         _hand_over(tx, agent, message, starts_work)
     return message
@@ -173,6 +171,9 @@ def _store(tx: Tx, message: Message, notifies: bool) -> None:
     attached_rows.add(tx, message)
     if notifies:
         deliveries.queue(tx, message)
+    if is_person(message.sender):
+        sender = PersonId(message.sender)
+        named_hosts.allow(tx, message.team_id, sender, message.text, message.label)
     if not is_person(message.sender) and not is_person(message.recipient):
         messages.close_questions(tx, asker=message.recipient, asked=message.sender)
     is_for_person = message.kind in NEEDS_ANSWER and is_person(message.recipient)
