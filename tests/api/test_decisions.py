@@ -138,3 +138,29 @@ async def test_the_digest_shows_words_on_demand_and_confirms_all_but_ways_out(
     assert (status, "asks for a way out" in refused["detail"]) == (422, True)
     assert (await served.ask("POST", "/inbox/digest", {"reject": [request.id]}))[0] == 200
     assert await served.ask("GET", "/inbox/digest") == (200, [])
+
+
+async def test_a_token_to_talk_answers_questions_and_decides_on_nothing(
+    served: Served, team: NewTeam
+) -> None:
+    request, talker = await ask(served, team), await token(served, "talk")
+    path = f"/inbox/{request.id}/answer"
+    for decision in ("approve", "deny"):
+        status, problem = await served.ask("POST", path, {"decision": decision}, **talker)
+        assert (status, "needs the scope 'operate'" in problem["detail"]) == (403, True)
+    _, item = await served.ask("GET", f"/inbox/{request.id}")
+    assert item["message"]["decision"] is None
+    question = await served.world.store.write(
+        bus.send,
+        team_id=team.team.id,
+        sender=team.coordinator.id,
+        recipient=OWNER,
+        kind="question",
+        text="Which colour?",
+    )
+    status, _ = await served.ask("POST", f"/inbox/{question.id}/answer", {"text": "red"}, **talker)
+    assert status == 200
+    status, _ = await served.ask(
+        "POST", path, {"decision": "approve"}, **await token(served, "operate")
+    )
+    assert status == 200

@@ -12,11 +12,14 @@ from openai import AsyncOpenAI
 
 from agiraph.api.openai_compat import reply_stream, side_calls
 from agiraph.domain.errors import QuotaSpent
+from agiraph.domain.labels import Label
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget
 from agiraph.services import access
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import spend
+from agiraph.store.knowledge import MEMORIES
+from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.api.test_openai_requests import SIDE_CALLS
@@ -303,3 +306,47 @@ async def test_hostile_requests_are_refused_in_the_same_form_and_say_nothing(
         {"message", "type", "param", "code"},
     )
     assert await said_to(served, team) == []
+
+
+async def test_words_of_a_client_are_labelled_until_the_person_trusts_it(
+    served: Served, client: AsyncOpenAI
+) -> None:
+    remember = call("remember", content="I drink green tea.", their_words="I drink green tea.")
+    mouth = served.world.script(
+        "mouth", says(remember), says("Noted.", call("no_work_needed")), insists=False
+    )
+    team = await idle_team(served)
+    issued = await served.world.store.write(
+        access.issue, OWNER, kind="token", name="Open WebUI", scope="talk"
+    )
+    words = "I drink green tea. See https://tea.example/cups."
+
+    async def say() -> None:
+        named = client.with_options(api_key=issued.secret)
+        message: Any = {"role": "user", "content": words}
+        await named.chat.completions.create(model="Stocks", messages=[message])
+        await served.world.settle()
+
+    await say()
+    label = Label(("client:Open WebUI",))
+    [said, _] = await served.world.conversation(team.coordinator)
+    assert said.label == label
+    # Its addresses allow nothing, and what it says is not remembered as the person's own word.
+    _, granted = await served.ask("GET", f"/teams/{team.team.id}/grants")
+    assert granted == []
+    kept = await served.world.store.read(memories, team)
+    assert [(item.content, item.status) for item in kept] == [("I drink green tea.", "unverified")]
+
+    trust = {"kind": "trust", "pattern": "client:Open WebUI"}
+    status, _ = await served.ask("POST", f"/teams/{team.team.id}/grants", trust)
+    assert status == 201
+    cups = call("remember", content="I drink two cups.", their_words="I drink two cups.")
+    mouth.lines += [says(cups), says("Noted.", call("no_work_needed"))]
+    words = "I drink two cups. See https://tea.example/cups."
+    await say()
+    kept = await served.world.store.read(memories, team)
+    assert [item.status for item in kept] == ["unverified", "active"]
+
+
+def memories(tx: Tx, team: NewTeam) -> list[Any]:
+    return MEMORIES.select(tx, "team_id = :team_id order by id", team_id=team.team.id)

@@ -18,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from agiraph.api.listen_address import Address
 from agiraph.cli import mcp_server
 from agiraph.client import Client
+from agiraph.domain.labels import Label
 from agiraph.location import Location
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
@@ -104,6 +105,9 @@ async def test_a_client_creates_a_team_answers_its_question_and_reads_its_result
         answered = await ask(client, "answer", item=asked["id"], text="Blue.")
         assert answered["needs_answer"] is False
         await served.world.settle()
+        # A program wrote these words for the person.
+        [work] = await served.world.board(made["team"])
+        assert (await served.world.thread(work.id)).label == Label(("client:mcp",))
         [node] = await ask(client, "board", team="colours")
         found = await ask(client, "result", team="colours")
         listed = await ask(client, "files", team="colours")

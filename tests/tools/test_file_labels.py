@@ -16,8 +16,8 @@ from agiraph.api.team_export import write_export
 from agiraph.domain.agents import Trust
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, without_fences
-from agiraph.domain.ids import AgentId, ThreadId
-from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_page
+from agiraph.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.domain.labels import CLEAN, HOOK, SEARCH, UNKNOWN, Label, of_page
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.home import file_lock, file_versions
@@ -627,3 +627,52 @@ async def test_notes_that_waited_before_an_upgrade_become_unverified_or_stay_pen
     ]
     assert {note.label for note in kept} == {UNKNOWN}
     assert [note.path for note in to_file] == ["knowledge/x.md", "2026-01-05.md", "knowledge/y.md"]
+
+
+async def test_labels_in_given_folders_belong_to_the_real_path_after_an_upgrade(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as old:
+        for migration in migrations():
+            if migration.version < 32:
+                words = {"dialect": "sqlite", "serial": "integer", "bigint": "integer"}
+                for statement in migration.statements(words):
+                    old.execute(statement)
+        folders = '[{"name":"app","path":"/src/app","access":"rw"}]'
+        team = (
+            "insert into teams (id, name, goal, created_at, mode, status, permissions, number,"
+            " folders) values (?, ?, '', 0, 'finite', 'active', '[]', ?, ?)"
+        )
+        for number in (1, 2):
+            old.execute(team, (f"team_{number}", f"t{number}", number, folders))
+        sql = (
+            "insert into file_labels (id, team_id, path, hash, created_at, label)"
+            " values (?, ?, ?, '', 0, ?)"
+        )
+        for row in (
+            ("file_1", "team_1", "folders/app/a.md", None),
+            ("file_2", "team_2", "folders/app/a.md", '["search"]'),
+            ("file_3", "team_1", "folders/app", '["hook"]'),
+            ("file_4", "team_1", "folders/gone/x", '["hook"]'),
+            ("file_5", "team_1", "PLAN.md", '["hook"]'),
+        ):
+            old.execute(sql, row)
+        old.execute("pragma user_version = 31")
+        old.commit()
+    store = await open_store(f"sqlite:///{path}", ManualClock())
+    try:
+        seen = await store.read(file_labels.under, TeamId("team_2"))
+        kept = await store.read(file_labels.FILE_LABELS.select, "true order by id")
+    finally:
+        await store.close()
+    assert [(file.path, file.label) for file in seen] == [
+        ("folders/app", HOOK),
+        ("folders/app/a.md", SEARCH),
+    ]
+    assert [(file.id, file.team_id, file.path) for file in kept] == [
+        ("file_2", "", "/src/app/a.md"),
+        ("file_3", "", "/src/app"),
+        ("file_4", "team_1", "folders/gone/x"),
+        ("file_5", "team_1", "PLAN.md"),
+    ]

@@ -68,6 +68,11 @@ class Caller:
     token_id: str | None = None
     """None: the owner's token, which is a file."""
 
+    def client(self, otherwise: str) -> str:
+        """Return the name of the program that sends a request in a person's name: that of its
+        token, or `otherwise` if it has the owner's."""
+        return otherwise if self.token_id is None else self.name.removesuffix(f" ({self.token_id})")
+
 
 class Refusal(NamedTuple):
     status: int

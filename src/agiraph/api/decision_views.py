@@ -26,6 +26,7 @@ class GrantView(View):
     used_at: datetime | None
     from_ask: str | None = Field(description="The request that was answered with it.")
     revoked_at: datetime | None
+    is_typed: bool = Field(description="Whether the person only typed an address of the host.")
     is_in_force: bool = Field(description="Whether it is neither revoked, nor over, nor used up.")
 
 

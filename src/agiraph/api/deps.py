@@ -16,11 +16,12 @@ from starlette.requests import HTTPConnection
 from agiraph.api.access_control import AccessControl, Caller
 from agiraph.api.histories import Histories
 from agiraph.api.live import Hub
-from agiraph.domain.access import covers
+from agiraph.domain.access import CLIENT_HEADER, covers
 from agiraph.domain.agents import Specialist, Team
 from agiraph.domain.errors import OutOfScope
 from agiraph.domain.findings import Finding
 from agiraph.domain.ids import PersonId
+from agiraph.domain.labels import CLEAN, Label, of_client
 from agiraph.domain.previews import PromptText
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.extensions.loading import Extensions
@@ -129,6 +130,16 @@ ApiDep = Annotated[Api, Depends(_api)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 PersonDep = Annotated[PersonId, Depends(_person)]
 """The person in whose name the caller acts."""
+
+
+def _said_by(connection: HTTPConnection) -> Label:
+    """Return the label of the words in a request: of the program that wrote them for a person, if
+    the request names one."""
+    named = connection.headers.get(CLIENT_HEADER, "")
+    return of_client(_caller(connection).client(named)) if named else CLEAN
+
+
+SaidByDep = Annotated[Label, Depends(_said_by)]
 
 
 def _only_iso(given: object) -> object:

@@ -57,7 +57,8 @@ def _table(listed: list[GrantView]) -> Table:
         until = "revoked" if one.revoked_at else "used up" if one.uses_left == 0 else ""
         until = until or (f"{one.until:%Y-%m-%d}" if one.until else "")
         where = "" if one.team_id else " in all teams"
-        by = f"by {one.person_id} on {one.created_at:%Y-%m-%d}{where}"
+        how = "an address typed by" if one.is_typed else "by"
+        by = f"{how} {one.person_id} on {one.created_at:%Y-%m-%d}{where}"
         allows = literal(f"{one.pattern}\n({by})")
         style = "" if one.is_in_force else "dim"
         table.add_row(one.id, one.kind, until, str(one.used), allows, style=style)
@@ -75,7 +76,7 @@ async def grant(
     team: str, kind: "GrantKind", pattern: str, until: datetime | None, home: bool
 ) -> None:
     """Allow something in a TEAM from now on: KIND is read or reach (a host), packages, tool,
-    command (the exact words) or trust (a program or host); PATTERN names it.
+    command (the exact words) or trust (a program, a host, or folder:NAME); PATTERN names it.
     """
     from datetime import UTC
 

@@ -25,6 +25,8 @@ from agiraph.domain.errors import Declined, Refused, Unreachable
 from agiraph.domain.visible import call_lines
 from agiraph.location import Location
 
+NAME = "mcp"
+"""How the words of clients are labelled that have the owner's token: `client:mcp`."""
 LONGEST_WAIT_S = 120.0
 TEXT_CHARACTERS = 40_000
 FILE_CHARACTERS = 100_000
@@ -243,7 +245,7 @@ async def serve_stdio(where: Location) -> None:
 
     @asynccontextmanager
     async def clients(ctx: "Context[Any, Any]") -> AsyncGenerator[Client]:
-        async with Client.of(where) as client:
+        async with Client.of(where, client=NAME) as client:
             yield client
 
     await build(clients).run_stdio_async()
@@ -279,7 +281,7 @@ def http_app(where: Location, port: int) -> ASGIApp:
 def _client(where: Location, authorization: str) -> Client:
     kind, _, secret = authorization.partition(" ")
     token = secret.strip() if kind.lower() == "bearer" else ""
-    return Client.of(replace(where, token=token or "none"))
+    return Client.of(replace(where, token=token or "none"), client=NAME)
 
 
 class _Guard:

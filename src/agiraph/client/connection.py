@@ -18,6 +18,7 @@ import orjson
 from pydantic import TypeAdapter
 from yarl import URL
 
+from agiraph.domain.access import CLIENT_HEADER
 from agiraph.domain.errors import Declined, Unreachable
 from agiraph.home.layout import known_token
 from agiraph.location import Location
@@ -51,9 +52,12 @@ class Connection:
         patience: float = PATIENCE_SECONDS,
         trust: ssl.SSLContext | None = None,
         session: aiohttp.ClientSession | None = None,
+        client: str = "",
     ) -> None:
+        """`client` names the program that writes the words of requests for a person."""
         self.url: str = url.rstrip("/")
         self._token = token
+        self._client = client
         self._patience = patience
         self._trust = trust
         self._session = session
@@ -93,7 +97,8 @@ class Connection:
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._token}"}
+        named = {CLIENT_HEADER: self._client} if self._client else {}
+        return {"Authorization": f"Bearer {self._token}"} | named
 
     def unreachable(self) -> Unreachable:
         return Unreachable(f"No agiraph is running at {self.url}; start it with `agiraph up`.")

@@ -8,6 +8,8 @@ from agiraph.domain.value import value
 
 Scope = Literal["read", "talk", "operate", "admin"]
 """Each scope includes those before it: read; send and answer; run teams; issue tokens."""
+CLIENT_HEADER = "Agiraph-Client"
+"""The header by which our MCP server says that a program wrote the words of a request."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 TokenKind = Literal["token", "session", "link"]
 """token: of a program; session: of a browser; link: exchanged once for a session."""

@@ -7,6 +7,8 @@ from typing import Literal
 from agiraph.domain.value import value
 
 Access = Literal["ro", "rw"]
+GIVEN = "folders"
+"""The first part of every path in a given folder, as agents and the API know it."""
 MOST_FOLDERS = 16
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -23,6 +25,11 @@ class GivenFolder:
     @property
     def is_writable(self) -> bool:
         return self.access == "rw"
+
+    @property
+    def source(self) -> str:
+        """Return what a grant names that trusts the words in this folder."""
+        return f"folder:{self.path}"
 
     def __str__(self) -> str:
         return f"{self.path}:{self.access}"

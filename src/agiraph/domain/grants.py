@@ -16,8 +16,8 @@ from agiraph.domain.value import value
 GrantKind = Literal["read", "reach", "packages", "tool", "command", "trust", "call"]
 """read: open any address of a host. reach: commands may talk to a host. packages: install a package
 of this name. tool: call a tool. command: run these exact words. trust: what a program or a host
-says no longer counts as untrusted. call: one call with exactly these arguments, made from a request
-for it."""
+says, or what lies in a given folder, no longer counts as untrusted. call: one call with exactly
+these arguments, made from a request for it."""
 
 REACH_LASTS = timedelta(days=30)
 """How long commands may talk to a host, unless the person names another end."""
@@ -35,6 +35,7 @@ KIND_OF_SINK: Mapping[Sink, GrantKind] = {
     Sink.PACKAGES_COMMAND: "command",
     Sink.HOSTS_COMMAND: "command",
     Sink.NETWORK_COMMAND: "command",
+    Sink.PRIVATE_SEND: "reach",
     Sink.UNCONFINED_COMMAND: "command",
     Sink.PROGRAM: "command",
     Sink.WAKE_SELF: "tool",
@@ -61,7 +62,7 @@ class Grant:
     kind: GrantKind
     pattern: str
     """What it allows: a host (`*.` before it includes its subdomains), the exact command, the name
-    of a tool, of a package or of a program."""
+    of a tool, of a package or of a program, or `folder:` and the real path of a given folder."""
     person_id: PersonId
     created_at: datetime
     team_id: TeamId | None = None
@@ -76,6 +77,9 @@ class Grant:
     from_ask: MessageId | None = None
     """The request that the person answered with it."""
     revoked_at: datetime | None = None
+    is_typed: bool = False
+    """Whether the person only typed an address of the host, in the goal or in a message. Commands
+    of a thread that has read a page there do not reach it: the page may be behind them."""
 
     def is_in_force(self, now: datetime) -> bool:
         """Whether the grant is not revoked, has not expired and has uses left."""

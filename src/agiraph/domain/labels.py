@@ -24,6 +24,8 @@ FILE_NAME = 60
 _NOUNS = {
     "page": "a page of {}",
     "file": "the file {}",
+    "folder": "the folder {}",
+    "client": "the client {}",
     "network": "the network ({})",
     "program": "the program {}",
     "mcp": "the MCP server {}",
@@ -114,6 +116,8 @@ class Label:
 
 
 _KINDS = frozenset([*_NOUNS, *_PLAIN])
+THIS_FOLDER = "folder:."
+"""In the stored label of a file: the given folder that it lies in."""
 CLEAN = Label()
 SEARCH = Label(("search",))
 HOOK = Label(("hook",))
@@ -141,6 +145,36 @@ def of_file(name: str) -> Label:
     because the name stands in prompts."""
     plain = "".join(c for c in " ".join(name.split()) if c.isprintable())
     return Label((f"file:{plain[:FILE_NAME] or 'unnamed'}",))
+
+
+def of_folder(name: str) -> Label:
+    """Return the label of what lies in a folder that a person gave to the team."""
+    return Label((f"folder:{name}",))
+
+
+def in_folder(label: Label, name: str) -> Label:
+    """Return a label as it is stored for a file of this given folder: another team may know the
+    folder by another name."""
+    own = f"folder:{name}"
+    return Label(tuple(sorted(THIS_FOLDER if s == own else s for s in label.sources)), label.others)
+
+
+def from_folder(label: Label, name: str, *, is_own: bool) -> Label:
+    """Return the stored label of a file in a given folder as a team reads it that calls the folder
+    `name`. Other folders of another team (not `is_own`) are unknown to it."""
+
+    def read(source: str) -> str:
+        if source == THIS_FOLDER:
+            return f"folder:{name}"
+        return "unknown" if source.startswith("folder:") and not is_own else source
+
+    return Label(tuple(sorted({read(source) for source in label.sources})), label.others)
+
+
+def of_client(name: str) -> Label:
+    """Return the label of what a program said that talks to agents in a person's name."""
+    plain = "".join(c for c in " ".join(name.split()) if c.isprintable())
+    return Label((f"client:{plain[:FILE_NAME] or 'unnamed'}",))
 
 
 def of_program(name: str) -> Label:

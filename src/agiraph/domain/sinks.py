@@ -3,8 +3,9 @@
 Untrusted text may hold instructions that a model follows. What such a thread writes down stays
 labelled and harms nobody by itself; harm needs a way out: an address that is opened, a command with
 network, a message to others, something that acts later. Each tool says which way out a call of it
-takes (`@tool(way_out=…)`), and this table says whether a person has to decide on it. In a clean
-thread, and in a public one, which holds nothing of the team's, every way is free.
+takes (`@tool(way_out=…)`), and this table says whether a person has to decide on it. In a public
+thread, which holds nothing of the team's, every way is free; in a clean one every way but that of a
+person's files and mail to a host that nobody allowed.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ class Sink(StrEnum):
     PACKAGES_COMMAND = "packages_command"  # reads package indexes, and git from granted hosts
     HOSTS_COMMAND = "hosts_command"  # talks to hosts that a person granted
     NETWORK_COMMAND = "network_command"  # talks to any host
+    PRIVATE_SEND = "private_send"  # can send a person's files or mail to a host nobody allowed
     GIVEN_FOLDER = "given_folder"  # change a file in a folder of a person
     UNCONFINED_COMMAND = "unconfined_command"  # where the machine cannot take the network away
     WAKE_SELF = "wake_self"  # a trigger for the agent itself
@@ -70,6 +72,7 @@ VERDICTS: Mapping[Sink, Mapping[Trust, Verdict]] = {
     Sink.PACKAGES_COMMAND: _UNLESS_STRICT,
     Sink.HOSTS_COMMAND: _UNLESS_STRICT,
     Sink.NETWORK_COMMAND: _OPEN_ONLY,
+    Sink.PRIVATE_SEND: _OPEN_ONLY,
     Sink.UNCONFINED_COMMAND: _OPEN_ONLY,
     Sink.GIVEN_FOLDER: _UNLESS_STRICT,
     Sink.WAKE_SELF: _UNLESS_STRICT,

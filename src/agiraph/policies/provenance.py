@@ -5,10 +5,11 @@ a way out is decided by the team's trust (`domain.sinks`): it is made, or a pers
 """
 
 from agiraph.domain.chat import ToolCall
+from agiraph.domain.labels import CLEAN
 from agiraph.domain.sinks import Sink, WayOut, verdict
 from agiraph.run_context import RunContext
 from agiraph.store.tx import Tx
-from agiraph.tools import addresses
+from agiraph.tools import addresses, given_folders, private_sends
 from agiraph.tools.base import Tool
 from agiraph.web import links
 
@@ -17,10 +18,13 @@ async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) ->
     """Return the way out of this call if a person has to decide on it; None if it may be made."""
     if tool is None or tool.way_out is None:
         return None
-    is_free = not ctx.label or ctx.node.is_public
+    runs_commands = tool.properties.runs_commands
+    # A command reads the folders of a person by itself, also where nothing has been read of them.
+    label = ctx.label | (given_folders.label_of(ctx) if runs_commands else CLEAN)
+    is_free = not label or ctx.node.is_public
     is_confined = ctx.command_rules.confinement.is_confined
-    if is_free and (is_confined or not tool.properties.runs_commands):
-        return None
+    if is_free and (is_confined or not runs_commands):
+        return await private_sends.way_out(ctx, call) if runs_commands else None
     way = await tool.way_out(ctx, call)
     if way is None or (is_free and way.sink is not Sink.UNCONFINED_COMMAND):
         return None

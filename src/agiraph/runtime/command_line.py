@@ -17,7 +17,7 @@ import orjson
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.domain.events.work import NodeOutput
-from agiraph.domain.labels import Label, of_program
+from agiraph.domain.labels import Label, of_folder, of_program
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.work import RESULT_FILE, StopReason
@@ -35,7 +35,7 @@ from agiraph.services.lifecycle import journal, stalled
 from agiraph.store import teams, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance, given_folders, shell
+from agiraph.tools import acceptance, given_folders, private_sends, shell
 from agiraph.tools.base import NO_TEXT
 
 TASK, CONTEXT, RESULT = "_task.md", "_context.json", RESULT_FILE
@@ -129,11 +129,13 @@ class ProgramRunner:
         is checked as a call of `bash` would be.
         """
         command = ctx.agent.command or ""
-        label = ctx.label.without(await ctx.store.read(self._known_words, ctx))
+        label = ctx.label | given_folders.label_of(ctx)  # it reads given folders by itself
+        label = label.without(await ctx.store.read(self._known_words, ctx))
         if command in self.commands and not label:
             return None
         # A program has network: it is not run offline.
-        arguments = {"command": command} | ({"network": "open"} if label else {})
+        is_open = bool(label) or bool(await private_sends.sources(ctx))
+        arguments = {"command": command} | ({"network": "open"} if is_open else {})
         call = ToolCall(id="command", name=shell.bash.name, arguments=arguments)
         if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
             return Parked((waiting_on,))  # asked before a crash; a second wait would be refused
@@ -155,16 +157,22 @@ class ProgramRunner:
             case Done(text, failed=True):
                 return Failed(StopReason.NO_RESULT, text)
             case _:
+                ctx.is_confirmed = ruling.is_confirmed or answer is not None
                 return None
 
     def _known_words(self, tx: Tx, ctx: RunContext) -> set[str]:
         """Return the sources of words that start this program without a person: the same command,
-        and if the settings name it, the other programs of the settings. So a team of programs goes
-        on by itself, and what one of them says starts no other command."""
+        and if the settings name it, the other programs of the settings and the team's folders, to
+        which a person let it. So a team of programs goes on by itself, and what one of them says
+        starts no other command."""
         command = ctx.agent.command
-        known = self.commands.keys() if command in self.commands else {command}
+        is_named = command in self.commands
+        known = self.commands.keys() if is_named else {command}
         programs = (agent for agent in teams.everyone(tx, ctx.team.id) if agent.command in known)
-        return {source for agent in programs for source in of_program(agent.name).sources}
+        folders = ctx.team.folders if is_named else ()
+        return {source for agent in programs for source in of_program(agent.name).sources} | {
+            source for folder in folders for source in of_folder(folder.name).sources
+        }
 
     async def _attempt(self, ctx: RunContext, folder: Folder) -> Run:
         call = program_runs.next_call(ctx)

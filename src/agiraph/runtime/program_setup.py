@@ -14,7 +14,7 @@ from agiraph.home.gate_channel import Serve
 from agiraph.home.program_credentials import PRESETS
 from agiraph.home.sandbox import SYSTEM, Mount, Spec
 from agiraph.run_context import RunContext
-from agiraph.tools import command_gate, shell
+from agiraph.tools import command_gate, private_sends, shell
 from agiraph.web.gate import vendors
 
 
@@ -47,7 +47,8 @@ async def prepared(ctx: RunContext, call: ToolCall, named: Command | None) -> As
     """
     command = named.command if named else ctx.agent.command or ""
     given = dict(named.environment) if named else None
-    gate = await command_gate.of_program(ctx, call, command, given)
+    allowed = None if named else await private_sends.bounds(ctx, command)
+    gate = await command_gate.of_program(ctx, call, command, given, allowed)
     home = shell.home_of_command(ctx)
     name = vendors.program_of(command) if named else ""
     lent = await asyncio.to_thread(program_credentials.lend, name, Path.home(), home)

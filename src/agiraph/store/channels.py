@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from agiraph.domain.channels import ChannelState, ReceivedRow
-from agiraph.domain.ids import MessageId, PersonId
+from agiraph.domain.ids import MessageId, PersonId, TeamId
 from agiraph.domain.messages import MessageKind
 from agiraph.store.rows import Table, to_json, to_micros
 from agiraph.store.tx import Tx
@@ -74,6 +74,19 @@ def origin(tx: Tx, message_id: MessageId) -> ReceivedRow | None:
     """Return how a person's message came in; None if it came by no channel."""
     found = RECEIVED.select(tx, "message_id = :id limit 1", id=message_id)
     return found[0] if found else None
+
+
+def mail_texts(tx: Tx, team_id: TeamId, *, limit: int = 200) -> list[str]:
+    """Return the texts of the messages of a team that came by mail, newest first: by a channel
+    whose person has a mail address."""
+    rows = tx.all(
+        "select m.text from received r join messages m on m.id = r.message_id"
+        " join channels c on c.name = r.channel"
+        " where m.team_id = :team_id and c.address like '%@%' order by m.id desc limit :limit",
+        team_id=team_id,
+        limit=limit,
+    )
+    return [row[0] for row in rows]
 
 
 def forget_pairings(tx: Tx) -> None:

@@ -56,6 +56,18 @@ def not_undone(tx: Tx, team_id: TeamId, node_id: NodeId | None = None) -> list[F
     return FOLDER_CHANGES.select(tx, f"{where} order by id", team_id=team_id, node_id=node_id)
 
 
+def of_names(tx: Tx, team_id: TeamId, names: Sequence[str]) -> list[FolderChange]:
+    """Return the changes of files with one of these names, in a folder itself or below it, newest
+    first; `*` in a name stands for any characters."""
+    patterns = [form.replace("*", "%") for name in names for form in (name, f"*/{name}")]
+    given = {
+        f"like_{chr(ord('a') + n // 26)}{chr(ord('a') + n % 26)}": p for n, p in enumerate(patterns)
+    }
+    fits = " or ".join(f"path like :{key}" for key in given)
+    where = f"team_id = :team_id and ({fits}) order by id desc"
+    return FOLDER_CHANGES.select(tx, where, team_id=team_id, **given)
+
+
 def mark_undone(tx: Tx, ids: Sequence[str]) -> None:
     for change_id in ids:
         tx.run(

@@ -13,6 +13,7 @@ from agiraph.domain import quotations
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.ids import SYSTEM, TeamId
 from agiraph.run_context import RunContext
+from agiraph.services.board import labels
 from agiraph.store import messages, nodes, passages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
@@ -110,7 +111,8 @@ def was_named_by_person(tx: Tx, team_id: TeamId, wanted: str) -> bool:
     """Whether a person of the team has written this address (in its requested form) in their own
     words, to anybody."""
     said = messages.from_people(tx, team_id, limit=MAX_MESSAGES)
-    return any(links.holds(quotations.own_words(m.text), wanted) for m in said)
+    named = [m for m in said if links.holds(quotations.own_words(m.text), wanted)]
+    return any(not labels.is_of_client(tx, m) for m in named)
 
 
 def _in_answers(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:

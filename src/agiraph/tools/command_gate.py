@@ -1,5 +1,7 @@
 """Command gate: gives a shell command its network gate, and records and labels what it reaches."""
 
+import asyncio
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,18 +10,23 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
 from pathlib import Path, PurePath
+from urllib.parse import urlsplit
 
 from agiraph.domain.chat import ToolCall, Turn
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.grants import Grant, GrantKind
 from agiraph.domain.labels import CLEAN, Label, join, of_host
 from agiraph.home import sandbox
+from agiraph.home.folder_history import FolderHistory
 from agiraph.home.gate_channel import Serve
 from agiraph.home.safe_folder import Folder
 from agiraph.run_context import RunContext
 from agiraph.services.board import reached_hosts
-from agiraph.store import grants
-from agiraph.web.gate import environment, vendors
+from agiraph.store import folder_changes, grants
+from agiraph.store.folder_changes import FolderChange
+from agiraph.tools import given_folders
+from agiraph.web import links
+from agiraph.web.gate import environment, git_reading, vendors
 from agiraph.web.gate.package_names import PackageNames, installed_names, names_in
 from agiraph.web.gate.rules import GateNetwork, Rules
 from agiraph.web.gate.server import Gate, Reached
@@ -31,6 +38,8 @@ _MANIFESTS = (
     "Pipfile.lock", "poetry.lock", "uv.lock", "package.json", "package-lock.json", "yarn.lock",
     "pnpm-lock.yaml", "Cargo.toml", "Cargo.lock",
 )  # fmt: skip
+GIT_SETTINGS = ".git/config"
+_IN_FOLDERS = (*_MANIFESTS, GIT_SETTINGS)
 MOST_MANIFESTS, MANIFEST_BYTES = 30, 2**20
 
 
@@ -138,7 +147,7 @@ class CommandGate:
         )
 
 
-def rules_of(
+async def rules_of(
     ctx: RunContext,
     network: GateNetwork,
     *,
@@ -148,18 +157,23 @@ def rules_of(
 ) -> Rules:
     """Return what a command may reach. `is_bound`: untrusted text may be behind it."""
     now = ctx.clock.now()
+    texts = await _texts_in_folders(ctx)
+    settings = [text for name, text in texts if name == GIT_SETTINGS]
 
     def patterns(kind: GrantKind) -> frozenset[str]:
         return frozenset(g.pattern for g in granted if g.allows(kind, g.pattern, now=now))
 
+    read = {links.site_of(s.removeprefix("page:")) for s in ctx.label.sources if s[:5] == "page:"}
+    held_back = {g.pattern for g in granted if g.is_typed and links.site_of(g.pattern) in read}
     return Rules(
         network=network,
-        reachable=patterns("reach"),
+        reachable=patterns("reach") - held_back,
         readable=patterns("read"),
+        repositories=frozenset(one for text in settings for one in remotes_in(text)),
         names=PackageNames(
             is_bound=is_bound and ctx.team.trust != "open",
             granted=patterns("packages"),
-            declared=_declared(ctx, command, is_bound=is_bound),
+            declared=_declared(ctx, command, [text for _, text in texts], is_bound=is_bound),
         ),
         team=ctx.team.id,
         asks=bool(ctx.label) and ctx.team.trust != "open",
@@ -167,10 +181,14 @@ def rules_of(
 
 
 async def of_program(
-    ctx: RunContext, call: ToolCall, command: str, environ: Mapping[str, str] | None
+    ctx: RunContext,
+    call: ToolCall,
+    command: str,
+    environ: Mapping[str, str] | None,
+    allowed: frozenset[str] | None = None,
 ) -> CommandGate:
     """Return the gate of a program that works as an agent; `environ` is what the settings give it,
-    None for a command that a model wrote.
+    None for a command that a model wrote. `allowed` binds it to these hosts.
 
     A vendor's agent reaches its vendor. Any other program reaches what is public: one that a thread
     with untrusted text in it starts asks a person first.
@@ -179,7 +197,8 @@ async def of_program(
     endpoints = vendors.reachable(name, environ or {})
     granted = await ctx.store.read(grants.of_team, ctx.team.id)
     network = "packages" if endpoints else "open"
-    rules = rules_of(ctx, network, command=command, granted=granted, is_bound=bool(ctx.label))
+    rules = await rules_of(ctx, network, command=command, granted=granted, is_bound=bool(ctx.label))
+    rules = rules if allowed is None else rules.bound_to(allowed)
     return CommandGate(
         ctx,
         replace(rules, endpoints=endpoints),
@@ -189,26 +208,84 @@ async def of_program(
     )
 
 
-def _declared(ctx: RunContext, command: str, *, is_bound: bool) -> Callable[[], Iterable[str]]:
+def _declared(
+    ctx: RunContext, command: str, texts: Sequence[str], *, is_bound: bool
+) -> Callable[[], Iterable[str]]:
     """Return a function that reads the names of packages that the team has declared.
 
     They stand in manifests and install commands that the thread wrote before its first labelled
-    turn; in a clean thread also in the command itself, and in the manifests of its folder and the
-    team's folders. Other words do not count: what the team knows stands in them, too.
+    turn, and in `texts`, the manifests of the team's folders as a person left them; in a clean
+    thread also in the command itself and, unless it is bound, in the manifests of its own folder.
+    Other words do not count: what the team knows stands in them, too.
     """
     turns = tuple(ctx.transcript.turns)
-    folders = [ctx.home.node_path(ctx.team.id, ctx.node.id) / "scratch"]
-    folders += [Path(folder.path) for folder in ctx.team.folders]
+    is_clean = not ctx.label_before_call
+    own = ctx.home.node_path(ctx.team.id, ctx.node.id) / "scratch"
 
     def read() -> set[str]:
         found = {name for call in _clean_calls(turns) for name in _declared_by(call)}
-        if not is_bound:
-            found |= installed_names(command)
-            texts = (text for folder in folders for text in _manifests(folder))
-            found |= {name for text in texts for name in names_in(text)}
-        return found
+        found |= installed_names(command) if is_clean else set()
+        left = [] if is_bound else [_text(data) for _, data in _found(own, _MANIFESTS)]
+        return found | {name for text in (*texts, *left) for name in names_in(text)}
 
     return read
+
+
+async def _texts_in_folders(ctx: RunContext) -> list[tuple[str, str]]:
+    """Return name and text of the manifests and settings of git in given folders, as a person left
+    them: untrusted text may be behind what the team has changed since."""
+    if not ctx.team.folders:
+        return []
+    changes = await ctx.store.read(folder_changes.of_names, ctx.team.id, _IN_FOLDERS)
+    return await asyncio.to_thread(_read_folders, ctx, changes)
+
+
+def _read_folders(ctx: RunContext, changes: Sequence[FolderChange]) -> list[tuple[str, str]]:
+    texts: list[tuple[str, str]] = []
+    for given in ctx.team.folders:
+        history = given_folders.history_of(ctx, given)
+        for path, data in _found(Path(given.path), _IN_FOLDERS):
+            made = [c for c in changes if (c.folder, c.path) == (given.name, str(path))]
+            with suppress(NotFound):
+                left = _as_person_left(history, made, data) if made else data
+                texts.append((_name_of(path), _text(left)))
+    return texts
+
+
+def _as_person_left(history: FolderHistory, made: Sequence[FolderChange], data: bytes) -> bytes:
+    """Return what a file held before the team's changes (`made`, newest first) that nobody else has
+    changed since; raise `NotFound` if the team made the file or there is no copy."""
+    if len(data) > MANIFEST_BYTES:
+        raise NotFound("file", "of a person", known="It is too long to be compared.")
+    now = hashlib.sha256(data).hexdigest()
+    held: str | None = now
+    for change in made:
+        if held is None or change.after is None or change.after.split(" ")[-1] != held:
+            break
+        before = change.before
+        held = None if before is None else before.split(" ")[-1]
+    if held is None:
+        raise NotFound("file", "of a person", known="An agent made it.")
+    return data if held == now else history.content(f"file 644 {held}")
+
+
+def _text(data: bytes) -> str:
+    return data[:MANIFEST_BYTES].decode(errors="replace")
+
+
+def remotes_in(settings: str) -> set[str]:
+    """Return the repositories that settings of git name as remotes, as `GitRequest.repository`."""
+    found: set[str] = set()
+    section = ""
+    for line in settings.splitlines():
+        key, _, value = line.strip().partition("=")
+        if key.startswith("["):
+            section = key.casefold()
+        elif section.startswith('[remote "') and key.strip().casefold() == "url":
+            parts = urlsplit(value.strip())
+            if parts.scheme in ("http", "https"):
+                found.add(git_reading.repository(parts.netloc.rpartition("@")[2], parts.path))
+    return found
 
 
 def _clean_calls(turns: Iterable[Turn]) -> list[ToolCall]:
@@ -224,21 +301,28 @@ def _declared_by(call: ToolCall) -> frozenset[str]:
     return installed_names(str(call.arguments.get("command", "")))
 
 
-def _manifests(folder: Path) -> list[str]:
-    """Return the texts of files that declare packages, in a folder and one level below it."""
-    texts: list[str] = []
-    patterns = [*_MANIFESTS, *(f"*/{name}" for name in _MANIFESTS)]
+def _found(folder: Path, names: Sequence[str]) -> list[tuple[PurePath, bytes]]:
+    """Return path and content of each file with one of these names, in a folder or one below it."""
+    texts: list[tuple[PurePath, bytes]] = []
+    patterns = [*names, *(f"*/{name}" for name in names)]
     found = (path for pattern in patterns for path in folder.glob(pattern))
     for path in islice(found, MOST_MANIFESTS):
-        with suppress(OSError):
-            texts.append(_read_regular(path))
+        below = path.relative_to(folder)
+        # A link in its place could lead to a file that is not the person's.
+        if not any((folder / parent).is_symlink() for parent in below.parents):
+            with suppress(OSError):
+                texts.append((below, _read_regular(path)))
     return texts
 
 
-def _read_regular(path: Path) -> str:
+def _name_of(path: PurePath) -> str:
+    return GIT_SETTINGS if path.parts[-2:] == (".git", "config") else path.name
+
+
+def _read_regular(path: Path) -> bytes:
     # The command runs meanwhile, and a FIFO that it puts here would block this thread.
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(file, "rb") as opened:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            return ""
-        return opened.read(MANIFEST_BYTES).decode(errors="replace")
+            return b""
+        return opened.read(MANIFEST_BYTES + 1)

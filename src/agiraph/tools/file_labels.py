@@ -55,7 +55,7 @@ def _label(tx: Tx, ctx: RunContext, spot: ScopedPath) -> Label:
             of_thread = threads.label_of(tx, ThreadId(spot.rest[1].partition("-")[0]))
             return of_thread | _kept(tx, ctx, full_path(spot))
         case Area.GIVEN_TO_READ | Area.GIVEN_TO_CHANGE:
-            return of_given(tx, ctx, full_path(spot))
+            return labels.of_given(tx, ctx.team.id, full_path(spot))
         case area if area in _KEPT:
             return _kept(tx, ctx, full_path(spot))
         case _:
@@ -68,17 +68,6 @@ def _kept(tx: Tx, ctx: RunContext, path: str) -> Label:
     below = rows.under(tx, ctx.team.id, path)
     found = join(f.label for f in below if f.path == path or f.path.startswith(f"{path}/"))
     return found or (UNKNOWN if is_unverified(path) else CLEAN)
-
-
-def of_given(tx: Tx, ctx: RunContext, path: str) -> Label:
-    """Return the label of a path in a given folder: of its own, of what lies below it, and of the
-    folders that it lies in, since a command may have written anything in them."""
-    known = rows.under(tx, ctx.team.id, "/".join(path.split("/")[:2]))
-    return join(
-        file.label
-        for file in known
-        if f"{file.path}/".startswith(f"{path}/") or f"{path}/".startswith(f"{file.path}/")
-    )
 
 
 async def find(ctx: RunContext, path: str) -> FileLabel | None:

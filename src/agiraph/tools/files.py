@@ -18,7 +18,7 @@ from agiraph.domain.tools import EVERY_ROLE, ON_DEMAND
 from agiraph.home.kept_files import full_path
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
-from agiraph.tools import kept_writes
+from agiraph.tools import given_folders, kept_writes
 from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.file_labels import label_of, note_use
 from agiraph.tools.kept_writes import FILE_BYTES, Change
@@ -96,8 +96,10 @@ def _page(ctx: RunContext, path: str, offset: int, data: bytes, label: Label) ->
 
 async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     spot = ctx.scope.locate(str(call.arguments.get("path", "")))
-    if spot.area is not Area.GIVEN_TO_CHANGE:
+    if spot.given is None or spot.area is not Area.GIVEN_TO_CHANGE:
         return None
+    if not given_folders.label_outside(ctx, spot.given):
+        return None  # what the folder says goes back into it
     why = "a file of a person's folder would be changed"
     return WayOut(sink=Sink.GIVEN_FOLDER, target=full_path(spot), why=why)
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.folders import GivenFolder
-from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.labels import CLEAN, Label, join, of_folder
 from agiraph.home import git_guard
 from agiraph.home.folder_history import Change, FolderHistory
 from agiraph.home.given_folders import check_links
@@ -30,12 +30,27 @@ PUT_BACK = (
 
 def seen_by(ctx: RunContext) -> tuple[GivenFolder, ...]:
     """Return the folders that commands of this thread see. In a strict team, a thread that holds
-    untrusted text cannot change them, unless a person has allowed the command."""
+    untrusted text from outside of a folder cannot change it, unless a person has allowed the
+    command."""
     if ctx.scope.is_public:
         return ()
-    if not ctx.label or ctx.team.trust != "strict" or ctx.is_confirmed:
+    if ctx.team.trust != "strict" or ctx.is_confirmed:
         return ctx.scope.given
-    return tuple(replace(folder, access="ro") for folder in ctx.scope.given)
+    return tuple(
+        replace(one, access="ro") if label_outside(ctx, one) else one for one in ctx.scope.given
+    )
+
+
+def label_of(ctx: RunContext) -> Label:
+    """Return the label of what a command can read in given folders, without those that a person
+    trusts."""
+    return join(of_folder(one.name) for one in seen_by(ctx)).without(ctx.trusted)
+
+
+def label_outside(ctx: RunContext, given: GivenFolder, more: Label = CLEAN) -> Label:
+    """Return the label of this thread without the folder itself: what comes from a folder and goes
+    back into it is labelled by its place."""
+    return (ctx.label | more).without(of_folder(given.name).sources)
 
 
 def history_of(ctx: RunContext, given: GivenFolder) -> FolderHistory:
@@ -67,9 +82,9 @@ async def watched(ctx: RunContext) -> AsyncGenerator[Watched]:
     histories = [(one, history_of(ctx, one)) for one in seen_by(ctx) if one.is_writable]
     for given, history in histories:
         await asyncio.to_thread(history.scan)
-        if ctx.label:
+        if label := label_outside(ctx, given):
             # If the runtime dies before `_settle`, everything in the folder keeps the label.
-            await ctx.store.write(_label_whole, ctx, given, ctx.label)
+            await ctx.store.write(_label_whole, ctx, given, label)
     watched = Watched()
     try:
         yield watched
@@ -101,7 +116,7 @@ async def _settle(
         await asyncio.to_thread(history.scan)
         watched.put_back += [f"folders/{given.name}/{path}" for path in sorted(harmful)]
         changes = [change for change in changes if change.path not in harmful]
-    label = ctx.label | watched.label
+    label = label_outside(ctx, given, watched.label)
     await ctx.store.write(_record, ctx, given, changes, history.left_out, label)
     if changes:
         used = await ctx.store.read(rows.copies_since, ctx.team.id, ctx.clock.now() - KEPT_FOR)

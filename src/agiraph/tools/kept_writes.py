@@ -67,7 +67,8 @@ async def write(ctx: RunContext, change: Change, done: str) -> Done:
     _check_scope(ctx, change.path)
     path = full_path(spot)
     await given_folders.keep(ctx, change.path, change.after)
-    if not ctx.label:
+    label = ctx.label if spot.given is None else given_folders.label_outside(ctx, spot.given)
+    if not label:
         async with file_lock.hold(ctx.home, ctx.team.id):
             await _write_clean(ctx, path, change)
         return Done(done)

@@ -15,7 +15,7 @@ from agiraph.domain.knowledge import InsightType, Memory
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.run_context import RunContext
-from agiraph.services.board import planning
+from agiraph.services.board import labels, planning
 from agiraph.services.knowledge import items, recall
 from agiraph.store import knowledge as rows
 from agiraph.store import messages
@@ -96,7 +96,7 @@ def _keep(
     source = asked[-1].id if asked else ctx.lease.thread_id
     if not ctx.label:
         return _noted(tx, keep(content, person, source, CLEAN), verb)
-    said = [message.text for message in asked]
+    said = [message.text for message in asked if not labels.is_of_client(tx, message)]
     quoted = quotations.find(their_words or content, said) or quotations.find(content, said)
     if quoted is None:
         kept = keep(content, ctx.agent.id, source, ctx.label)

@@ -12,7 +12,6 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
-from agiraph.domain.folders import GivenFolder
 from agiraph.domain.grants import Grant
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.outcomes import Answer, Done
@@ -26,7 +25,7 @@ from agiraph.home.sandbox import NetworkKind, Spec
 from agiraph.run_context import RunContext
 from agiraph.store import file_labels, grants, threads
 from agiraph.store.tx import Tx
-from agiraph.tools import command_gate, given_folders
+from agiraph.tools import command_gate, given_folders, private_sends
 from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.command_gate import CommandGate
 from agiraph.tools.command_network import (
@@ -46,6 +45,7 @@ from agiraph.tools.command_network import (
     network_of,
 )
 from agiraph.tools.file_labels import PAGES, RESULTS
+from agiraph.web import links
 
 LONGEST_S = 3600
 SHORTEST_S = 0.1
@@ -53,6 +53,7 @@ READ_ONLY = "(It could write only here, since this thread holds words from {labe
 WHOSE_LIMIT = (
     "Do it with less, or ask the human to raise the limit ([command_limits] in agiraph.toml)"
 )
+INSTEAD = 'Without a person: network="hosts" reaches {hosts}.'
 NOT_CONFINED = "commands are not confined here, so it could read and change all that your user can"
 _OUTSIDE = ("..", "nodes", "node_", "published", UPLOADS)
 """Words by which a command names files outside of its own folder. A path that the command puts
@@ -128,10 +129,21 @@ async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     if (unconfined := unconfined_way_out(ctx, command)) is not None:
         return unconfined
     named = call.arguments.get("network")
-    network = network_of(named, is_labelled=bool(ctx.label), trust=ctx.team.trust)
+    seen = given_folders.label_of(ctx)
+    network = network_of(named, is_labelled=bool(ctx.label | seen), trust=ctx.team.trust)
     if network == "none":
         return None
-    return WayOut(sink=SINKS[network], target=command, why=WHY[network])
+    also = f", and it can read {seen}" if seen and not ctx.label else ""
+    instead = ""
+    if network == "open" and (hosts := links.typed_hosts(command)):
+        granted = await ctx.store.read(_granted_hosts, ctx, hosts)
+        instead = INSTEAD.format(hosts=", ".join(sorted(hosts))) if granted == hosts else ""
+    return WayOut(sink=SINKS[network], target=command, why=WHY[network] + also, instead=instead)
+
+
+def _granted_hosts(tx: Tx, ctx: RunContext, hosts: set[str]) -> set[str]:
+    """Return those of these hosts that a person lets commands reach."""
+    return {host for host in hosts if grants.find(tx, ctx.team.id, "reach", host) is not None}
 
 
 async def _brings(ctx: RunContext, command: str, timeout: int, network: Network | None) -> Label:
@@ -144,7 +156,8 @@ async def _brings(ctx: RunContext, command: str, timeout: int, network: Network 
     reach = await ctx.store.read(reach_of, ctx, command, network)
     is_possible = ctx.command_rules.confinement.is_confined
     is_free = reach.network == "none" or (verdict(SINKS[reach.network], ctx.team.trust) == "free")
-    if reach.label and not ctx.label and not (is_possible and is_free):
+    is_asked = ctx.label or ctx.is_confirmed
+    if reach.label and not is_asked and not (is_possible and is_free):
         raise Refused(READS_AND_SENDS.format(label=ctx.describe(reach.label)))
     is_local = network is None and not may_use_network(command)
     if is_possible or is_local or reach.is_trusted:
@@ -175,6 +188,7 @@ def reach_of(tx: Tx, ctx: RunContext, command: str, named: Network | None) -> _R
     nodes, files = threads.labelled(tx, ctx.team.id), file_labels.under(tx, ctx.team.id)
     near = join(label for node, label in nodes if node in own)
     near |= join(f.label for f in files if _node_of(f.path) in own or _is_given(f.path))
+    near = (near | given_folders.label_of(ctx)).without(ctx.trusted)
     is_named = any(word in command for word in (*_OUTSIDE, str(ctx.home.path)))
     is_confined = ctx.command_rules.confinement.is_confined
     is_mute = named in (None, "none", "packages") or not is_confined
@@ -242,7 +256,7 @@ async def bash(
     label = ctx.label
     is_offline = bool(label) and not ctx.is_confirmed
     reach = await ctx.store.read(reach_of, ctx, command, network)
-    gate = _gate(ctx, command, reach)
+    gate = await _gate(ctx, command, reach)
     async with given_folders.watched(ctx) as watched:
         try:
             result = await commands.run(
@@ -279,14 +293,19 @@ async def _environment(ctx: RunContext, gate: CommandGate, *, scratch_only: bool
     return commands.child_environment(home, gate.environment)
 
 
-def _gate(ctx: RunContext, command: str, reach: _Reach) -> CommandGate:
+async def _gate(ctx: RunContext, command: str, reach: _Reach) -> CommandGate:
     rules = None
     if reach.network != "none":
         # A person who has allowed this very call has seen which packages it names.
         is_bound = bool(ctx.label_before_call or reach.label) and not ctx.is_confirmed
-        rules = command_gate.rules_of(
+        rules = await command_gate.rules_of(
             ctx, reach.network, command=command, granted=reach.grants, is_bound=is_bound
         )
+        if (
+            reach.network == "open"
+            and (hosts := await private_sends.bounds(ctx, command)) is not None
+        ):
+            rules = rules.bound_to(hosts)
     return CommandGate(
         ctx, rules, call_id=ctx.current_call_id, command=command, is_trusted=reach.is_trusted
     )
@@ -339,19 +358,12 @@ def spec(
         readable=ctx.command_rules.readable,
         refs=ctx.node.refs.values(),
         outputs=_long_outputs(ctx),
-        folders=_folders(ctx),
+        folders=given_folders.seen_by(ctx),
         skills=ctx.skills,
         scratch_only=scratch_only,
         network=network,
         hidden=hidden,
     )
-
-
-def _folders(ctx: RunContext) -> tuple[GivenFolder, ...]:
-    """Return the team's folders as a command sees them: in a labelled thread of a strict team it
-    can change none."""
-    is_bound = ctx.label and ctx.team.trust == "strict" and not ctx.is_confirmed
-    return tuple(replace(one, access="ro") if is_bound else one for one in ctx.scope.given)
 
 
 def _long_outputs(ctx: RunContext) -> list[Path]:

@@ -8,6 +8,7 @@ from agiraph.domain.errors import Refused
 from agiraph.web.addresses import parse
 
 URL = re.compile(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)
+_HOST_NAME = re.compile(r"[a-z0-9_.-]{1,253}|\[?[0-9a-f:]{2,39}\]?")
 _OPENING = {")": "(", "]": "["}
 _SECOND_LEVEL = frozenset(
     ("ac", "co", "com", "edu", "go", "gob", "gov", "gouv", "mil", "ne", "net", "nom", "or", "org")
@@ -75,6 +76,13 @@ def host_of(address: str) -> str:
 def hosts_in(text: str) -> set[str]:
     """Return the hosts of all addresses in the text."""
     return {host_of(address) for address in in_text(text)}
+
+
+def typed_hosts(text: str) -> set[str]:
+    """Return the hosts of the addresses in a text as its author means them: without the
+    punctuation that follows an address."""
+    found = {host_of([*readings(match[0])][-1]) for match in URL.finditer(text)}
+    return {host for host in found if _HOST_NAME.fullmatch(host)}
 
 
 def site_of(host: str) -> str:

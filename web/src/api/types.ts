@@ -3803,6 +3803,11 @@ export interface components {
             /** Revoked At */
             revoked_at: string | null;
             /**
+             * Is Typed
+             * @description Whether the person only typed an address of the host.
+             */
+            is_typed: boolean;
+            /**
              * Is In Force
              * @description Whether it is neither revoked, nor over, nor used up.
              */
@@ -4690,13 +4695,13 @@ export interface components {
         NewGrant: {
             /**
              * Kind
-             * @description read: open any address of a host. reach: commands may talk to a host, for 30 days unless `until` says otherwise. packages: install a package. tool: call a tool. command: run these exact words. trust: what a program or a host says counts as the team's.
+             * @description read: open any address of a host. reach: commands may talk to a host, for 30 days unless `until` says otherwise. packages: install a package. tool: call a tool. command: run these exact words. trust: what a program or a host says, or what lies in a given folder, counts as the team's.
              * @enum {string}
              */
             kind: "read" | "reach" | "packages" | "tool" | "command" | "trust";
             /**
              * Pattern
-             * @description The host (`*.` before it includes its subdomains), the exact command, or the name of the tool, package or program.
+             * @description The host (`*.` before it includes its subdomains), the exact command, the name of the tool, package or program, or `folder:NAME` for a folder of the team.
              */
             pattern: string;
             /**

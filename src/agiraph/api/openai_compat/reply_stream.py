@@ -102,8 +102,10 @@ def _shown(report: Message, url: str) -> str:
         # A chat message decides no approval; the card in the inbox does, and shows the whole call.
         parts[1] = visible(report.text)
         parts.append(f"Decide in the inbox: {url}/inbox/{report.id}")
-    if report.label:
-        parts.append(f"(Holds words from {visible(str(report.label))}. Take care with its links.)")
+    # Without clients: their own words are nothing new to them.
+    strangers = report.label.without([s for s in report.label.sources if s.startswith("client:")])
+    if strangers:
+        parts.append(f"(Holds words from {visible(str(strangers))}. Take care with its links.)")
     return "\n\n".join(parts)
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agiraph.api.attachments import AttachmentRequest, Attachments, received
-from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
+from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep, SaidByDep
 from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
 from agiraph.api.presenters import agent_view, message_view, thread_view, turn_views
 from agiraph.api.problems import documented
@@ -141,7 +141,11 @@ async def change_agent(agent: str, body: AgentChanges, api: ApiDep, person: Pers
 
 @router.post("/agents/{agent}/send", status_code=202, responses=documented(404, 409))
 async def send(
-    agent: str, body: MessageRequest, person: PersonDep, idempotently: Idempotent
+    agent: str,
+    body: MessageRequest,
+    person: PersonDep,
+    said_by: SaidByDep,
+    idempotently: Idempotent,
 ) -> MessageView:
     """Send a message to an agent, or to the agents that it mentions. It is stored when this
     returns; the reply comes later. With mentions, the first of the messages is returned."""
@@ -157,6 +161,7 @@ async def send(
             client_id=body.client_id,
             nudge=body.mode == "nudge",
             attachments=received(body.attachments),
+            label=said_by,
         )
         return message_view(tx, said[0])
 

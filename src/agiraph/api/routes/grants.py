@@ -28,13 +28,14 @@ class NewGrant(BaseModel):
     kind: Literal["read", "reach", "packages", "tool", "command", "trust"] = Field(
         description="read: open any address of a host. reach: commands may talk to a host, for 30 "
         "days unless `until` says otherwise. packages: install a package. tool: call a tool. "
-        "command: run these exact words. trust: what a program or a host says counts as the team's."
+        "command: run these exact words. trust: what a program or a host says, or what lies in a "
+        "given folder, counts as the team's."
     )
     pattern: str = Field(
         min_length=1,
         max_length=verbs.MAX_PATTERN,
-        description="The host (`*.` before it includes its subdomains), the exact command, or the "
-        "name of the tool, package or program.",
+        description="The host (`*.` before it includes its subdomains), the exact command, the "
+        "name of the tool, package or program, or `folder:NAME` for a folder of the team.",
     )
     until: datetime | None = Field(default=None, description="When it ends; null: never.")
     home: bool = Field(default=False, description="Whether it holds for all teams of this home.")

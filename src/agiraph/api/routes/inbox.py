@@ -6,13 +6,23 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from agiraph.api.decision_views import BulkOutcome, BulkView
-from agiraph.api.deps import Api, ApiDep, CallerDep, Idempotent, Limit, PersonDep, check_owner
+from agiraph.api.deps import (
+    Api,
+    ApiDep,
+    CallerDep,
+    Idempotent,
+    Limit,
+    PersonDep,
+    SaidByDep,
+    check_owner,
+)
 from agiraph.api.presenters import inbox_item_view
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
 from agiraph.api.views import InboxItem, InboxPage
+from agiraph.domain.access import covers
 from agiraph.domain.digest import EntryDecision
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import OutOfScope, Refused
 from agiraph.domain.ids import MessageId, PersonId
 from agiraph.domain.messages import Box, Decision, Filing
 from agiraph.services.lifecycle import answers, briefings, digest
@@ -21,6 +31,10 @@ from agiraph.store import teams
 from agiraph.store.tx import Tx
 
 router: APIRouter = api_router("inbox")
+NOT_TO_DECIDE = (
+    "To decide on an approval needs the scope 'operate'; the token has {scope!r}, with which its "
+    "bearer can answer questions and talk."
+)
 
 
 class AnswerRequest(BaseModel):
@@ -148,7 +162,12 @@ async def mark_read(item: str, api: ApiDep, person: PersonDep) -> InboxItem:
 
 @router.post("/inbox/{item}/answer", responses=documented(404, 409))
 async def answer_item(
-    item: str, body: AnswerRequest, caller: CallerDep, person: PersonDep, idempotently: Idempotent
+    item: str,
+    body: AnswerRequest,
+    caller: CallerDep,
+    person: PersonDep,
+    said_by: SaidByDep,
+    idempotently: Idempotent,
 ) -> InboxItem:
     """Answer a question or decide on an approval. The first answer counts: a second gets 409."""
     if body.always:
@@ -156,7 +175,9 @@ async def answer_item(
 
     def answer(tx: Tx) -> InboxItem:
         # Raises NotFound for a message to somebody else: nobody answers in another person's name.
-        inbox.item(tx, person, MessageId(item))
+        asked = inbox.item(tx, person, MessageId(item))
+        if asked.message.kind == "approval" and not covers(caller.scope, "operate"):
+            raise OutOfScope(NOT_TO_DECIDE.format(scope=caller.scope))
         words = body.text or body.note
         answers.answer_question(
             tx,
@@ -165,6 +186,7 @@ async def answer_item(
             person_id=person,
             decision=body.decision,
             always=body.always,
+            label=said_by,
         )
         return inbox_item_view(tx, inbox.item(tx, person, MessageId(item)))
 

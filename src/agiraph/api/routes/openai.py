@@ -142,7 +142,9 @@ async def _say(
         same_for=None if is_known else words.same_for,
     )
     return await api.store.write(
-        lambda tx: client_turns.say(tx, agent.id, asked, person_id=caller.person.id)
+        lambda tx: client_turns.say(
+            tx, agent.id, asked, person_id=caller.person.id, client=caller.client("v1")
+        )
     )
 
 

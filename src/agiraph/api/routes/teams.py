@@ -16,6 +16,7 @@ from agiraph.api.deps import (
     Idempotent,
     Limit,
     PersonDep,
+    SaidByDep,
     check_owner,
 )
 from agiraph.api.presenters import team_view, team_views
@@ -39,7 +40,12 @@ router: APIRouter = api_router("teams")
 
 @router.post("/teams", status_code=201, responses=documented(409))
 async def create_team(
-    body: NewTeam, api: ApiDep, caller: CallerDep, person: PersonDep, idempotently: Idempotent
+    body: NewTeam,
+    api: ApiDep,
+    caller: CallerDep,
+    person: PersonDep,
+    said_by: SaidByDep,
+    idempotently: Idempotent,
 ) -> TeamView:
     """Create a team. Its coordinator starts working on the goal, unless `start` is false."""
     if body.trust == "open":
@@ -75,6 +81,7 @@ async def create_team(
             trust=body.trust,
             folders=folders,
             effort=body.effort,
+            label=said_by,
         )
         return team_view(tx, founded.team, person)
 

@@ -6,7 +6,8 @@ from agiraph.domain import quotations
 from agiraph.domain.chat import Attachment
 from agiraph.domain.grants import Grant
 from agiraph.domain.ids import SYSTEM, NodeId, StageId, TeamId, ThreadId
-from agiraph.domain.labels import CLEAN, UNKNOWN, Label, join, of_file, of_program
+from agiraph.domain.labels import CLEAN, UNKNOWN, Label, join, of_file, of_folder, of_program
+from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
@@ -25,9 +26,11 @@ def of_nodes(tx: Tx, node_ids: Iterable[str]) -> Label:
 
 
 def trusted(tx: Tx, team_id: TeamId) -> frozenset[str]:
-    """Return the sources that a person trusts by a grant: hosts, programs and MCP servers.
+    """Return the sources that a person trusts by a grant: hosts, programs, MCP servers, clients and
+    folders.
 
-    A grant names a program by its exact command, or by the name that it had at that time.
+    A grant names a program by its exact command, or by the name that it had at that time; a folder
+    by its real path.
     """
     patterns = {
         grant.pattern: grant for grant in grants.of_team(tx, team_id) if _is_trust(tx, grant)
@@ -35,7 +38,10 @@ def trusted(tx: Tx, team_id: TeamId) -> frozenset[str]:
     if not patterns:
         return frozenset()
     sources = {f"{kind}:{pattern}" for pattern in patterns for kind in ("page", "network")}
-    sources |= {pattern for pattern in patterns if pattern.startswith("mcp:")}
+    sources |= {pattern for pattern in patterns if pattern.startswith(("mcp:", "client:"))}
+    for folder in TEAMS.get(tx, team_id).folders:
+        if folder.source in patterns:
+            sources |= {*of_folder(folder.name).sources}
     for agent in teams.everyone(tx, team_id):
         named = patterns.get(agent.name)
         # A model chooses names. So a name counts only in its team, and for an agent that the
@@ -82,6 +88,14 @@ def of_person(tx: Tx, team_id: TeamId, text: str, attachments: Sequence[Attachme
     return CLEAN if found and TEAMS.get(tx, team_id).trust == "open" else found
 
 
+def is_of_client(tx: Tx, message: Message) -> bool:
+    """Whether a program wrote a person's message for them, and the person does not trust it."""
+    if not any(source.startswith("client:") for source in message.label.sources):
+        return False
+    kept = message.label.without(trusted(tx, message.team_id))
+    return any(source.startswith("client:") for source in kept.sources)
+
+
 def of_path(tx: Tx, team_id: TeamId, path: str) -> Label:
     """Return the label of a file in the team's folder: that of its node, thread, message or given
     folder, joined with the file's own."""
@@ -95,14 +109,27 @@ def of_path(tx: Tx, team_id: TeamId, path: str) -> Label:
         case ["user_uploads", "attached", message_id, *_]:
             message = messages.MESSAGES.find(tx, message_id)
             of_thread = CLEAN if message is None else message.label
-        case ["folders", name, *_]:
-            whole = file_labels.find(tx, team_id, f"folders/{name}")
-            of_thread = CLEAN if whole is None else whole.label
+        case ["folders", _, *_]:
+            return of_given(tx, team_id, path)
         case _:
             of_thread = CLEAN
     known = file_labels.find(tx, team_id, path)
     own = CLEAN if known is None else known.label
     return of_thread | own or (UNKNOWN if is_unverified(path) else CLEAN)
+
+
+def of_given(tx: Tx, team_id: TeamId, path: str) -> Label:
+    """Return the label of a path in a given folder: of the folder, of the path itself, of what lies
+    below it, and of the folders that it lies in, since a command may have written anything there.
+    Sources that a person trusts are left out."""
+    name = path.split("/")[1]
+    known = file_labels.under(tx, team_id, f"folders/{name}")
+    found = of_folder(name) | join(
+        file.label
+        for file in known
+        if f"{file.path}/".startswith(f"{path}/") or f"{path}/".startswith(f"{file.path}/")
+    )
+    return found.without(trusted(tx, team_id))
 
 
 def of_words(tx: Tx, sender: str, node_id: NodeId | None) -> Label:

@@ -46,7 +46,9 @@ def confirm(tx: Tx, file_id: str, *, author: str, digest: str) -> FileLabel:
     before = {"label": file.label.to_list(), "confirmed_text": file.confirmed_text}
     FILE_LABELS.update(tx, file_id, label=CLEAN, confirmed_text=None, confirmed_at=tx.now)
     touched = (ChangedItem(id=file_id, before=before),)
-    changes.write(tx, teams.coordinator(tx, file.team_id), "confirmed", author, touched)
+    changes.write(
+        tx, teams.coordinator(tx, file_labels.team_of(tx, file)), "confirmed", author, touched
+    )
     return replace(file, label=CLEAN, confirmed_text=None, confirmed_at=tx.now)
 
 

@@ -7,7 +7,7 @@ from agiraph.domain.chat import IN_WORDS
 from agiraph.domain.errors import Refused
 from agiraph.domain.grants import Grant, GrantKind
 from agiraph.domain.ids import SYSTEM, AgentId, MessageId, PersonId, TeamId
-from agiraph.domain.labels import CLEAN
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import Decision, Message
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus
@@ -33,29 +33,32 @@ def answer_question(
     person_id: PersonId,
     decision: Decision | None = None,
     always: bool = False,
+    label: Label = CLEAN,
 ) -> None:
     """Close a question or a request with a person's answer, and give it to the call that waits.
 
     The question is closed in the same transaction, so only the first answer counts. If no call
     waits any more, the answer goes to the agent as a message. `always` approves all later calls of
-    the same kind as well, by a grant.
+    the same kind as well, by a grant. The `label` is added to that of the person's words.
     """
     if (limited := daily_limits.asked_by(tx, question_id)) is not None:
         return daily_limit.decide(tx, limited.day, text, person_id=person_id, decision=decision)
     if always and decision != "approve":
         raise Refused("`always` belongs to an approval: set `decision` to `approve`.")
-    question = bus.record_answer(tx, question_id, text, person_id=person_id, decision=decision)
+    question = bus.record_answer(
+        tx, question_id, text, person_id=person_id, decision=decision, label=label
+    )
     granted = grants.always(tx, question, person_id=person_id) if always else None
     if question.kind == "question":
         settled = waiting.settle(
             tx,
             WaitingOn("answer", question_id),
             lambda thread: quotations.enclose_quoted(text, thread=thread),
-            label=labels.of_person(tx, question.team_id, text),
+            label=label | labels.of_person(tx, question.team_id, text),
         )
         if not settled and not _goes_on_with(tx, question, text, person_id):
             asked = fence.one_line(question.text)
-            _send(tx, question, f"(answering {asked!r}) {text}", person_id)
+            _send(tx, question, f"(answering {asked!r}) {text}", person_id, label)
     elif question.way_out is None:
         _decide_by_rule(tx, question, text, person_id=person_id, decision=decision)
     else:
@@ -172,7 +175,7 @@ def _approve_covered(tx: Tx, grant: Grant, *, person_id: PersonId) -> None:
             answer_question(tx, other.id, "", person_id=person_id, decision="approve")
 
 
-def _send(tx: Tx, question: Message, text: str, person_id: PersonId) -> None:
+def _send(tx: Tx, question: Message, text: str, person_id: PersonId, label: Label = CLEAN) -> None:
     """Send the answer to the agent that asked, as a message of the person."""
     bus.send(
         tx,
@@ -181,6 +184,7 @@ def _send(tx: Tx, question: Message, text: str, person_id: PersonId) -> None:
         recipient=_member_or_coordinator(tx, AgentId(question.sender)),
         text=text,
         in_reply_to=question.id,
+        label=label,
     )
 
 

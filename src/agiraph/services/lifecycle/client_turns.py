@@ -10,6 +10,7 @@ from agiraph.domain.agents import Agent, Team
 from agiraph.domain.chat import Attachment, Lease
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, NodeId, PersonId, ThreadId, new_id
+from agiraph.domain.labels import of_client
 from agiraph.domain.messages import Message
 from agiraph.domain.value import value
 from agiraph.domain.work import StopReason, Usage
@@ -102,9 +103,11 @@ def find_agent(tx: Tx, model: str) -> Agent:
     raise NotFound("model", model, known="GET /v1/models lists them: `team` or `team/agent`.")
 
 
-def say(tx: Tx, agent_id: AgentId, request: ClientRequest, *, person_id: PersonId) -> ClientTurn:
+def say(
+    tx: Tx, agent_id: AgentId, request: ClientRequest, *, person_id: PersonId, client: str
+) -> ClientTurn:
     """Store a request as the person's message; return the stored turn if the same request came
-    before.
+    before. A program wrote the request, so the message has the label of this client.
 
     Takes the agent's row lock, so that two copies which arrive at the same time become one message.
     """
@@ -117,7 +120,12 @@ def say(tx: Tx, agent_id: AgentId, request: ClientRequest, *, person_id: PersonI
     last = client_turns.last_of(tx, request.conversation)
     newest = client_turns.last_seq(tx, agent.team_id, person_id)
     said = conversation.say(
-        tx, agent.id, request.text, person_id=person_id, attachments=request.attachments
+        tx,
+        agent.id,
+        request.text,
+        person_id=person_id,
+        attachments=request.attachments,
+        label=of_client(client),
     )
     turn = ClientTurn(
         id=new_id("turn"),

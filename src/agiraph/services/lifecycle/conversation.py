@@ -47,6 +47,7 @@ def say(
     nudge: bool = False,
     attachments: tuple[Attachment, ...] = (),
     said_to: AgentId | None = None,
+    label: Label = CLEAN,
 ) -> Message:
     """Send a person's message to an agent and make sure that a reply node answers it.
 
@@ -74,6 +75,7 @@ def say(
         sets_to_work=not answered,
         reply_id=_pending_reply(tx, agent, person_id).id if answered and is_new else None,
         attachments=attachments,
+        label=label,
     )
     if answered and is_new and (settled := routing.settle_plain_answer(tx, agent.id, said)):
         # The reply only acknowledges it: the work has its answer already.
@@ -98,6 +100,7 @@ def say_to_mentioned(
     client_id: str | None = None,
     nudge: bool = False,
     attachments: tuple[Attachment, ...] = (),
+    label: Label = CLEAN,
 ) -> list[Message]:
     """Send a message that was written in one agent's conversation to the agents that it mentions.
 
@@ -119,6 +122,7 @@ def say_to_mentioned(
             nudge=nudge,
             attachments=attachments,
             said_to=agent_id if one.id != agent_id else None,
+            label=label,
         )
         for place, one in enumerate(found)
     ]

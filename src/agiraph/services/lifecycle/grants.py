@@ -22,7 +22,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.sinks import WayOut
 from agiraph.redaction import redact
 from agiraph.services.board import approvals
-from agiraph.store import grants
+from agiraph.store import grants, teams
 from agiraph.store.grants import GRANTS
 from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import TEAMS
@@ -43,6 +43,8 @@ NO_ALWAYS = (
     "This way out is decided call by call: approve this one alone. A rule of the team can allow "
     "such calls (PATCH /teams/{team} with `permissions`)."
 )
+FOLDER = "folder:"
+"""Before the name or path of a given folder that a `trust` grant names."""
 ONE_RUN = "Whether a program runs again is decided run by run: approve this one alone."
 
 
@@ -64,11 +66,26 @@ def make(
     if kind == "call":
         raise Refused("A grant for one call comes from a request; approve the request instead.")
     pattern = _checked_pattern(kind, pattern)
+    if kind == "trust" and pattern.startswith(FOLDER):
+        pattern = _trusted_folder(tx, team_id, pattern.removeprefix(FOLDER).strip())
     if until is not None and not tx.now < until <= tx.now + LONGEST:
         raise Refused(f"A grant ends in the future, within ten years, not at {until.isoformat()}.")
     if until is None and kind == "reach":
         until = tx.now + REACH_LASTS
     return _insert(tx, kind, pattern, person_id, team_id, until=until, from_ask=from_ask)
+
+
+def _trusted_folder(tx: Tx, team_id: TeamId | None, named: str) -> str:
+    """Return what a grant names that trusts a given folder: its real path, so that another folder
+    which gets the same name later is not trusted."""
+    among = teams.every(tx, limit=10_000) if team_id is None else [TEAMS.get(tx, team_id)]
+    for folder in (one for team in among for one in team.folders):
+        # Names of folders belong to a team; without a team only a path says which one is meant.
+        if folder.path == named or (folder.name == named and team_id is not None):
+            return folder.source
+    given = [one for team in among for one in team.folders]
+    known = ", ".join(one.source if team_id is None else FOLDER + one.name for one in given)
+    raise Refused(f"{FOLDER}{named} is no folder that was given. There are: {known or 'none'}.")
 
 
 def offer(request: Message) -> tuple[GrantKind, str] | None:

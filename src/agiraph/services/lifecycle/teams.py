@@ -30,8 +30,9 @@ from agiraph.domain.events.team import (
 )
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.work import GOAL_TURNS, Budget, Line, NodeStatus, WorkNode
-from agiraph.services.board import acceptance_lines, budgets, planning, texts
+from agiraph.services.board import acceptance_lines, budgets, named_hosts, planning, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
@@ -75,11 +76,12 @@ def create(
     effort: Effort | None = None,
     acceptance: Sequence[str | Line] = (),
     attachments: tuple[Attachment, ...] = (),
+    label: Label = CLEAN,
 ) -> NewTeam:
     """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal.
 
     `acceptance` is what done means for the goal; without any, the coordinator writes it down. The
-    coordinator's first turn has the attachments.
+    coordinator's first turn has the attachments. `label`: a program wrote the goal for the person.
     """
     check_goal(goal)
     if acceptance and not start:
@@ -104,10 +106,13 @@ def create(
     )
     teams.TEAMS.insert(tx, team)
     tx.emit(team.id, TeamCreated(name=team.name, goal=team.goal, mode=mode))
+    named_hosts.allow(tx, team.id, owner_id, team.goal, label, lasts=True)
     coordinator = roster.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
-    node = start_goal(tx, team, coordinator, budget, acceptance, attachments) if start else None
+    node = None
+    if start:
+        node = start_goal(tx, team, coordinator, budget, acceptance, attachments, label)
     if heartbeat:
         team_heartbeat.create(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
     return NewTeam(team, coordinator, node)
@@ -128,6 +133,7 @@ def start_goal(
     budget: Budget | None,
     acceptance: Sequence[str | Line] = (),
     attachments: tuple[Attachment, ...] = (),
+    label: Label = CLEAN,
 ) -> WorkNode:
     """Create the node of the team's goal with its files, assigned to the coordinator."""
     lines, kinds = acceptance_lines.checked(acceptance)
@@ -143,6 +149,7 @@ def start_goal(
         acceptance=lines,
         line_kinds=kinds,
         given_lines=len(lines),
+        label=label,
     )
     if attachments:
         _attach(tx, node, coordinator, attachments)

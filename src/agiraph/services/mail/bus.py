@@ -23,7 +23,7 @@ from agiraph.domain.messages import (
 from agiraph.domain.persons import is_person
 from agiraph.domain.sinks import WayOut
 from agiraph.domain.waits import WaitingOn
-from agiraph.services.board import labels, planning, texts, waiting
+from agiraph.services.board import labels, named_hosts, planning, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
 from agiraph.services.members import roster
@@ -222,6 +222,9 @@ def _store(tx: Tx, message: Message, notifies: bool) -> None:
     attached_rows.add(tx, message)
     if notifies:
         deliveries.queue(tx, message)
+    if is_person(message.sender):
+        sender = PersonId(message.sender)
+        named_hosts.allow(tx, message.team_id, sender, message.text, message.label)
     is_for_person = message.kind in NEEDS_ANSWER and is_person(message.recipient)
     if not is_for_person:
         return tx.emit(message.team_id, _sent(message))
@@ -414,10 +417,16 @@ def ask(
 
 
 def record_answer(
-    tx: Tx, question_id: MessageId, text: str, *, person_id: PersonId, decision: Decision | None
+    tx: Tx,
+    question_id: MessageId,
+    text: str,
+    *,
+    person_id: PersonId,
+    decision: Decision | None,
+    label: Label = CLEAN,
 ) -> Message:
     """Store a person's answer to a question and return the question. Raise if it has an answer
-    already."""
+    already. The `label` is added to that of the words."""
     question = MESSAGES.get(tx, question_id)
     if question.kind not in NEEDS_ANSWER:
         raise Refused(
@@ -451,7 +460,8 @@ def record_answer(
         node_id=question.node_id,
         in_reply_to=question_id,
         seen_at=tx.now,  # the agent gets it as the result of its tool call
-        label=labels.of_person(tx, question.team_id, text),
+        label=label | labels.of_person(tx, question.team_id, text),
     )
     MESSAGES.insert(tx, reply)
+    named_hosts.allow(tx, question.team_id, person_id, text, reply.label)
     return question

@@ -33,9 +33,19 @@ class GitRequest:
     is_pack: bool
 
     @property
+    def repository(self) -> str:
+        """Return which repository is read (`repository`)."""
+        return repository(self.host, self.path.removesuffix(REFS).removesuffix(PACK))
+
+    @property
     def url(self) -> str:
         query = "" if self.is_pack else f"?{_ASKS}"
         return f"{self.scheme}://{self.host}{self.path}{query}"
+
+
+def repository(host: str, path: str) -> str:
+    """Return the one form in which the address of a repository is compared."""
+    return f"{host.lower()}/{path.strip('/').removesuffix('.git')}"
 
 
 def of_path(request: Request, path: str) -> GitRequest:

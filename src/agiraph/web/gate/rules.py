@@ -1,7 +1,7 @@
 """Gate rules: which hosts a command may reach, and the sentences that say how to allow more."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -60,13 +60,23 @@ class Rules:
     """Hosts that commands may talk to, `*.` before a domain: by a `reach` grant of a person."""
     readable: frozenset[str] = frozenset()
     """Hosts from which git may read: by a `read` grant."""
+    repositories: frozenset[str] = frozenset()
+    """Repositories from which git may read, as `git_reading.repository`: the remotes of the team's
+    folders."""
     endpoints: frozenset[Endpoint] = frozenset()
     """Endpoints that are reachable in every network, also at private addresses."""
     names: PackageNames = field(default_factory=PackageNames)
     team: str = "TEAM"
     """The team's name in the sentences."""
+    is_private: bool = False
+    """Whether the command names the whole network and can send what is a person's."""
     asks: bool = False
     """Whether `network="open"` would ask a person."""
+
+    def bound_to(self, hosts: Iterable[str]) -> "Rules":
+        """Return rules for a command that reaches these hosts and granted ones, although its call
+        names the whole network: it can send what is a person's."""
+        return replace(self, network="hosts", reachable=self.reachable | {*hosts}, is_private=True)
 
     def check_host(self, host: str, port: int) -> None:
         """Raise `Denied` unless the command may talk to this host as it likes."""
@@ -76,9 +86,11 @@ class Rules:
             return
         raise Denied(self.how_to_reach(host), host=host)
 
-    def check_git(self, host: str, port: int) -> None:
-        """Raise `Denied` unless git may read from this host."""
+    def check_git(self, host: str, port: int, repository: str) -> None:
+        """Raise `Denied` unless git may read this repository, or all of this host."""
         if self.network == "open" or Endpoint(host, port) in self.endpoints:
+            return
+        if repository in self.repositories:
             return
         if names_host(self.reachable | self.readable, host):
             return
@@ -90,10 +102,20 @@ class Rules:
 
     def how_to_reach(self, host: str) -> str:
         """Return the sentence that says how a command may reach this host."""
+        if self.is_private:
+            return (
+                f"Nobody has allowed {host}, and the command can send files or mail of a person. "
+                "Write the whole address into the command, and a person is asked once."
+            )
         if self.network == "hosts":
             return (
                 f"No grant lets commands of this team reach {host}: a person gives one with "
                 f"`agiraph grant {self.team} reach {host}`{self._or_open()}."
+            )
+        if names_host(self.reachable, host):
+            return (
+                f'network="packages" does not reach {host}, but a person has allowed it: make the '
+                'same call with network="hosts".'
             )
         if self.asks:
             return (

@@ -195,7 +195,7 @@ class Gate:
         request = exchange.request
         endpoint = forwarding.proxied(request.target)
         if not self._may_talk(endpoint) and (git := git_reading.of_url(request)) is not None:
-            self.rules.check_git(endpoint.host, endpoint.port)
+            self.rules.check_git(endpoint.host, endpoint.port, git.repository)
             await self._upstream.check(endpoint)
             await self._reach(endpoint.host, "git")
             return await git_reading.pass_on(exchange, git, self._upstream)
@@ -219,7 +219,7 @@ class Gate:
             git = git_reading.of_path(request, rest)
             endpoint = endpoint_of(git.url)
             assert endpoint is not None
-            self.rules.check_git(endpoint.host, endpoint.port)
+            self.rules.check_git(endpoint.host, endpoint.port, git.repository)
             await self._upstream.check(endpoint)
             await self._reach(endpoint.host, "git")
             return await git_reading.pass_on(exchange, git, self._upstream)
