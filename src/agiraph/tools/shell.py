@@ -1,7 +1,7 @@
 """Shell tool: runs commands under a supervisor, which records their end even if we crash."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,6 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
-from agiraph.domain.folders import GivenFolder
 from agiraph.domain.grants import Grant
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.outcomes import Answer, Done
@@ -21,6 +20,7 @@ from agiraph.domain.tools import EVERY_ROLE
 from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
+from agiraph.home.git_guard import Guard
 from agiraph.home.layout import UPLOADS
 from agiraph.home.sandbox import NetworkKind, Spec
 from agiraph.run_context import RunContext
@@ -258,6 +258,7 @@ async def bash(
                     scratch_only=is_offline,
                     network="gate" if gate.is_open else "none",
                     hidden=reach.hidden,
+                    guards=watched.guards,
                 ),
                 limits=ctx.command_rules.limits,
                 team=ctx.team.id,
@@ -269,7 +270,8 @@ async def bash(
     label |= reach.label | gate.label  # another node may have read untrusted text since
     label |= await ctx.store.read(_appeared, ctx, command, network, reach.hidden)
     answer = _as_labelled(ctx, result, label) if label else as_answer(result)
-    remark = f"{_remark(ctx, command, reach, result, gate)}\n{watched.remark}".strip()
+    of_folders = watched.remark("" if result.exit_code == 0 else result.output)
+    remark = f"{_remark(ctx, command, reach, result, gate)}\n{of_folders}".strip()
     return replace(answer, text=f"{answer.text}\n{remark}") if remark else answer
 
 
@@ -323,8 +325,12 @@ def spec(
     network: NetworkKind,
     scratch_only: bool = False,
     hidden: Iterable[str] = (),
+    guards: Mapping[str, Guard] | None = None,
 ) -> Spec | None:
-    """Return what a command of this node sees; None (all) if commands are not confined here."""
+    """Return what a command of this node sees; None (all) if commands are not confined here.
+
+    `guards` say what it may not change of given folders; it can change none without a guard.
+    """
     # Where commands are not confined, none runs without a person's word (`_way_out`), and what came
     # of it is labelled (`_brings`).
     confinement = ctx.command_rules.confinement
@@ -339,19 +345,13 @@ def spec(
         readable=ctx.command_rules.readable,
         refs=ctx.node.refs.values(),
         outputs=_long_outputs(ctx),
-        folders=_folders(ctx),
+        folders=given_folders.seen_by(ctx),
+        guards=guards,
         skills=ctx.skills,
         scratch_only=scratch_only,
         network=network,
         hidden=hidden,
     )
-
-
-def _folders(ctx: RunContext) -> tuple[GivenFolder, ...]:
-    """Return the team's folders as a command sees them: in a labelled thread of a strict team it
-    can change none."""
-    is_bound = ctx.label and ctx.team.trust == "strict" and not ctx.is_confirmed
-    return tuple(replace(one, access="ro") if is_bound else one for one in ctx.scope.given)
 
 
 def _long_outputs(ctx: RunContext) -> list[Path]:
