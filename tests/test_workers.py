@@ -78,6 +78,18 @@ def test_a_test_whose_process_ends_has_failed_and_the_others_run(tmp_path: Path)
     assert "test_of_a_number[4]: its process ended with 7" in output
 
 
+@pytest.mark.parametrize(("workers", "ended"), [(2, "1 failed, 9 passed"), (0, "Timeout")])
+def test_a_test_that_hangs_is_ended_with_its_stack(
+    tmp_path: Path, workers: int, ended: str
+) -> None:
+    hanging = DIES.replace("os._exit(7)", "os.read(os.pipe()[0], 1)")
+    code, output, _ = run(tmp_path, hanging, f"--workers={workers}", "--hard-limit=2")
+
+    assert code == 1
+    assert ended in output
+    assert 'test_inner.py", line 10 in test_of_a_number' in output
+
+
 def test_no_more_tests_are_started_after_the_first_failure_if_so_asked(tmp_path: Path) -> None:
     failing = MANY.replace("number != 41", "number > 60")
     code, output, ran = run(tmp_path, failing, "--workers=2", "-x")

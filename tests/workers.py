@@ -7,6 +7,7 @@ the next test uses, too. A worker that dies is replaced, and the test that it ra
 """
 
 import contextlib
+import faulthandler
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing.connection import Connection, Pipe, wait
@@ -25,6 +26,9 @@ import pytest
 
 from tests import parts
 
+HARD_LIMIT_S = 600.0
+"""Ten times as long as any test takes on a busy machine."""
+STDERR = pytest.StashKey[int]()
 GOODBYE_S = 20.0
 """How long workers may take to stop their servers when a run is cut short."""
 
@@ -32,9 +36,26 @@ GOODBYE_S = 20.0
 def pytest_addoption(parser: pytest.Parser) -> None:
     many = "run the tests in this many processes (%(default)s: in this one)"
     parser.addoption("--workers", type=int, default=0, help=many)
+    longest = "end the process of a test after this many seconds (%(default)s), with all stacks"
+    parser.addoption("--hard-limit", type=float, default=HARD_LIMIT_S, help=longest)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let no test hang for ever. What is marked `long` has a time box of its own."""
+    is_long = item.get_closest_marker("long") is not None
+    if not is_long:
+        stderr = item.config.stash[STDERR]
+        limit = item.config.getoption("--hard-limit")
+        faulthandler.dump_traceback_later(limit, exit=True, file=stderr)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[STDERR] = os.dup(2)  # pytest catches what is written to the other one
     if (count := config.option.workers) > 1:
         config.pluginmanager.register(Workers(count), "workers")
 

@@ -17,7 +17,7 @@ from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.resolving import providers, web_with_engine, web_with_keys
 from agiraph.extensions.skills import Skills
-from agiraph.home import levels
+from agiraph.home import folder_history, levels
 from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules, Confinement, Wanted
 from agiraph.home.lock import HomeLock
@@ -206,6 +206,7 @@ class Runtime:
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
         levels.warn_if_not_confined(self.confinement)
+        await asyncio.to_thread(folder_history.switch_off_left, self.home.path / "teams")
         await self.outbox.start()  # before the engine, whose runs send messages
         await self.daily.start()
         await self.engine.start(only)

@@ -5,12 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agiraph.home import levels
 from agiraph.home.levels import Confinement
 from agiraph.home.sandbox import Level
+from agiraph.testing import World, call, says
 
 NO_NAMESPACES = "echo 0 > /proc/sys/user/max_pid_namespaces && exec "
 """Run by root of a user namespace: its processes can create no pid namespace."""
@@ -104,3 +106,26 @@ def test_doctor_names_the_level_and_what_it_does_not_hold(tmp_path: Path) -> Non
     assert "✓ sandbox Commands are confined by landlock" in said["landlock"]
     assert "There is no gate" in said["landlock"]
     assert "✗ sandbox Commands are not confined (agiraph.toml names it)" in said["none"]
+
+
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap", "landlock"])
+async def test_a_readable_folder_below_a_temporary_one_can_be_read_at_each_level(
+    tmp_path: Path, level: Level
+) -> None:
+    """Folders of tests lie in /tmp or in memory, where a command has folders of its own."""
+    assert str(tmp_path).startswith(("/tmp/", "/dev/shm/", "/var/tmp/"))
+    if levels.choose(level).reasons:
+        pytest.skip(f"this machine has no {level}")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "file").write_text("read")
+    command = f"cat {data}/file; echo > {data}/new"
+    options: dict[str, Any] = {"sandbox_readable": (data,), "easy_endings": True}
+    async with World(tmp_path / "home", sandbox_level=level, **options) as world:
+        world.script("m", says(call("bash", command=command)), says(call("finish", summary="x")))
+        founded = await world.found("Read", model="scripted/m")
+        await world.settle()
+        [goal, *_] = await world.board(founded.team.id)
+        [told, *_] = [turn.text for turn in await world.turns(goal.id) if turn.role == "tool"]
+    assert told.splitlines()[1].startswith("read")
+    assert sorted(path.name for path in data.iterdir()) == ["file"]

@@ -55,7 +55,10 @@ async def test_tools_read_and_change_a_given_folder_under_each_of_its_names(
         ToolAnswer("Edited /folders/app/main.py."),
         ToolAnswer("Wrote folders/app/sub/new.py (1 bytes)."),
     ]
-    assert told[4] == refused("'folders/app/.git/config' belongs to git; use git commands instead.")
+    assert told[4] == refused(
+        "'folders/app/.git/config' belongs to git, which would run it as the human; ask the human "
+        "to change it. To commit, call git_commit."
+    )
     assert told[5].failed
     assert "folders/app/…" in told[5].text
     assert told[6].failed
@@ -103,25 +106,32 @@ async def test_no_tool_and_no_command_follows_a_link_in_the_place_of_a_folder_ar
     assert [said in answer.text for answer in told] == [True, True]
 
 
-async def test_what_a_command_changes_is_recorded_and_hooks_of_git_are_put_back(
+async def test_what_a_command_changes_is_recorded_and_git_is_left_as_it_is(
     world: World, app: Path
 ) -> None:
     await asyncio.to_thread(subprocess.run, ["git", "init", "-q", str(app)], check=True)
+    config = (app / ".git" / "config").read_text()
     goal, told = await run_calls(
         world,
         call(
             "bash",
-            command=f"cd {app} && echo 'print(3)' > main.py && touch made && "
-            "echo evil > .git/hooks/pre-commit && git config core.pager evil && "
-            "git config user.name Ada",
+            command=f"cd {app} && echo 'print(3)' > main.py && touch made && git status --short; "
+            "echo evil > .git/hooks/pre-commit; git config core.pager evil",
         ),
+        call("bash", command=f"cd {app} && git init -q new && touch new/file"),
         folders=given(app),
     )
-    assert told[0].text.splitlines()[0] == "[exit code 0]"
-    assert "Put back: folders/app/.git/config, folders/app/.git/hooks/pre-commit" in told[0].text
-    assert await changes(world, goal.team_id) == ["made", "main.py"]
+    assert told[0].text.splitlines()[1:3] == ["?? made", "?? main.py"]
+    assert told[0].text.endswith("To commit what you changed there, call git_commit.)")
+    assert "switched off: folders/app/new/.git." in told[1].text
+    assert (app / ".git" / "config").read_text() == config
     assert not (app / ".git" / "hooks" / "pre-commit").exists()
-    assert "pager" not in (app / ".git" / "config").read_text()
+    found = await changes(world, goal.team_id)
+    assert [path for path in found if not path.startswith("new/.git/")] == [
+        "made",
+        "main.py",
+        "new/file",
+    ]
 
 
 async def test_another_team_does_not_see_the_folder(world: World, app: Path) -> None:

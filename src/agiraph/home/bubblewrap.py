@@ -28,8 +28,10 @@ def arguments(spec: dict[str, Any]) -> list[str]:
     made += ["--hostname", "sandbox"]
     system: list[str] = [*spec["system"], *spec["readable"]]
     around = [*system, *FLEETING]
-    for path in [path for path in system if os.path.exists(path)]:  # noqa: PTH110
-        made += ["--ro-bind", os.path.realpath(path), path]
+    # What lies in a folder of the memory is bound once that folder is mounted.
+    in_memory = tuple(f"{folder}/" for folder in FLEETING)
+    for path in [path for path in system if not path.startswith(in_memory)]:
+        made += _reading(path)
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         if os.path.islink(f"/{name}"):  # noqa: PTH114 - as in root_folder
             made += ["--symlink", os.readlink(f"/{name}"), f"/{name}"]  # noqa: PTH115
@@ -38,17 +40,13 @@ def arguments(spec: dict[str, Any]) -> list[str]:
         made += ["--ro-bind", "/proc/sys", "/proc/sys"]
     for path in FLEETING:
         made += ["--size", str(spec["tmp_mib"] << 20), "--perms", "1777", "--tmpfs", path]
+    for path in [path for path in system if path.startswith(in_memory)]:
+        made += _reading(path)
     covered = [path for path in spec["masked"] if path.startswith(tuple(f"{f}/" for f in around))]
     folders = [path for path in covered if os.path.isdir(path)]  # noqa: PTH112
     for path in covered:
         made += ["--tmpfs", path] if path in folders else _covering(path)
-    for source, target, is_writable in sorted(spec["mounts"], key=lambda m: m[1].count("/")):
-        if os.path.realpath(source) != source:
-            if is_writable:
-                raise OSError(f"{source} is a symbolic link")
-            continue
-        if os.path.exists(source):  # noqa: PTH110
-            made += ["--bind" if is_writable else "--ro-bind", source, target]
+    made += _binding(spec)
     for path in spec["hidden"]:
         made += _covering(path)
     for path, target in spec["links"].items():
@@ -57,6 +55,28 @@ def arguments(spec: dict[str, Any]) -> list[str]:
         made += ["--remount-ro", path]
     made += ["--seccomp", str(FILTER)]
     return [*made, "--"]
+
+
+def _binding(spec: dict[str, Any]) -> list[str]:
+    """Return the mounts of the spec, outer ones first. Without one that is writable or held in its
+    place the command must not run."""
+    mounts = [
+        (source, target, is_writable, is_writable) for source, target, is_writable in spec["mounts"]
+    ]
+    mounts += [(path, path, is_writable, True) for path, is_writable in spec["held"]]
+    made: list[str] = []
+    for source, target, is_writable, is_needed in sorted(mounts, key=lambda m: m[1].count("/")):
+        if os.path.realpath(source) != source:
+            if is_needed:
+                raise OSError(f"{source} is a symbolic link")
+            continue
+        if is_needed or os.path.exists(source):  # noqa: PTH110
+            made += ["--bind" if is_writable else "--ro-bind", source, target]
+    return made
+
+
+def _reading(path: str) -> list[str]:
+    return ["--ro-bind", os.path.realpath(path), path] if os.path.exists(path) else []  # noqa: PTH110
 
 
 def _covering(path: str) -> list[str]:

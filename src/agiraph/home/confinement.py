@@ -61,7 +61,8 @@ def id_maps(spec: "dict[str, Any]") -> dict[int, int]:
     if not (spare := spec["uid"]):
         return {}
     owners: dict[int, int] = {}
-    for source in (*spec["readable"], *(source for source, _, _ in spec["mounts"])):
+    held = (path for path, _ in spec["held"])
+    for source in (*spec["readable"], *(source for source, _, _ in spec["mounts"]), *held):
         try:
             found = os.lstat(source)
         except OSError:

@@ -9,6 +9,7 @@ lie in the team's folder, where commands cannot reach them.
 import ctypes
 import fcntl
 import hashlib
+import logging
 import os
 import secrets
 import shutil
@@ -16,13 +17,17 @@ import stat
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import orjson
 
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.folders import GivenFolder
+from agiraph.home import git_guard
+from agiraph.home.git_guard import Guard
 from agiraph.home.safe_open import FOLDER, PARTIAL, open_real_folder
+
+log: logging.Logger = logging.getLogger("agiraph.commands")
 
 FILE_BYTES = 32 * 2**20
 """Larger files are not copied; that they changed is still noticed."""
@@ -76,6 +81,7 @@ class FolderHistory:
         self._copies = team / "history" / "copies"
         self._index_path = team / "history" / f"{given.name}.json"
         self._lock_path = team / "history" / f"{given.name}.lock"
+        self._frozen_path = team / "history" / f"{given.name}.frozen"
         self.left_out: list[str] = []
         """Folders that the last scan did not look into."""
 
@@ -147,6 +153,54 @@ class FolderHistory:
             except IsADirectoryError as error:
                 os.unlink(temporary, dir_fd=parent)
                 raise Refused(f"{path!r} is a folder now; move it away first.") from error
+
+    @contextmanager
+    def command(self, guard: Guard) -> Generator[None]:
+        """Keep what no command can change in this folder, while one runs and if it is cut off.
+
+        What was kept for an earlier command that still runs stays: a repository that is not in it
+        was made since.
+        """
+        with self._locked():
+            file = self._frozen_path.open("a+b")
+            fcntl.flock(file, fcntl.LOCK_SH)  # ends with this process, however that dies
+            if file.tell() == 0:
+                paths = [guard.root, *(guard.frozen | guard.mounted)]
+                file.write(b"\0".join(map(os.fsencode, paths)))
+                file.flush()
+                os.fsync(file.fileno())
+        try:
+            yield
+        except BaseException:
+            file.close()
+            raise
+        with self._locked():
+            file.close()
+            with self._unused_frozen() as kept:
+                if kept is not None:
+                    kept.truncate(0)
+
+    @contextmanager
+    def _unused_frozen(self) -> Generator[BinaryIO | None]:
+        """Yield what is kept of commands; None while one runs. The caller holds the lock."""
+        with self._frozen_path.open("a+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield None
+            else:
+                file.seek(0)
+                yield file
+
+    def switch_off_left(self) -> list[str]:
+        """Switch off the git repositories of a command that was cut off; return their paths."""
+        with self._locked(), self._unused_frozen() as kept:
+            paths = [os.fsdecode(path) for path in kept.read().split(b"\0")] if kept else []
+            if kept is None or not paths[0]:
+                return []
+            made = git_guard.switch_off(Guard(root=paths[0], frozen=frozenset(paths[1:])))
+            kept.truncate(0)
+            return made
 
     def remove_copies(self, *, used: Collection[str]) -> int:
         """Remove the copies that neither the index nor a change in `used` names; return how many.
@@ -244,6 +298,16 @@ class FolderHistory:
         partial.write_bytes(data)
         partial.replace(copy)
         return True
+
+
+def switch_off_left(teams: Path) -> None:
+    """Switch off the git repositories of all commands that a crash of the runtime cut off."""
+    for path in teams.glob("*/history/*.frozen"):
+        given = GivenFolder(name=path.stem, path="", access="rw")
+        try:
+            FolderHistory(path.parent.parent, given).switch_off_left()
+        except OSError as error:
+            log.warning("%s cannot be looked through for git repositories: %s", path.stem, error)
 
 
 def is_same_content(one: Version | None, other: Version | None) -> bool:

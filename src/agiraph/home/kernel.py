@@ -55,13 +55,25 @@ def make_mounts_private() -> None:
     check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
 
 
-def clone_tree(path: str, *, recursive: bool = False) -> int:
-    """Return a detached mount of a file or folder, which must not be a symbolic link.
+def open_place(path: str) -> int:
+    """Return a descriptor of a path, on whose way no link is followed."""
+    at = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    for name in path.split("/"):
+        if name:
+            above, at = at, os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(above)
+    return at
+
+
+def clone_tree(path: str, *, recursive: bool = False, is_held: bool = False) -> int:
+    """Return a detached mount of a file or folder, which must not be a symbolic link; if it is to
+    be held in its place, no folder around it may be one either.
 
     An earlier command of this node may have put a link there, to have another folder mounted. The
     descriptor is checked and then cloned, so the path cannot change in between.
     """
-    found = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+    found = open_place(path) if is_held else os.open(path, flags)
     try:
         if os.fstat(found).st_mode & 0o170000 == 0o120000:
             raise OSError(f"{path} is a symbolic link")
@@ -85,6 +97,18 @@ def place(tree: int, path: str) -> None:
     # change.
     target = (AT_FDCWD, os.fsencode(path), 0x4)
     call(MOVE_MOUNT, f"move_mount to {path}", tree, b"", *target)
+    os.close(tree)
+
+
+def place_over(tree: int, path: str) -> None:
+    """Attach a detached mount of a file or folder to that very file or folder."""
+    place_of_it = open_place(path)
+    one, other = os.fstat(tree), os.fstat(place_of_it)
+    if (one.st_dev, one.st_ino) != (other.st_dev, other.st_ino):
+        raise OSError(f"{path} was replaced")
+    # 0x44: neither source nor target is a path, which may change.
+    call(MOVE_MOUNT, f"move_mount to {path}", tree, b"", place_of_it, b"", 0x44)
+    os.close(place_of_it)
     os.close(tree)
 
 

@@ -5,7 +5,7 @@ abstract sockets and signals are closed here, all else by the seccomp filter. Th
 this file by its path, without the package.
 """
 
-# ruff: noqa: PTH112, PTH114 - pathlib takes too long to import
+# ruff: noqa: PTH114 - pathlib takes too long to import
 
 import os
 import struct
@@ -55,25 +55,43 @@ def restrict(spec: "dict[str, Any]") -> None:
         allow(rules, path, EXECUTE | READ_FILE | READ_DIR)
     for path in DEVICES:
         allow(rules, path, WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV)
+    frozen = [path for path, is_writable in spec["held"] if not is_writable]
     for source, _, is_writable in spec["mounts"]:
         if os.path.islink(source):
             # An earlier command of this node may have put it there, to get at another folder.
             if is_writable:
                 raise OSError(f"{source} is a symbolic link")
             continue
-        all_of_it = files & ~(MAKE_CHAR | MAKE_BLOCK)
-        allow(rules, source, all_of_it if is_writable else EXECUTE | READ_FILE | READ_DIR)
+        allow(rules, source, EXECUTE | READ_FILE | READ_DIR)
+        for path in writable_parts(source, frozen) if is_writable else ():
+            allow(rules, path, files & ~(MAKE_CHAR | MAKE_BLOCK), follows=False)
     kernel.refuse_new_privileges()
     kernel.call(RESTRICT_SELF, "landlock", rules, 0)
     os.close(rules)
 
 
-def allow(rules: int, path: str, access: int) -> None:
+def writable_parts(folder: str, frozen: list[str]) -> list[str]:
+    """Return what of a folder can be allowed to be written so that nothing frozen is: the folder,
+    or else its entries beside those that hold something frozen. In the folder itself nothing can be
+    made or removed then, since a rule holds for all that lies below."""
+    if folder in frozen:
+        return []
+    if not any(path.startswith(f"{folder}/") for path in frozen):
+        return [folder]
+    entries = [f"{folder}/{name}" for name in os.listdir(folder)]  # noqa: PTH208
+    return [part for entry in entries for part in writable_parts(entry, frozen)]
+
+
+def allow(rules: int, path: str, access: int, *, follows: bool = True) -> None:
+    """Allow this access to a path and all below it. Without `follows` no link leads to another."""
     try:
-        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC) if follows else kernel.open_place(path)
     except OSError:
         return  # there is no such path on this machine
-    if not os.path.isdir(path):
+    kind = os.fstat(opened).st_mode & 0o170000
+    if kind == 0o120000:
+        return os.close(opened)
+    if kind != 0o040000:
         access &= OF_FILES
     rule = struct.pack("=Qi", access, opened)
     kernel.call(ADD_RULE, f"landlock rule for {path}", rules, PATH_BENEATH, rule, 0)

@@ -38,9 +38,12 @@ KERNEL_FILES = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/
 class Tree:
     """A detached mount, and the path at which the command sees it."""
 
-    def __init__(self, source: str, target: str, *, is_system: bool = False) -> None:
+    def __init__(
+        self, source: str, target: str, *, is_system: bool = False, is_held: bool = False
+    ) -> None:
         self.is_system = is_system
-        self.descriptor: int = kernel.clone_tree(source)
+        self.is_held = is_held
+        self.descriptor: int = kernel.clone_tree(source, is_held=is_held)
         self.target: str = target
         self.is_folder: bool = os.fstat(self.descriptor).st_mode & 0o170000 == 0o040000
 
@@ -67,14 +70,21 @@ def take(spec: "dict[str, Any]", id_maps: "dict[int, int]") -> list[Tree]:
             if is_writable:
                 raise
             continue
-        kernel.set_attributes(
-            tree.descriptor, source, safe | (0 if is_writable else kernel.READ_ONLY)
-        )
-        owner = os.fstat(tree.descriptor).st_uid
-        if owner in id_maps:
-            kernel.set_attributes(tree.descriptor, source, kernel.ID_MAPPED, id_maps[owner])
+        adapt(tree, source, safe | (0 if is_writable else kernel.READ_ONLY), id_maps)
         trees.append(tree)
+    for path, is_writable in spec["held"]:
+        # Without one of them the command must not run: it could change what is read-only here.
+        trees.append(tree := Tree(path, path, is_held=True))
+        adapt(tree, path, safe | (0 if is_writable else kernel.READ_ONLY), id_maps)
     return sorted(trees, key=lambda tree: (tree.target.count("/"), tree.target))
+
+
+def adapt(tree: Tree, source: str, attributes: int, id_maps: "dict[int, int]") -> None:
+    """Set the attributes of a tree, and show its owner as the command's user."""
+    kernel.set_attributes(tree.descriptor, source, attributes)
+    owner = os.fstat(tree.descriptor).st_uid
+    if owner in id_maps:
+        kernel.set_attributes(tree.descriptor, source, kernel.ID_MAPPED, id_maps[owner])
 
 
 def build(spec: "dict[str, Any]", trees: list[Tree]) -> None:
@@ -111,7 +121,10 @@ def place_all(spec: "dict[str, Any]", trees: list[Tree]) -> None:
         else:
             cover(path)
     for tree in [tree for tree in trees if not tree.is_system]:
-        kernel.place(tree.descriptor, make_room(tree))
+        if tree.is_held:
+            kernel.place_over(tree.descriptor, PLACE + tree.target)
+        else:
+            kernel.place(tree.descriptor, make_room(tree))
     for path in spec["hidden"]:
         cover(PLACE + path)
     for path in [path for path in masked if os.path.isdir(path)]:

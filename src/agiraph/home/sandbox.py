@@ -20,7 +20,8 @@ from agiraph.domain.confinement import Level
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import TeamId
 from agiraph.domain.skills import Skill
-from agiraph.home import bubblewrap, confinement, seccomp
+from agiraph.home import bubblewrap, confinement, git_guard, seccomp
+from agiraph.home.git_guard import Guard
 from agiraph.home.layout import UPLOADS, Home
 from agiraph.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
 from agiraph.home.scopes import Area, Scope
@@ -120,6 +121,9 @@ class Spec:
     level: Level = "namespaces"
     mounts: tuple[Mount, ...] = ()
     """An inner folder overrides an outer one."""
+    held: tuple[tuple[str, bool], ...] = ()
+    """Paths inside of writable mounts that cannot be moved, outer ones first, and whether each can
+    be written (`git_guard.held`)."""
     readable: tuple[Path, ...] = ()
     """Paths of the machine that a person lets every command read. The home is hidden in them."""
     hidden: tuple[Path, ...] = ()
@@ -171,6 +175,7 @@ def spec_of(
     refs: Iterable[str] = (),
     outputs: Iterable[Path] = (),
     folders: Iterable[GivenFolder] = (),
+    guards: Mapping[str, Guard] | None = None,
     skills: Iterable[Skill] = (),
     scratch_only: bool = False,
     network: NetworkKind = "none",
@@ -178,8 +183,10 @@ def spec_of(
 ) -> Spec:
     """Return what a command of this scope's node sees; `outputs` are files of earlier commands.
 
-    `hidden` are paths in the team's folder that it may read otherwise. With `scratch_only` it may
-    write to its scratch folder and its home folder, and to nothing else of its node.
+    `guards` are what it may not change of the folders, by their names: a folder without one can
+    only be read. `hidden` are paths in the team's folder that it may read otherwise. With
+    `scratch_only` it may write to its scratch folder and its home folder, and to nothing else of
+    its node.
     """
     root = home.path.resolve()
     team = root / "teams" / scope.team.id
@@ -196,14 +203,14 @@ def spec_of(
     mounts = [Mount(source=path, target=path) for path in (*shown, *own, *given)]
     mounts += [Mount(source=path, target=path, is_writable=True) for path in writable]
     added = tuple(folders)
-    # At their own paths: programs store such paths in files. There are also links to them.
-    places = [(Path(folder.path), folder.is_writable) for folder in added]
-    mounts += [Mount(source=p, target=p, is_writable=is_writable) for p, is_writable in places]
+    shared, held = of_folders(added, guards or {}, level)
+    mounts += shared
     known = {f"{SKILLS}/{skill.name}": skill.path for skill in skills}
     mounts += [Mount(source=path, target=path) for path in known.values()]
     return Spec(
         level=level,
         mounts=tuple(mounts),
+        held=held,
         readable=tuple(readable),
         hidden=() if is_narrow else tuple(covered),
         masked=(root, *masked),
@@ -212,6 +219,24 @@ def spec_of(
         unix=network != "open" and not added,
         user=spare_user(scope.team.id) if has_spare_user else 0,
     )
+
+
+def of_folders(
+    folders: Iterable[GivenFolder], guards: Mapping[str, Guard], level: Level
+) -> tuple[list[Mount], tuple[tuple[str, bool], ...]]:
+    """Return how given folders are mounted, and what of them is held (`Spec.held`). A folder can be
+    changed only if a guard says what of it cannot."""
+    mounts: list[Mount] = []
+    held: list[tuple[str, bool]] = []
+    for one in folders:
+        guard = guards.get(one.name)
+        is_writable = one.is_writable and guard is not None and not guard.is_whole
+        # At its own path: programs store such paths in files. There is also a link to it.
+        path = Path(one.path)
+        mounts.append(Mount(source=path, target=path, is_writable=is_writable))
+        if is_writable and guard is not None:
+            held += git_guard.held(one.path, guard.frozen_at(level))
+    return mounts, tuple(held)
 
 
 def _links(home: Path, root: Path, folders: Iterable[GivenFolder]) -> dict[str, str]:
@@ -270,7 +295,9 @@ def with_temporary_folder(
     folder = spool.absolute() / TEMPORARY
     folder.mkdir(mode=0o700, exist_ok=True)
     given = Mount(source=folder, target=folder, is_writable=True)
-    return replace(spec, mounts=(*spec.mounts, given)), {**env, "TMPDIR": str(folder)}
+    # Git stops if there is an /etc/gitconfig that it may not read.
+    own = {"TMPDIR": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    return replace(spec, mounts=(*spec.mounts, given)), {**env, **own}
 
 
 def encode(
@@ -301,13 +328,14 @@ def _as_plain(spec: Spec, limits: Limits) -> dict[str, Any]:
         system = [s for s in system if not any(m.is_relative_to(s) for m in spec.masked)]
         readable = [r for r in readable if not any(m.is_relative_to(r) for m in spec.masked)]
     given = [Mount(source=path, target=path) for path in python_folders()]
-    mounts = [(str(m.source), str(m.target), m.is_writable) for m in (*given, *spec.mounts)]
+    mounts = [_as_plain_mount(mount) for mount in (*given, *spec.mounts)]
     if spec.level != "namespaces":
         system += [name for name in NAMES if name not in system]
     plain: dict[str, Any] = {
         "level": spec.level,
         "system": system,
         "mounts": mounts,
+        "held": list(spec.held),
         "readable": readable,
         "hidden": [str(path) for path in spec.hidden],
         "masked": [str(path) for path in spec.masked],
@@ -328,6 +356,12 @@ def _as_plain(spec: Spec, limits: Limits) -> dict[str, Any]:
     if spec.level == "bubblewrap":
         plain["bubblewrap"] = bubblewrap.arguments(plain)
     return plain
+
+
+def _as_plain_mount(mount: Mount) -> tuple[str, str, bool]:
+    source = str(mount.source)
+    # The same text object is written once.
+    return source, source if mount.target == mount.source else str(mount.target), mount.is_writable
 
 
 @cache

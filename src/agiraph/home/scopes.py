@@ -7,7 +7,7 @@ from typing import Literal
 from agiraph.domain.errors import OutOfScope
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId
-from agiraph.home import given_folders
+from agiraph.home import git_guard, given_folders
 from agiraph.home.layout import UPLOADS, TeamFolder
 from agiraph.home.safe_folder import Folder
 from agiraph.home.safe_open import split
@@ -133,8 +133,11 @@ class Scope:
         self, found: ScopedPath, given: GivenFolder, path: str, want: Want
     ) -> tuple[Folder, str]:
         # Hooks and settings of a repository run programs outside of any sandbox, as the person.
-        if want == "w" and any(name.casefold() == ".git" for name in found.rest):
-            raise OutOfScope(f"{path[:200]!r} belongs to git; use git commands instead.")
+        if want == "w" and git_guard.belongs_to_git(given.path, found.rest):
+            raise OutOfScope(
+                f"{path[:200]!r} belongs to git, which would run it as the human; ask the human to "
+                "change it. To commit, call git_commit."
+            )
         return given_folders.open_folder(given), "/".join(found.rest)
 
     def locate(self, path: str) -> ScopedPath:

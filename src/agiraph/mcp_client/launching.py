@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agiraph.domain.folders import split_access
-from agiraph.home import commands, given_folders, program_credentials, sandbox
+from agiraph.home import commands, git_guard, given_folders, program_credentials, sandbox
 from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules
 from agiraph.home.piped_commands import Launch
@@ -90,16 +90,16 @@ def _spec(
         for path in _files_of(server.command)
         if not any(path.is_relative_to(folder) for folder in whole)
     ]
-    mounts += [
-        Mount(source=Path(one.path), target=Path(one.path), is_writable=one.is_writable)
-        for one in given
-    ]
+    guards = {one.name: git_guard.find(one.path) for one in given if one.is_writable}
+    shared, held = sandbox.of_folders(given, guards, confinement.level)
+    mounts += shared
     mounts.append(Mount(source=own, target=own, is_writable=True))
     # Landlock has no gate: there `open` means the machine's own network.
     is_open = server.network == "open" and not confinement.has_gate
     return Spec(
         level=confinement.level,
         mounts=tuple(mounts),
+        held=held,
         readable=rules.readable,
         masked=(home.path.resolve(), *rules.masked),
         network="gate" if has_gate else "open" if is_open else "none",

@@ -23,6 +23,7 @@ from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.work import RESULT_FILE, StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
+from agiraph.home.git_guard import Guard
 from agiraph.home.safe_folder import Folder
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.prompts import prompt
@@ -192,17 +193,19 @@ class ProgramRunner:
             label=of_program(ctx.agent.name),
         )
         ctx.add_turns(intent)
-        async with given_folders.watched(ctx):
-            run = Run(call, await self._supervise(ctx, folder, call))
+        async with given_folders.watched(ctx) as watched:
+            run = Run(call, await self._supervise(ctx, folder, call, watched.guards))
         await mailbox.collect()
         await program_runs.record(ctx, run)
         return run
 
-    async def _supervise(self, ctx: RunContext, folder: Folder, call: ToolCall) -> CommandResult:
+    async def _supervise(
+        self, ctx: RunContext, folder: Folder, call: ToolCall, guards: Mapping[str, Guard]
+    ) -> CommandResult:
         named = self.commands.get(ctx.agent.command or "")
         node = ctx.home.node_path(ctx.team.id, ctx.node.id)
         watch = _Watch(ctx, folder)
-        async with program_setup.prepared(ctx, call, named) as setup:
+        async with program_setup.prepared(ctx, call, named, guards) as setup:
             running = asyncio.ensure_future(
                 commands.run(
                     program_runs.spool(ctx, call),

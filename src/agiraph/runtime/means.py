@@ -84,11 +84,14 @@ class Means:
         return f"Workers: {', '.join(names)}." if names else ""
 
 
+GIT = " They cannot change .git; `git_commit` commits what you changed."
+
+
 def folders(team: Team) -> str:
     """Return the section of prompts on the folders that a person gave to the team."""
     lines = [
         f"- folders/{one.name}: you may {'read and change' if one.is_writable else 'only read'} "
-        f"it. Commands find it at {one_line(one.path)}."
+        f"it. Commands find it at {one_line(one.path)}.{GIT if one.is_writable else ''}"
         for one in team.folders
     ]
     return "\n".join(["# Folders that the person gave you", "", *lines]) if lines else ""

@@ -12,6 +12,7 @@ from agiraph.extensions.loading import Extensions
 from agiraph.extensions.notices import Notice
 from agiraph.extensions.skills import Skills
 from agiraph.tools.base import Tool
+from agiraph.tools.commits import git_commit
 from agiraph.tools.delegation import assign_task, described
 from agiraph.tools.skills import use_skill
 from agiraph.tools.sources import ToolSource
@@ -52,6 +53,8 @@ class OfferedTools:
         """Return the team's tools that are not built in. If two have the same name, the first one
         is used; none replaces a built-in tool."""
         shipped = (use_skill,) if skills else ()
+        if any(folder.is_writable for folder in team.folders):
+            shipped = (*shipped, git_commit)
         found = {tool.name: tool for tool in (*shipped, *self.extra)}
         for source in self.sources:
             for tool in await source.offered(team):

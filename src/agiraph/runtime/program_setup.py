@@ -11,6 +11,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.command_words import executable_of
 from agiraph.home import commands, program_credentials
 from agiraph.home.gate_channel import Serve
+from agiraph.home.git_guard import Guard
 from agiraph.home.program_credentials import PRESETS
 from agiraph.home.sandbox import SYSTEM, Mount, Spec
 from agiraph.run_context import RunContext
@@ -39,11 +40,14 @@ class SetUp:
 
 
 @asynccontextmanager
-async def prepared(ctx: RunContext, call: ToolCall, named: Command | None) -> AsyncGenerator[SetUp]:
+async def prepared(
+    ctx: RunContext, call: ToolCall, named: Command | None, guards: Mapping[str, Guard]
+) -> AsyncGenerator[SetUp]:
     """Yield how the agent's program is started. One that the settings name, and that we know, gets
     the person's sign-in; a renewed one is taken back at the end.
 
-    `named` is None for a command that a model wrote.
+    `named` is None for a command that a model wrote. `guards` say what it may not change of given
+    folders.
     """
     command = named.command if named else ctx.agent.command or ""
     given = dict(named.environment) if named else None
@@ -53,7 +57,7 @@ async def prepared(ctx: RunContext, call: ToolCall, named: Command | None) -> As
     name = vendors.program_of(command) if named else ""
     lent = await asyncio.to_thread(program_credentials.lend, name, Path.home(), home)
     preset: Mapping[str, str] = PRESETS[name].environment if name in PRESETS else {}
-    spec = shell.spec(ctx, network="gate" if gate.is_open else "none")
+    spec = shell.spec(ctx, network="gate" if gate.is_open else "none", guards=guards)
     try:
         yield SetUp(
             command=command,

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.errors import Refused
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.labels import CLEAN, Label, join, of_folder
 from agiraph.home import git_guard
+from agiraph.home.file_lock import to_the_end
 from agiraph.home.folder_history import Change, FolderHistory
+from agiraph.home.git_guard import Guard
 from agiraph.home.given_folders import check_links
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
@@ -23,9 +25,20 @@ KEPT_FOR = timedelta(days=30)
 """How long the copies of changed files are kept."""
 MOST_LABELS = 500
 """Files that get a label of their own; if a command changed more, the whole folder gets it."""
-PUT_BACK = (
-    "(Put back: {paths}. Hooks of git, and settings of git that run programs, belong to the human.)"
+SWITCHED_OFF = (
+    "(Git repositories that were made in a folder of the human are switched off: {paths}. Their "
+    "HEAD or .git has another name now, since git would run their hooks and settings as the human. "
+    "Keep your own repositories in scratch/; the human may rename it back.)"
 )
+NO_COMMIT = (
+    "(Commands can only read what git runs in a folder of the human: .git, and hooks and settings "
+    "elsewhere. To commit what you changed there, call git_commit.)"
+)
+UNSEARCHABLE = (
+    "folders/{name} cannot be searched for git repositories, so no command may change it: {error}. "
+    "The human can give it to read only."
+)
+ONLY_READ = "(Commands can only read folders/{name}: {why}. Write to it with your file tools.)"
 
 
 def seen_by(ctx: RunContext) -> tuple[GivenFolder, ...]:
@@ -61,14 +74,24 @@ def history_of(ctx: RunContext, given: GivenFolder) -> FolderHistory:
 class Watched:
     """What a command did in given folders."""
 
-    put_back: list[str] = field(default_factory=list[str])
+    guards: dict[str, Guard] = field(default_factory=dict[str, Guard])
+    """What of each folder the command may not change, by the folder's name."""
+    switched_off: list[str] = field(default_factory=list[str])
+    """Git repositories that the command made."""
     label: Label = CLEAN
     """Of what the command read from the network."""
 
-    @property
-    def remark(self) -> str:
-        """Return what the model must know; empty if nothing."""
-        return PUT_BACK.format(paths=", ".join(self.put_back[:10])) if self.put_back else ""
+    def remark(self, output: str = "") -> str:
+        """Return what the model must know; empty if nothing. `output` is a failed command's."""
+        said: list[str] = []
+        if "Read-only file system" in output or "Permission denied" in output:
+            whole = ((name, guard.why) for name, guard in self.guards.items() if guard.is_whole)
+            said += [ONLY_READ.format(name=name, why=why) for name, why in whole]
+            if any(guard.frozen for guard in self.guards.values()) and not said:
+                said.append(NO_COMMIT)
+        if self.switched_off:
+            said.append(SWITCHED_OFF.format(paths=", ".join(self.switched_off[:10])))
+        return "\n".join(said)
 
 
 @asynccontextmanager
@@ -79,18 +102,53 @@ async def watched(ctx: RunContext) -> AsyncGenerator[Watched]:
     taken its place: the command would see what the link leads to.
     """
     check_links(seen_by(ctx))
-    histories = [(one, history_of(ctx, one)) for one in seen_by(ctx) if one.is_writable]
-    for given, history in histories:
-        await asyncio.to_thread(history.scan)
+    watched = Watched()
+    async with AsyncExitStack() as folders:
+        for given in seen_by(ctx):
+            if given.is_writable:
+                await folders.enter_async_context(_watched_in(ctx, given, watched))
+        yield watched
+
+
+@asynccontextmanager
+async def _watched_in(
+    ctx: RunContext, given: GivenFolder, watched: Watched
+) -> AsyncGenerator[None]:
+    """Record what a command changes in one folder, and keep it off what git runs."""
+    history = history_of(ctx, given)
+    with ExitStack() as running:
+        await to_the_end(_begin, given, history, watched, running)
         if label := label_outside(ctx, given):
             # If the runtime dies before `_settle`, everything in the folder keeps the label.
             await ctx.store.write(_label_whole, ctx, given, label)
-    watched = Watched()
+        try:
+            yield
+        finally:
+            guard = watched.guards[given.name]
+            made = await asyncio.to_thread(git_guard.switch_off, guard)
+            watched.switched_off += _named(given, made)
+            await _settle(ctx, given, history, watched.label)
+            await to_the_end(running.close)
+
+
+def _begin(
+    given: GivenFolder, history: FolderHistory, watched: Watched, running: ExitStack
+) -> None:
+    """Look at a folder before a command, and count the command as running until `running` ends."""
+    history.scan()
     try:
-        yield watched
-    finally:
-        for given, history in histories:
-            await _settle(ctx, given, history, watched)
+        watched.switched_off += _named(given, history.switch_off_left())
+        found = git_guard.find(given.path)
+    except OSError as error:
+        raise Refused(UNSEARCHABLE.format(name=given.name, error=error)) from error
+    guard = running.enter_context(git_guard.running(found))
+    running.enter_context(history.command(guard))
+    watched.guards[given.name] = guard
+
+
+def _named(given: GivenFolder, paths: list[str]) -> list[str]:
+    """Return absolute paths as the model knows them."""
+    return [f"folders/{given.name}{path[len(given.path) :]}" for path in paths]
 
 
 async def catch_up(ctx: RunContext) -> None:
@@ -104,41 +162,18 @@ async def catch_up(ctx: RunContext) -> None:
         except Refused:
             continue
         if given.is_writable:
-            await _settle(ctx, given, history_of(ctx, given), Watched())
+            await _settle(ctx, given, history_of(ctx, given), CLEAN)
 
 
 async def _settle(
-    ctx: RunContext, given: GivenFolder, history: FolderHistory, watched: Watched
+    ctx: RunContext, given: GivenFolder, history: FolderHistory, from_network: Label
 ) -> None:
     changes = await asyncio.to_thread(history.scan)
-    harmful = await asyncio.to_thread(_put_back, history, changes)
-    if harmful:
-        await asyncio.to_thread(history.scan)
-        watched.put_back += [f"folders/{given.name}/{path}" for path in sorted(harmful)]
-        changes = [change for change in changes if change.path not in harmful]
-    label = label_outside(ctx, given, watched.label)
+    label = label_outside(ctx, given, from_network)
     await ctx.store.write(_record, ctx, given, changes, history.left_out, label)
     if changes:
         used = await ctx.store.read(rows.copies_since, ctx.team.id, ctx.clock.now() - KEPT_FOR)
         await asyncio.to_thread(history.remove_copies, used=used)
-
-
-def _put_back(history: FolderHistory, changes: list[Change]) -> set[str]:
-    """Undo the changes to hooks and settings of git that run programs; return their paths."""
-    harmful: set[str] = set()
-    for path, before, after in changes:
-        if not git_guard.is_guarded(path) or after is None:
-            continue
-        with suppress(NotFound):
-            old = b"" if before is None else history.content(before)
-            if after.startswith("file") and not git_guard.is_harmful(
-                path, old, history.content(after)
-            ):
-                continue
-        with suppress(NotFound):
-            history.restore(path, before)
-            harmful.add(path)
-    return harmful
 
 
 def _label_whole(tx: Tx, ctx: RunContext, given: GivenFolder, label: Label) -> None:

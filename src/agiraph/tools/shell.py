@@ -1,7 +1,7 @@
 """Shell tool: runs commands under a supervisor, which records their end even if we crash."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from agiraph.domain.tools import EVERY_ROLE
 from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
+from agiraph.home.git_guard import Guard
 from agiraph.home.layout import UPLOADS
 from agiraph.home.sandbox import NetworkKind, Spec
 from agiraph.run_context import RunContext
@@ -272,6 +273,7 @@ async def bash(
                     scratch_only=is_offline,
                     network="gate" if gate.is_open else "none",
                     hidden=reach.hidden,
+                    guards=watched.guards,
                 ),
                 limits=ctx.command_rules.limits,
                 team=ctx.team.id,
@@ -283,7 +285,8 @@ async def bash(
     label |= reach.label | gate.label  # another node may have read untrusted text since
     label |= await ctx.store.read(_appeared, ctx, command, network, reach.hidden)
     answer = _as_labelled(ctx, result, label) if label else as_answer(result)
-    remark = f"{_remark(ctx, command, reach, result, gate)}\n{watched.remark}".strip()
+    of_folders = watched.remark("" if result.exit_code == 0 else result.output)
+    remark = f"{_remark(ctx, command, reach, result, gate)}\n{of_folders}".strip()
     return replace(answer, text=f"{answer.text}\n{remark}") if remark else answer
 
 
@@ -342,8 +345,12 @@ def spec(
     network: NetworkKind,
     scratch_only: bool = False,
     hidden: Iterable[str] = (),
+    guards: Mapping[str, Guard] | None = None,
 ) -> Spec | None:
-    """Return what a command of this node sees; None (all) if commands are not confined here."""
+    """Return what a command of this node sees; None (all) if commands are not confined here.
+
+    `guards` say what it may not change of given folders; it can change none without a guard.
+    """
     # Where commands are not confined, none runs without a person's word (`_way_out`), and what came
     # of it is labelled (`_brings`).
     confinement = ctx.command_rules.confinement
@@ -359,6 +366,7 @@ def spec(
         refs=ctx.node.refs.values(),
         outputs=_long_outputs(ctx),
         folders=given_folders.seen_by(ctx),
+        guards=guards,
         skills=ctx.skills,
         scratch_only=scratch_only,
         network=network,
