@@ -37,7 +37,7 @@ async def find_agent(client: "Client | Local", name: str, team: str | None) -> A
     return await client.agent(found.coordinator_id)
 
 
-async def _named(client: Client, team: str, name: str) -> AgentView:
+async def _named(client: "Client | Local", team: str, name: str) -> AgentView:
     """Return the agent with that name, else with that id, else the member with that role. Agents
     that have left keep their names."""
     members = await client.agents(team)

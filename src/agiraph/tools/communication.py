@@ -9,7 +9,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.ids import AgentId
 from agiraph.domain.labels import join
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Message, MessageKind
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.tools import ON_DEMAND
