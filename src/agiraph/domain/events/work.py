@@ -94,8 +94,8 @@ class NodeWaiting(TeamEvent):
 
     node_id: str
     on: list[str]
-    """What the node waits for: `node:…`, `stage:…`, `tasks:…`, `answer:…`, `approval:…`, `reply:…` or
-    `time:…`."""
+    """What the node waits for: `node:…`, `stage:…`, `tasks:…`, `answer:…`, `approval:…`, `reply:…`
+    or `time:…`."""
     reason: str | None
 
 
