@@ -86,14 +86,11 @@ def send(
     text, title = _checked(text, title, refusable=refusable)
     if client_id is not None and (before := messages.by_client(tx, team_id, client_id)):
         return _repeated(before, sender=sender, recipient=recipient, text=text)
-    # The lock before `has_open`: the end of the agent's last node takes it, too. So the message
-    # starts work here, or it is found there (`_turn_late_mail_into_work`).
+    # Before `has_open`: the end of its last node locks it, too (`_turn_late_mail_into_work`).
     agent = _lock_recipient(tx, team_id, recipient)
     answered = [] if kind != "message" or to_everyone else _heard_from(tx, recipient, by=sender)
-    if answered:
-        kind, in_reply_to = "answer", answered[-1].id
+    kind, in_reply_to = ("answer", answered[-1].id) if answered else (kind, in_reply_to)
     asks = sets_to_work and is_mail and kind in ASKS_FOR_WORK and hops < MAX_HOPS
-    # Then it becomes the task of a new node; as mail the agent would get it a second time.
     starts_work = asks and agent is not None and not nodes.has_open(tx, agent.id)
     message = Message(
         id=MessageId(new_id("msg")),
@@ -121,9 +118,7 @@ def send(
         ends_waits=_ended_waits(sender, kind, is_urgent=is_urgent, to_everyone=to_everyone),
     )
     _store(tx, message, notifies)
-    if _answer(tx, message, answered):
-        return MESSAGES.get(tx, message.id)
-    if agent is not None and is_mail:
+    if agent is not None and is_mail and not _answer(tx, message, answered):
         _hand_over(tx, agent, message, starts_work)
     return message
 
@@ -167,7 +162,10 @@ def _answer(tx: Tx, message: Message, answered: Sequence[Message]) -> bool:
 
 
 def _hand_over(tx: Tx, agent: Agent, message: Message, starts_work: bool) -> None:
-    """Create a node from the message, or wake the waiting agent so that it reads the message."""
+    """Create a node from the message, or wake the waiting agent so that it reads the message.
+
+    A message that becomes the task of a node counts as seen: as mail it would come a second time.
+    """
     if starts_work:
         create_work(tx, agent, [message])
     # A message that has a reply node interrupts nobody: the reply decides whom to tell.
