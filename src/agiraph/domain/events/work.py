@@ -94,7 +94,7 @@ class NodeWaiting(TeamEvent):
 
     node_id: str
     on: list[str]
-    """What the node waits for: `node:…`, `stage:…`, `tasks:…`, `answer:…`, `approval:…` or `time:…`."""
+    """What the node waits for, such as `node:…`, `stage:…`, `tasks:…`, `answer:…` or `time:…`."""
     reason: str | None
 
 
