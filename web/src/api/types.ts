@@ -8806,7 +8806,7 @@ export interface components {
             node_id: string;
             /**
              * On
-             * @description What the node waits for: `node:…`, `stage:…`, `tasks:…`, `answer:…`, `approval:…` or `time:…`.
+             * @description What the node waits for, such as `node:…`, `stage:…`, `tasks:…`, `answer:…` or `time:…`.
              */
             on: string[];
             /** Reason */
