@@ -24,6 +24,9 @@ class ToolProperties:
     in_sight: frozenset[str] = EVERY_ROLE
     """The roles whose agents see the tool in their list. Others that are given it call it on demand
     (`tools/on_demand.py`)."""
+    rare: frozenset[str] = frozenset()
+    """Arguments that requests leave out of the schema; `tool_help` shows them, and calls may have
+    them."""
     basic_for: frozenset[str] = frozenset()
     """The roles whose agents see the tool even with a small window."""
     always_granted: bool = False

@@ -113,7 +113,7 @@ def _trust(team: Team) -> str:
     asked = [words for sink, words in _ASKED.items() if VERDICTS[sink][team.trust] == "ask"]
     listed = ", ".join(asked)
     return (
-        f"Trust: {team.trust}. Once you have read words from outside the team, a person decides on "
+        f"Trust: {team.trust}. Once you have read words from outside, a person decides on "
         f"{listed}. The call says so; do other things meanwhile."
     )
 

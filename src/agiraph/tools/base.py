@@ -164,6 +164,7 @@ class Properties(TypedDict, total=False):
 
     roles: frozenset[str]
     in_sight: frozenset[str]
+    rare: frozenset[str]
     basic_for: frozenset[str]
     always_granted: bool
     leads: bool

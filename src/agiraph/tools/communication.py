@@ -166,14 +166,13 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     roles=frozenset({"worker"}),
     always_granted=True,
     counts_as_work=False,
-    in_sight=ON_DEMAND,
 )
 def suggest_next(
     tx: Tx,
     ctx: RunContext,
     suggestion: Annotated[str, Field(min_length=1, max_length=SUMMARY_CHARACTERS)],
 ) -> Answer:
-    """Suggest further work to the coordinator, who decides. Say what should be done and why."""
+    """Suggest a further task to the coordinator, who decides. Say why."""
     coordinator = teams.coordinator(tx, ctx.team.id)
     if coordinator.id == ctx.agent.id:
         raise Refused("You are the coordinator: decide, and put it on the board if you agree.")
@@ -195,6 +194,7 @@ def suggest_next(
     asks_person=True,
     always_granted=True,
     counts_as_work=False,
+    rare=frozenset({"default", "timeout_minutes"}),
     basic_for=frozenset({"coordinator"}),
 )
 def ask_human(

@@ -15,6 +15,7 @@ from agiraph.domain.fence import one_line
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.sinks import Sink, WayOut
+from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.home.scopes import Area
@@ -52,6 +53,8 @@ Public = Annotated[
     bool, Field(description="It reads the web freely; put nothing private into the brief")
 ]
 
+WORKER = "A teammate, a specialist, new:provider/model or cli:command"
+"""How models are told whom they may give a task to."""
 EffortArgument = Annotated[Effort | None, Field(description="How thorough it should be")]
 
 Task = Annotated[
@@ -124,14 +127,13 @@ def _tools_at(ctx: RunContext, address: str) -> Collection[str] | None:
     delegates=True,
     way_out=hire_way_out,
     in_sight=frozenset({"coordinator"}),
+    rare=frozenset({"boundaries", "effort", "public"}),
     basic_for=frozenset({"coordinator"}),
 )
 def assign_task(
     tx: Tx,
     ctx: RunContext,
-    agent: Annotated[
-        str, Field(description="A teammate, a specialist, new:provider/model or cli:command")
-    ],
+    agent: Annotated[str, Field(description=WORKER)],
     task: Task,
     description: Annotated[
         str,
@@ -153,9 +155,8 @@ def assign_task(
 ) -> Answer:
     """Give a task to a worker and get its result. They see only what you write here. Several calls
     in one reply run side by side. You wait at no cost, unless run_in_background. resume continues
-    an ended task with all its context. Example: {"agent": "researcher", "description": "Pump
-    prices", "task": "Find what A, B and C cost, for a report", "context": "A is made by X",
-    "output": "`prices.md`, with sources", "boundaries": "No reviews", "effort": "low"}
+    an ended task. Example: {"agent": "researcher", "description": "Pump
+    prices", "task": "Find what A and B cost, for a report", "output": "`prices.md`, with sources"}
     """
     if public:
         refuse_private(ctx, resume)
@@ -300,7 +301,7 @@ def _same_worker(tx: Tx, ctx: RunContext, earlier: WorkNode, address: str) -> Ag
 @tool(
     effect="transaction",
     polls=True,
-    in_sight=frozenset({"coordinator"}),
+    in_sight=ON_DEMAND,
     basic_for=frozenset({"coordinator"}),
 )
 def task_output(

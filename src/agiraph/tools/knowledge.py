@@ -99,7 +99,7 @@ def _today(ctx: RunContext) -> date:
 
 @tool(
     effect="repeatable",
-    in_sight=frozenset({"coordinator"}),
+    in_sight=ON_DEMAND,
 )
 async def memory_write(
     ctx: RunContext, path: NotePath, content: Annotated[str, Field(min_length=1)]
@@ -219,7 +219,7 @@ async def _note_uses(ctx: RunContext, paths: Iterable[str]) -> None:
 
 @tool(
     effect="repeatable",
-    in_sight=frozenset({"coordinator"}),
+    in_sight=ON_DEMAND,
 )
 async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
     """Find what the team already knows: notes, insights, pages read, reports. Look here before you

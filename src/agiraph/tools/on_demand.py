@@ -30,7 +30,7 @@ NO_NAME = (
 
 @tool(effect="repeatable", roles=frozenset(), counts_as_work=False)
 async def tool_help(ctx: RunContext, name: str) -> Answer:
-    """Get the description and arguments of a tool that is listed but not shown."""
+    """Get all that a tool takes: of one not shown, or the rarer arguments of a shown one."""
     raise AssertionError("`for_tools` binds the tool to those of its agent.")
 
 

@@ -20,7 +20,7 @@ from agiraph.services.members import hiring, roster
 from agiraph.store import nodes, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.delegation import EffortArgument, hire_way_out, hirer, more_tools
+from agiraph.tools.delegation import WORKER, EffortArgument, hire_way_out, hirer, more_tools
 
 BRIEFING = "knowledge/briefing.md"
 """Where a newcomer finds what it was told when a thread with untrusted text hired it."""
@@ -52,36 +52,32 @@ async def _promote_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
     roles=frozenset({"coordinator"}),
     leads=True,
     way_out=_hire_way_out,
-    in_sight=ON_DEMAND,
+    in_sight=frozenset({"coordinator"}),
+    rare=frozenset({"type", "agent_command", "tools", "memory", "effort"}),
 )
 def spawn_worker(
     tx: Tx,
     ctx: RunContext,
     name: str,
     type: Literal["harnessed", "autonomous"] = "harnessed",
-    model: Annotated[
-        str | None, Field(description="provider/model; the same as yours if left out")
-    ] = None,
+    model: Annotated[str | None, Field(description="provider/model; else yours")] = None,
     agent_command: Annotated[
-        str | None, Field(description="For an autonomous worker: what to run")
+        str | None,
+        Field(
+            description="For an autonomous one: a program that reads _task.md, writes _result.md"
+        ),
     ] = None,
-    tools: Annotated[list[str] | None, Field(description="Only these tools, by name")] = None,
+    tools: Annotated[list[str] | None, Field(description="Only these")] = None,
     memory: Annotated[
-        dict[str, str] | None, Field(description="What they should know from the start")
+        dict[str, str] | None, Field(description="What they know from the start")
     ] = None,
     effort: EffortArgument = None,
-    role: Annotated[
-        str, Field(description="What they are; a specialist's name makes them one")
-    ] = "worker",
+    role: Annotated[str, Field(description="Such as a specialist's name")] = "worker",
     identity: Annotated[
         str, Field(max_length=20_000, description="Who they are and how they work")
     ] = "",
 ) -> Answer:
-    """Hire a worker who stays on the team. For one task, assign_task with new:provider/model is
-    enough. A strong model can be trusted with a large task; a cheap one does simple tasks well.
-    type="autonomous" runs a command-line agent instead of a model: it finds its task in _task.md
-    and writes _result.md.
-    """
+    """Hire a worker who stays for several tasks; for one, assign_task is enough."""
     given = hirer(ctx)
     if type == "autonomous" and not agent_command:
         raise Refused("An autonomous worker needs agent_command: the command to run.")
@@ -160,13 +156,13 @@ def _keep_notes(tx: Tx, ctx: RunContext, agent: Agent, notes: str) -> str:
     roles=frozenset({"coordinator"}),
     leads=True,
     way_out=hire_way_out,
-    in_sight=ON_DEMAND,
+    in_sight=frozenset({"coordinator"}),
 )
 def assign_worker(
     tx: Tx,
     ctx: RunContext,
     node_id: str,
-    worker_id: Annotated[str, Field(description="A worker's name or id, or: " + hiring.FORMS)],
+    worker_id: Annotated[str, Field(description=WORKER)],
 ) -> Answer:
     """Give a task of the board to a worker, or to another one than before."""
     node = nodes.find(tx, ctx.team.id, node_id)

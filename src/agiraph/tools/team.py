@@ -32,6 +32,7 @@ from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import (
+    WORKER,
     EffortArgument,
     Task,
     hire_way_out,
@@ -46,42 +47,42 @@ MAX_NODES = 100
 
 Refs = Annotated[
     dict[str, str] | None,
-    Field(
-        description="What its worker is to read: a name of your choice for each, and a node's id "
-        "or id/file. What is not done yet is waited for."
-    ),
+    Field(description="What to read: a name of your choice, and a task's id or id/file"),
 ]
 
 UnmetPolicy = Annotated[
-    IfUnmet, Field(description="What to do if something it depends on does not succeed")
+    IfUnmet, Field(description="What to do if something it needs does not succeed")
 ]
 UNASSIGNED = "Nobody is chosen yet: somebody takes it in half a minute, or when you wait."
 STARTS_LATER = "It starts with its stage, when you wait for it, or in half a minute."
 
 
-@tool(effect="transaction", way_out=hire_way_out, in_sight=ON_DEMAND)
+@tool(
+    effect="transaction",
+    way_out=hire_way_out,
+    in_sight=frozenset({"coordinator"}),
+    rare=frozenset({"title", "kinds", "if_unmet", "tools", "max_turns", "effort"}),
+)
 def create_work_node(
     tx: Tx,
     ctx: RunContext,
     task: Task,
     title: Annotated[str, Field(max_length=200)] = "",
     refs: Refs = None,
-    depends_on: Annotated[list[str] | None, Field(description="Ids of nodes")] = None,
-    assigned_to: Annotated[str | None, Field(description=hiring.FORMS)] = None,
+    depends_on: Annotated[list[str] | None, Field(description="Ids of tasks")] = None,
+    assigned_to: Annotated[str | None, Field(description=WORKER)] = None,
     acceptance: Annotated[list[str] | None, Field(description="What done means, in lines")] = None,
     kinds: Kinds = None,
     if_unmet: UnmetPolicy = "fail",
-    tools: Annotated[list[str] | None, Field(description="Tools its worker must have")] = None,
-    max_turns: Annotated[int | None, Field(ge=1, le=1000)] = None,
+    tools: Annotated[list[str] | None, Field(description="That its worker must have")] = None,
+    max_turns: Annotated[
+        int | None, Field(ge=1, le=1000, description="1: a single answer without tools")
+    ] = None,
     effort: EffortArgument = None,
 ) -> Answer:
-    """Add a task that needs the results of others, or that a stage runs. For a task that can start
-    now, use assign_task. It starts when all that depends_on and refs name has succeeded. Give in
-    `acceptance` what done means: lines that can be checked, with `file names` in backticks. Without
-    assigned_to, an idle member or a new worker takes it, half a minute later or as soon as you
-    wait. max_turns=1 asks for a single answer without tools; what its refs name is put into its
-    prompt. Example: {"task": "Merge a.md and b.md into report.md", "refs": {"a": "node_1", "b":
-    "node_2"}, "acceptance": ["`report.md` covers both"]}
+    """Put a task on the board, for a stage or after others: it starts when all that depends_on and
+    refs name has succeeded. Without assigned_to, an idle or new worker takes it when you wait.
+    Example: {"task": "Merge both into report.md", "refs": {"a": "node_1", "b": "node_2/b.md"}}
     """
     check_tools(tools or (), ctx.known_tools)
     lines, line_kinds = acceptance_lines.split(acceptance_lines.paired(acceptance or (), kinds))
@@ -144,9 +145,15 @@ def _paths(
     return paths, sources
 
 
-@tool(effect="transaction", counts_as_work=False, looks_up=True, polls=True, in_sight=ON_DEMAND)
+@tool(
+    effect="transaction",
+    counts_as_work=False,
+    looks_up=True,
+    polls=True,
+    in_sight=frozenset({"coordinator"}),
+)
 def check_board(tx: Tx, ctx: RunContext) -> Answer:
-    """See all work of the team, how it stands, who is on it, and what is spent."""
+    """See all work, how it stands, who is on it, and what is spent."""
     return board_as_answer(tx, ctx)
 
 
@@ -231,19 +238,19 @@ class Terms(BaseModel):
     effect="transaction",
     roles=frozenset({"coordinator"}),
     leads=True,
-    in_sight=ON_DEMAND,
+    in_sight=frozenset({"coordinator"}),
+    rare=frozenset({"contract"}),
 )
 def start_stage(
     tx: Tx,
     ctx: RunContext,
     name: Annotated[str, Field(min_length=1, max_length=100)],
-    nodes: Annotated[list[str] | None, Field(description="Ids of nodes")] = None,
+    nodes: Annotated[list[str] | None, Field(description="Ids of tasks")] = None,
     contract: Terms | None = None,
 ) -> Answer:
-    """Run several pieces of work as a stage and wait for it. They start together; you get all
-    results when the contract is met, cannot be met, or time is up. A question, an urgent message
-    or the person's word ends the wait early: deal with it, then call this again with the same name
-    to wait on; nodes may be added that way. Then call reconvene.
+    """Run tasks of the board as a stage: they start together, and you wait until all have
+    succeeded, one has failed, or 5 minutes are over (contract: other terms). Did a message end the
+    wait? Call this again with the same name, also to add tasks. Then call reconvene.
     """
     terms = contract or Terms.model_validate({})
     stage = stages.start(
@@ -265,7 +272,7 @@ def start_stage(
 class TaskVerdict(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
-    node_id: str = Field(description="The task's id")
+    node_id: str
     verdict: Judgement
     reason: str = Field("", max_length=10_000, description="For redo: what to do differently")
 
@@ -274,7 +281,8 @@ class TaskVerdict(BaseModel):
     effect="transaction",
     roles=frozenset({"coordinator"}),
     leads=True,
-    in_sight=ON_DEMAND,
+    in_sight=frozenset({"coordinator"}),
+    rare=frozenset({"decision"}),
 )
 def reconvene(
     tx: Tx,
@@ -282,16 +290,14 @@ def reconvene(
     assessment: Annotated[str, Field(min_length=1, max_length=20_000)],
     verdicts: Annotated[
         list[TaskVerdict] | None,
-        Field(description="One for each task of the stage that has ended; none: results count"),
+        Field(description="For tasks that have ended; none: all count"),
     ] = None,
     decision: Annotated[
-        StageDecision | None, Field(description="What comes next; redo if a verdict is redo")
+        StageDecision | None, Field(description="redo if a verdict is redo")
     ] = None,
 ) -> Answer:
-    """Judge the tasks of the current stage, and decide what comes next. A verdict on each task:
-    accept (its result counts), redo (the same worker does it again, with your reason; you wait
-    for it) or drop (left out, and cancelled if it still runs). Then the decision: continue with
-    other work, redo, or finish. Save what will matter again with memory_write.
+    """End the stage: assess its results and decide what comes next. Verdicts: accept, redo (the
+    same worker, with your reason; you wait) or drop (left out, and cancelled).
     """
     before = stages.running(tx, ctx.node.id)
     stage = reconvening.reconvene(

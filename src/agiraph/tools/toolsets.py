@@ -162,15 +162,28 @@ def toolset(
         name: replace(tool, is_shown=name not in hidden and is_in_sight(tool, agent))
         for name, tool in granted.items()
     }
-    # Always-granted tools are not listed: a shown tool does what a hidden one of them does.
     unseen = (t for t in seen.values() if not t.is_shown and t.name not in hidden)
-    listed = [tool.name for tool in unseen if not tool.properties.always_granted]
+    # An always-granted tool that only looks is not listed: what it finds comes by itself.
+    listed = [
+        tool.name
+        for tool in unseen
+        if not (tool.properties.always_granted and tool.properties.polls)
+    ]
     if listed:
         help_on = seen | {n: t for n, t in (explained or {}).items() if n in seen}
         seen |= {tool.name: tool for tool in on_demand.for_tools(help_on)}
     tools = {name: seen[name] for name in sorted(seen)}
-    shown = tuple(tool.spec for tool in tools.values() if tool.is_shown)
+    shown = tuple(_usual(tool) if listed else tool.spec for tool in tools.values() if tool.is_shown)
     return Toolset(tools, shown, tuple(listed))
+
+
+def _usual(tool: Tool) -> ToolSpec:
+    """Return the tool without its rare arguments."""
+    rare, schema = tool.properties.rare, tool.spec.schema
+    if not rare:
+        return tool.spec
+    usual = {name: field for name, field in schema["properties"].items() if name not in rare}
+    return replace(tool.spec, schema={**schema, "properties": usual})
 
 
 def is_in_sight(tool: Tool, agent: Agent) -> bool:

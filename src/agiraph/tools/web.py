@@ -72,7 +72,7 @@ async def _search_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
 async def web_search(
     ctx: RunContext, query: Annotated[str, Field(min_length=1, max_length=400)]
 ) -> Answer:
-    """Search the web: titles, addresses, some words of each page. Use few plain words, then read
+    """Search the web. Use few plain words, then read
     the best pages with web_fetch.
     """
     engine = default_engine.present(ctx.web).engine  # the one that is booked also searches
@@ -180,6 +180,7 @@ async def _may_redirect(ctx: RunContext, address: str) -> MayRedirect | None:
     effect="repeatable",
     opens_address=True,
     gives_addresses=True,
+    rare=frozenset({"save_as"}),
     way_out=_fetch_way_out,
 )
 async def web_fetch(

@@ -112,8 +112,8 @@ async def publish(
     evidence: Evidence = None,
     nothing_to_do: NothingToDo = False,
 ) -> Answer | InTransaction:
-    """Submit your result and end the task. Call it alone. Everything in scratch/ is delivered. If
-    the task has "Done means" lines, give evidence for each: file:NAME, ran:COMMAND, or words.
+    """Submit your result and end the task. Call it alone. All of scratch/ is delivered. Give
+    evidence for each "Done means" line: file:NAME, ran:COMMAND, or words.
     """
     if nothing_to_do:
         return await _end_quietly(ctx, summary)
@@ -149,9 +149,9 @@ async def finish(
     nothing_to_do: NothingToDo = False,
     give_up: GiveUp = None,
 ) -> Answer | InTransaction:
-    """Report the result and end this work. Call it alone, after checking. It waits for the tasks
-    you gave away unless you give_up them. Answer the person first, then name files, checks and
-    open points. For each acceptance line give evidence: file:NAME, ran:COMMAND, or words.
+    """Report the result and end this work. Call it alone, after checking. It waits for tasks that
+    you gave away, unless you give them up. Answer the person first, then name files, checks and
+    open points. Evidence for each acceptance line: file:NAME, ran:COMMAND, or words.
     """
     if nothing_to_do:
         return await _end_quietly(ctx, summary)
@@ -178,8 +178,7 @@ def set_acceptance(
     kinds: Kinds = None,
 ) -> Answer:
     """Set what must be true when the work is done, in lines that can be checked: "`report.md`
-    compares three products", "the tests pass". `finish` asks for evidence for each. Once a
-    result was judged by them, lines can only be added.
+    compares three products", "the tests pass". `finish` asks for evidence for each.
     """
     if any(is_answer(line) for line in lines):
         raise Refused(f"Only the person may set the line {ANSWER!r}. Say what can be checked.")
@@ -197,6 +196,7 @@ def set_acceptance(
     effect="transaction",
     always_granted=True,
     counts_as_work=False,
+    in_sight=frozenset({"worker"}),
 )
 def checkpoint(
     tx: Tx,
