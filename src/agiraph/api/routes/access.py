@@ -95,13 +95,15 @@ async def read_audit(
 
 @signin.get("/signin")
 async def sign_in(api: ApiDep, code: Annotated[str, Query(max_length=200)]) -> Response:
-    """Exchange a one-time link for a session cookie."""
+    """Exchange a one-time link for a session: its cookie, and the key that the page keeps."""
     issued = await api.store.write(access.redeem, code)
-    # The redirect removes the code from the address bar and the browser's history.
-    response = RedirectResponse("/", status_code=303)
+    half = len(issued.secret) // 2
+    # The redirect removes the code from the address bar and the browser's history. What follows
+    # the # is not sent to any server; the page takes it out of the address.
+    response = RedirectResponse(f"/#key={issued.secret[half:]}", status_code=303)
     response.set_cookie(
         COOKIE,
-        issued.secret,
+        issued.secret[:half],
         max_age=int(access.SESSION_LIFE.total_seconds()),
         # Scripts cannot read the cookie, and other sites' pages cannot make the browser send it.
         # Over plain http, which only loopback uses, some browsers would not store a Secure cookie.
