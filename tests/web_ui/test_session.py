@@ -109,6 +109,20 @@ async def test_a_server_on_another_port_gets_nothing_that_signs_it_in(
                 assert response.status == 200
 
 
+async def test_a_link_in_a_page_of_another_site_signs_the_browser_in(
+    visit: Visit, browser: Browser
+) -> None:
+    desk = await visit([], path=EMPTY)
+    async with spying() as spy, new_browser(browser) as context:
+        page = await context.new_page()
+        await page.goto(spy.origin.replace("127.0.0.1", "localhost"))
+        await page.evaluate("(to) => void location.assign(to)", await link_of(desk))
+        await page.get_by_text("Give a team something to do").wait_for()
+        assert page.url == f"{desk.origin}/"
+        await page.go_back()
+        assert page.url.startswith("http://localhost:")
+
+
 async def test_a_browser_keeps_its_session_and_its_address_shows_no_key(
     visit: Visit, browser: Browser
 ) -> None:
