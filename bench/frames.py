@@ -11,12 +11,12 @@ import argparse
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from playwright.async_api import Browser, async_playwright
-from tests.api.serving import TOKEN, Served, serving
+from tests.api.serving import Served, serving
 from tests.web_ui import seeding
 from tests.web_ui.browsing import DESKTOP, launch
+from tests.web_ui.windows import sign_in
 
 from agiraph.api.web_ui import BUILT
 from agiraph.domain.time import SystemClock
@@ -121,8 +121,7 @@ async def one_team(
         if "line" in only:
             await slow_line.measure(browser, served, long)
         context = await browser.new_context(**DESKTOP)
-        session: Any = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-        await context.add_cookies([session])
+        await sign_in(context, served.origin)
         stage = await Stage.on(await context.new_page(), is_profiled=readable is not None)
         if "conversation" in only:
             await conversation(stage, served, long)

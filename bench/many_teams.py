@@ -1,12 +1,12 @@
 """Many teams: what the page costs a person who has 100 teams of ten agents."""
 
 import asyncio
-from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.async_api import Browser
-from tests.api.serving import TOKEN, Served
+from tests.api.serving import Served
 from tests.web_ui.browsing import DESKTOP
+from tests.web_ui.windows import sign_in
 
 from agiraph.domain.ids import TeamId
 from bench.stage import Stage
@@ -36,8 +36,7 @@ async def measure(browser: Browser, served: Served, teams: list[TeamId]) -> None
     """Print requests, elements, the time to interactive and the time of a key, each with its part
     of the goal; then the frames while the list of teams is scrolled."""
     context = await browser.new_context(**DESKTOP)
-    session: Any = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-    await context.add_cookies([session])
+    await sign_in(context, served.origin)
     page = await context.new_page()
     await page.add_init_script(f"({WATCH})()")
     address = f"{served.origin}/t/{teams[50]}"

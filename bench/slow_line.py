@@ -3,9 +3,10 @@
 from typing import Any
 
 from playwright.async_api import Browser
-from tests.api.serving import TOKEN, Served
+from tests.api.serving import Served
 from tests.web_ui import seeding
 from tests.web_ui.browsing import DESKTOP
+from tests.web_ui.windows import sign_in
 
 BYTES_A_SECOND = 40 * 1024
 LATENCY_MS = 100
@@ -29,8 +30,7 @@ TRANSFERRED = """performance.getEntriesByType('resource')
 async def measure(browser: Browser, served: Served, long: seeding.Long) -> None:
     """Print when the first paint and the composer come, and their part of the goals."""
     context = await browser.new_context(**DESKTOP)
-    session: Any = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-    await context.add_cookies([session])
+    await sign_in(context, served.origin)
     page = await context.new_page()
     cdp: Any = await context.new_cdp_session(page)
     await cdp.send("Network.enable")

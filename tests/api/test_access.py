@@ -2,14 +2,17 @@
 
 import asyncio
 import contextlib
+import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Subprotocol
 
 from agiraph import config, serving
 from agiraph.api.deps import Timeouts
@@ -18,6 +21,7 @@ from agiraph.domain.access import SCOPES, Scope, covers
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.persons import OWNER
 from agiraph.services import access
+from agiraph.store.access import PASSES
 from agiraph.store.tx import Tx
 from tests.api.document import document
 from tests.api.serving import Served
@@ -120,15 +124,49 @@ async def open_link(served: Served, code: str) -> aiohttp.ClientResponse:
         return response
 
 
+class Session(NamedTuple):
+    """What a browser has after it has opened a sign-in link."""
+
+    cookie: dict[str, str]
+    key: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {**self.cookie, "X-Agiraph-Key": self.key}
+
+
+async def signed_in(served: Served) -> Session:
+    issued = await served.world.store.write(access.issue_link, OWNER)
+    visit = await open_link(served, issued.secret)
+    cookie = visit.cookies["agiraph_session"].value
+    key = visit.headers["Location"].removeprefix("/#key=")
+    return Session({"Cookie": f"agiraph_session={cookie}"}, key)
+
+
+async def answered(
+    served: Served, path: str, headers: dict[str, str]
+) -> tuple[aiohttp.ClientResponse, str]:
+    """Return the response to a GET with these headers alone, and its text."""
+    address = f"{served.origin}{path}"
+    async with served.http.get(address, headers=headers, allow_redirects=False) as response:
+        return response, await response.text(errors="replace")
+
+
+async def status_of(served: Served, headers: dict[str, str], path: str = "/api/teams") -> int:
+    return (await answered(served, path, headers))[0].status
+
+
 async def test_a_sign_in_link_creates_one_session_and_works_once(served: Served) -> None:
     _, link = await served.ask("POST", "/tokens/link")
     code = link["path"].partition("=")[2]
     first = await open_link(served, code)
     cookie = first.cookies["agiraph_session"]
-    assert (first.status, first.headers["Location"]) == (303, "/")
+    path, _, key = first.headers["Location"].partition("#key=")
+    assert (first.status, path) == (303, "/")
+    assert min(len(cookie.value), len(key)) >= 20
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "strict", "/")
     assert first.headers["Referrer-Policy"] == "no-referrer"
-    session = {"Cookie": f"agiraph_session={cookie.value}"}
+    session = {"Cookie": f"agiraph_session={cookie.value}", "X-Agiraph-Key": key}
     async with served.http.get(f"{served.origin}/api/tokens", headers=session) as response:
         own = [token["kind"] for token in await response.json() if token["is_own"]]
     _, listed = await served.ask("GET", "/tokens")
@@ -136,6 +174,111 @@ async def test_a_sign_in_link_creates_one_session_and_works_once(served: Served)
     second = await open_link(served, code)
     assert second.status >= 400
     assert "agiraph_session" not in second.cookies
+
+
+async def test_neither_the_cookie_nor_the_key_of_a_session_is_worth_anything_alone(
+    served: Served,
+) -> None:
+    session, other = await signed_in(served), await signed_in(served)
+    assert await status_of(served, session.headers) == 200
+    for part in (
+        session.cookie,
+        {"X-Agiraph-Key": session.key},
+        {**session.cookie, "X-Agiraph-Key": ""},
+        {**session.cookie, "X-Agiraph-Key": other.key},
+        {"Authorization": f"Bearer {session.cookie['Cookie'].partition('=')[2]}"},
+        {"Authorization": f"Bearer {session.key}"},
+        {**session.headers, "Authorization": "Bearer wrong"},
+    ):
+        assert await status_of(served, part) == 401, part
+    assert await status_of(served, {}, f"/api/teams?key={session.key}") == 401
+
+
+async def test_a_session_from_before_the_key_is_refused_however_its_secret_is_sent(
+    served: Served,
+) -> None:
+    secret = "the-whole-secret-of-a-session-in-an-old-cookie"
+
+    def store_old_session(tx: Tx) -> None:
+        issued = access.issue(tx, OWNER, kind="session", name="browser", scope="admin")
+        PASSES.update(tx, issued.token.id, digest=access.digest(secret))
+
+    await served.world.store.write(store_old_session)
+    for sent in (
+        {"Cookie": f"agiraph_session={secret}"},
+        {"Cookie": f"agiraph_session={secret[:20]}", "X-Agiraph-Key": secret[20:]},
+        {"Authorization": f"Bearer {secret}"},
+    ):
+        assert await status_of(served, sent) == 401, sent
+
+
+async def test_a_page_sends_the_key_of_its_websocket_as_a_subprotocol_that_is_not_echoed(
+    tmp_path: Path,
+) -> None:
+    async with served_api(tmp_path / "home", timeouts=Timeouts(token_check_s=0.01)) as served:
+        session = await signed_in(served)
+        address = f"ws://127.0.0.1:{served.port}/api/events"
+        offered = [Subprotocol(f"agiraph.key.{session.key}"), Subprotocol("agiraph")]
+        with pytest.raises(InvalidStatus):
+            async with connect(address, additional_headers=session.cookie):
+                pass
+        with pytest.raises(InvalidStatus):
+            async with connect(address, subprotocols=offered):
+                pass
+        async with connect(
+            address, additional_headers=session.cookie, subprotocols=offered
+        ) as line:
+            assert line.subprotocol == "agiraph"
+            await line.send('{"op": "subscribe", "cursors": {}}')
+            assert '"hello"' in str(await line.recv())
+            # It is the session's own WebSocket, and ends with the session.
+            _, listed = await served.ask("GET", "/tokens")
+            [token] = [token for token in listed if token["kind"] == "session"]
+            await served.ask("DELETE", f"/tokens/{token['id']}")
+            with pytest.raises(ConnectionClosed) as closed:
+                await line.recv()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 4401
+
+
+async def test_a_link_sends_the_key_in_its_address_and_no_answer_repeats_it(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    served.world.script("ada")
+    caplog.set_level(logging.INFO)
+    session = await signed_in(served)
+    _, team = await served.ask("POST", "/teams", {"goal": "g", "start": False})
+    base = f"/api/teams/{team['id']}"
+    for path, status in (
+        (f"{base}/export?key={session.key}", 200),
+        (f"{base}/archive?path=memory&key={session.key}", 422),
+        (f"{base}/files?v=1&key={session.key}&x=2", 200),
+        (f"{base}/events?after=x&key={session.key}", 422),
+        (f"/api/teams/?key={session.key}", 307),
+        (f"/api/nothing?key={session.key}", 404),
+    ):
+        response, text = await answered(served, path, session.cookie)
+        assert response.status == status, (path, text[:500])
+        assert session.key not in f"{text}{response.headers}", path
+        assert await status_of(served, {}, path) == 401
+    assert session.key not in caplog.text
+
+
+async def test_the_rate_limit_and_the_audit_know_a_session_by_its_token(served: Served) -> None:
+    session = await signed_in(served)
+    body = {"name": "nightly", "scope": "read"}
+    address = f"{served.origin}/api/tokens"
+    async with served.http.post(address, json=body, headers=session.headers) as made:
+        assert made.status == 201
+    _, audit = await served.ask("GET", "/audit")
+    _, listed = await served.ask("GET", "/tokens")
+    [token] = [token for token in listed if token["kind"] == "session"]
+    assert audit[0]["who"] == f"browser ({token['id']})"
+    assert session.key not in str(audit)
+    served.api.access.burst, served.api.access.rate = 2.0, 0.001
+    statuses = [await status_of(served, session.headers) for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    assert await status_of(served, (await signed_in(served)).headers) == 200
 
 
 async def test_of_eight_browsers_that_race_for_a_sign_in_link_one_gets_a_session(

@@ -77,23 +77,23 @@ def hostile_requests() -> Iterator[Shape]:
         ),
     ):
         yield Shape(name=f"origin {origin}", more=(("Origin", origin),))
+    session = (cookie, key) = (("Cookie", "agiraph_session=<cookie>"), ("X-Agiraph-Key", "<key>"))
     for site in ("cross-site", "same-site", "unknown", ""):
         yield Shape(name=f"site {site!r}", more=(("Sec-Fetch-Site", site),))
         yield Shape(
-            name=f"cookie from site {site!r}",
+            name=f"session from site {site!r}",
             token=(),
-            more=(("Cookie", "agiraph_session=<session>"), ("Sec-Fetch-Site", site)),
+            more=(*session, ("Sec-Fetch-Site", site)),
         )
-    cookie = ("Cookie", "agiraph_session=<session>")
-    yield Shape(name="cookie from a foreign page", token=(), more=(cookie, ("Origin", PAGE)))
-    yield Shape(name="cookie from a sandboxed page", token=(), more=(cookie, ("Origin", "null")))
+    yield Shape(name="session from a foreign page", token=(), more=(*session, ("Origin", PAGE)))
+    yield Shape(name="session from a sandboxed page", token=(), more=(*session, ("Origin", "null")))
     for kind in (
         *("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"),
         *("", "text/plain; application/json", "application/jsonp", "application/csp-report"),
     ):
         yield Shape(name=f"content type {kind!r}", kind=(kind,), refused=415)
         yield Shape(
-            name=f"cookie with {kind!r}", kind=(kind,), token=(), more=(cookie,), refused=415
+            name=f"session with {kind!r}", kind=(kind,), token=(), more=session, refused=415
         )
     for token in (
         *("", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x"),
@@ -112,12 +112,41 @@ def hostile_requests() -> Iterator[Shape]:
         refused=401,
     )
     yield Shape(name="token as a cookie's name", token=(), more=(("Cookie", TOKEN),), refused=401)
+    yield Shape(name="wrong token beside a session", token=("Bearer x",), more=session, refused=401)
     yield Shape(
-        name="wrong token beside a cookie", token=("Bearer x",), more=(cookie,), refused=401
+        name="basic authentication beside a session", token=("Basic x",), more=session, refused=401
+    )
+    yield Shape(name="cookie without its key", token=(), more=(cookie,), refused=401)
+    yield Shape(name="key without its cookie", token=(), more=(key,), refused=401)
+    yield Shape(
+        name="cookie with an empty key",
+        token=(),
+        more=(cookie, ("X-Agiraph-Key", "")),
+        refused=401,
     )
     yield Shape(
-        name="basic authentication beside a cookie", token=("Basic x",), more=(cookie,), refused=401
+        name="cookie with another key",
+        token=(),
+        more=(cookie, ("X-Agiraph-Key", "<read>")),
+        refused=401,
     )
+    yield Shape(
+        name="whole secret in the cookie",
+        token=(),
+        more=(("Cookie", "agiraph_session=<session>"),),
+        refused=401,
+    )
+    yield Shape(
+        name="whole secret in the key", token=(), more=(("X-Agiraph-Key", TOKEN),), refused=401
+    )
+    yield Shape(
+        name="key in the address of a request that changes something",
+        token=(),
+        path="/api/teams?key=<key>",
+        more=(cookie,),
+        refused=401,
+    )
+    yield Shape(name="cookie as a token", token=("Bearer <cookie>",), refused=401)
     yield Shape(name="token with the scope read", token=("Bearer <read>",))
     yield Shape(name="token with the scope talk", token=("Bearer <talk>",))
     yield Shape(
@@ -138,7 +167,8 @@ def hostile_requests() -> Iterator[Shape]:
         refused=400,
         more=(("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")),
     )
-    yield Shape(name="two cookies", token=(), refused=400, more=(cookie, cookie))
+    yield Shape(name="two cookies", token=(), refused=400, more=(cookie, *session))
+    yield Shape(name="two keys", token=(), refused=400, more=(*session, key))
     yield Shape(name="compressed body", refused=415, more=(("Content-Encoding", "gzip"),))
     yield Shape(
         name="GET from a foreign page", method="GET", kind=(), body=b"", more=(("Origin", PAGE),)
@@ -210,7 +240,9 @@ def _secrets(tx: Tx) -> dict[str, str]:
     )
     made["link"] = access.issue_link(tx, OWNER)
     access.revoke(tx, made["revoked"].token.id)
-    return {name: issued.secret for name, issued in made.items()}
+    secrets = {name: issued.secret for name, issued in made.items()}
+    whole = secrets["session"]
+    return secrets | {"cookie": whole[:20], "key": whole[20:]}
 
 
 async def send_raw(port: int, raw: bytes) -> tuple[int, bytes]:
@@ -241,7 +273,7 @@ async def test_a_hostile_request_is_refused_by_access_control_and_nothing_else(
     assert b"access-control-" not in said.lower()
     # Without access control the same bytes are accepted, unless the framework refuses them.
     status, said = await send_raw(both.open_port, shape.raw(both.open_port, both.secrets))
-    by_itself = shape.name.startswith(("content type", "cookie with")) or shape.name == "two kinds"
+    by_itself = shape.name.startswith(("content type", "session with")) or shape.name == "two kinds"
     assert status in ({200, 201, 422} if by_itself else {200, 201}), said
 
 
@@ -262,7 +294,8 @@ async def test_a_hostile_request_is_refused_by_access_control_and_nothing_else(
             name="as a browser",
             token=(),
             more=(
-                ("Cookie", "other=1; agiraph_session=<session>"),
+                ("Cookie", "other=1; agiraph_session=<cookie>"),
+                ("X-Agiraph-Key", "<key>"),
                 ("Origin", "http://127.0.0.1:PORT"),
                 ("Sec-Fetch-Site", "same-origin"),
             ),
@@ -317,7 +350,7 @@ class WebSocketShape:
         return status == 101
 
 
-_SESSION = "agiraph_session=<session>"
+_COOKIE, _KEY = "agiraph_session=<cookie>", "agiraph, agiraph.key.<key>"
 HOSTILE_WEBSOCKETS = [
     WebSocketShape(name="without a token", token=""),
     WebSocketShape(name="wrong token", token="Bearer wrong"),
@@ -327,12 +360,31 @@ HOSTILE_WEBSOCKETS = [
     WebSocketShape(name="wrong token offered", token="", offered="agiraph.bearer.wrong"),
     WebSocketShape(name="empty token offered", token="", offered="agiraph.bearer."),
     WebSocketShape(name="token in the address", token="", path=f"/api/events?token={TOKEN}"),
-    WebSocketShape(name="cookie from a foreign page", token="", cookie=_SESSION, origin=PAGE),
-    WebSocketShape(name="cookie from a sandboxed page", token="", cookie=_SESSION, origin="null"),
-    WebSocketShape(name="cookie from another site", token="", cookie=_SESSION, site="cross-site"),
-    WebSocketShape(
-        name="cookie from another origin of the site", token="", cookie=_SESSION, site="same-site"
+    *(
+        WebSocketShape(
+            name=f"session from {name}",
+            token="",
+            cookie=_COOKIE,
+            offered=_KEY,
+            origin=origin,
+            site=site,
+        )
+        for name, origin, site in (
+            ("a foreign page", PAGE, ""),
+            ("a sandboxed page", "null", ""),
+            ("another site", "", "cross-site"),
+            ("another origin of the site", "", "same-site"),
+        )
     ),
+    WebSocketShape(name="cookie without its key", token="", cookie=_COOKIE),
+    WebSocketShape(
+        name="cookie with an empty key", token="", cookie=_COOKIE, offered="agiraph, agiraph.key."
+    ),
+    WebSocketShape(
+        name="key in the address", token="", cookie=_COOKIE, path="/api/events?key=<key>"
+    ),
+    WebSocketShape(name="key without its cookie", token="", offered=_KEY),
+    WebSocketShape(name="whole secret in the cookie", token="", cookie="agiraph_session=<session>"),
     WebSocketShape(name="unknown session cookie", token="", cookie="agiraph_session=x"),
     WebSocketShape(name="from a foreign page", origin=PAGE),
     WebSocketShape(name="from another port", origin="http://127.0.0.1:1"),
@@ -361,7 +413,8 @@ async def test_a_hostile_websocket_is_refused_by_access_control_and_nothing_else
         WebSocketShape(
             name="from the own page",
             token="",
-            cookie=_SESSION,
+            cookie=_COOKIE,
+            offered=_KEY,
             origin="http://127.0.0.1:PORT",
             site="same-origin",
         ),

@@ -51,14 +51,17 @@ def play(seen: Seen) -> Step:
 
 
 async def check_sign_in_link(link: str) -> None:
-    """Check that the link signs a browser in once, and that its cookie works afterwards."""
+    """Check that the link signs a browser in once, and that its session works afterwards."""
     origin = link.partition("/signin")[0]
     jar = aiohttp.CookieJar(unsafe=True)  # the host is an IP address
     async with aiohttp.ClientSession(cookie_jar=jar) as browser:
         async with browser.get(link, allow_redirects=False) as first:
-            assert (first.status, first.headers["Location"]) == (303, "/")
-        async with browser.get(f"{origin}/api/teams") as listed:
+            path, _, key = first.headers["Location"].partition("#key=")
+            assert (first.status, path) == (303, "/")
+        async with browser.get(f"{origin}/api/teams", headers={"X-Agiraph-Key": key}) as listed:
             assert (listed.status, await listed.json()) == (200, [])
+        async with browser.get(f"{origin}/api/teams") as with_cookie_alone:
+            assert with_cookie_alone.status == 401
     async with aiohttp.ClientSession() as stranger:
         async with stranger.get(link, allow_redirects=False) as again:
             assert again.status == 422

@@ -143,12 +143,11 @@ class Desk:
         await go(page or self.page, f"{self.origin}{path}")
 
     async def opens(self, **options: Any) -> Page:
-        """Open another page with the same session in another context, such as a phone."""
+        """Open another page that is signed in, in another context, such as a phone."""
         browser = self.context.browser
         assert browser is not None
         window = signed_in(browser, self.origin, **DESKTOP | STILL | options)
         context = await self._stack.enter_async_context(window)
-        await context.add_cookies(await self.context.cookies())  # type: ignore[arg-type]
         page = await context.new_page()
         page.set_default_timeout(DEADLINE_MS)
         self.watch.over(page)

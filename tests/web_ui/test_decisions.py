@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.up_process import TOKEN
 from tests.web_ui import lively
 from tests.web_ui.browsing import EMPTY, Desk, Visit
+from tests.web_ui.windows import cookie_of, keep_key
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -158,8 +158,8 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
 
     # Trust is the owner's to change: a session with less says so and changes nothing.
     token = await desk.up.ask("POST", "/tokens", {"name": "a friend", "scope": "operate"})
-    session = {"name": "agiraph_session", "url": desk.origin}
-    await desk.context.add_cookies([{**session, "value": token["secret"]}])  # type: ignore[list-item]
+    await desk.context.add_cookies([cookie_of(token["secret"], desk.origin)])
+    await page.evaluate(keep_key(token["secret"]))
     desk.watch.is_server_away = True  # the browser logs the refused request
     save = permissions.get_by_role("button", name="Save", exact=True)
     await permissions.get_by_label("Trust").select_option("open")
@@ -167,5 +167,4 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     await permissions.get_by_label("Type “Offers” to allow this").fill("Offers")
     await save.click()
     await expect(permissions.get_by_role("alert")).to_contain_text("needs the scope 'admin'")
-    await desk.context.add_cookies([{**session, "value": TOKEN}])  # type: ignore[list-item]
     assert (await desk.up.ask("GET", f"/teams/{team['id']}"))["trust"] == "strict"

@@ -35,6 +35,7 @@ from tests.web_ui.hostile import (
     whole,
 )
 from tests.web_ui.shown_text import argument_text
+from tests.web_ui.windows import key_of, sign_in
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(480)]
 
@@ -102,8 +103,7 @@ async def baited(browser: Browser, path: Path, numbers: Numbers) -> AsyncGenerat
         size = {"width": 1280, "height": 3000}
         tall: dict[str, Any] = {"viewport": size, "device_scale_factor": 0.25}
         context = await browser.new_context(**DESKTOP | STILL | tall)
-        session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
-        await context.add_cookies([session])  # type: ignore[list-item]
+        await sign_in(context, served.origin)
         await context.add_init_script(path=WATCHING)
         page = await context.new_page()
         watch, dialogs, answers = Watch(served.origin), list[str](), dict[str, str]()
@@ -308,7 +308,7 @@ async def check_raw_files(bait: Bait, paths: list[str]) -> None:
     page.on("request", lambda request: requested.append(request.url))
     page.on("dialog", lambda dialog: bait.dialogs.append(dialog.message))
     for path in paths:
-        answer = await page.goto(f"{bait.served.origin}{path}")
+        answer = await page.goto(f"{bait.served.origin}{path}?key={key_of(TOKEN)}")
         assert answer is not None
         assert answer.headers["content-type"] == "text/plain; charset=utf-8"
         assert answer.headers["content-security-policy"] == SANDBOXED

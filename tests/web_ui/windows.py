@@ -26,6 +26,27 @@ SAVE_DATA = "Object.defineProperty(navigator.connection, 'saveData', { get: () =
 much work as a test's own screens. The tests with `agiraph up` do not save data."""
 
 
+def cookie_of(secret: str, origin: str) -> Any:
+    """Return the cookie with the first half of a session's secret."""
+    return {"name": "agiraph_session", "value": secret[: len(secret) // 2], "url": origin}
+
+
+def key_of(secret: str) -> str:
+    return secret[len(secret) // 2 :]
+
+
+def keep_key(secret: str) -> str:
+    """Return the script that keeps the second half of a session's secret, as the page does. A
+    sandboxed file can keep nothing."""
+    return f"try {{ localStorage.setItem('agiraph.key', '{key_of(secret)}') }} catch {{}}"
+
+
+async def sign_in(context: BrowserContext, origin: str) -> None:
+    """Sign a new context in to the server at this origin."""
+    await context.add_init_script(keep_key(TOKEN))
+    await context.add_cookies([cookie_of(TOKEN, origin)])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
     """A browser context between tests."""
@@ -56,6 +77,7 @@ _doors: dict[socket, bool] = {}
 async def _open(browser: Browser, options: dict[str, Any]) -> Window:
     context = await browser.new_context(**options)
     await context.add_init_script(SAVE_DATA)
+    await context.add_init_script(keep_key(TOKEN))
     keeper = await context.new_page()
     return Window(context, keeper, await context.new_cdp_session(keeper))
 
@@ -67,9 +89,8 @@ async def signed_in(
     """Lend a context that is signed in to the server at this origin."""
     free = _free.setdefault(browser, defaultdict(list))[repr(sorted(options.items()))]
     window = free.pop() if free else await _open(browser, options)
-    session: Any = {"name": "agiraph_session", "value": TOKEN, "url": origin}
     try:
-        await window.context.add_cookies([session])
+        await window.context.add_cookies([cookie_of(TOKEN, origin)])
         yield window.context
         await window.empty(origin)
     except BaseException:

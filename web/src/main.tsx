@@ -1,4 +1,5 @@
 import "@/styles.css";
+import "@/api/session"; // first: it takes the key out of the address before the router reads it
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";

@@ -27,8 +27,13 @@ from agiraph.store import persons
 from agiraph.store.database import Store
 
 COOKIE = "agiraph_session"
+KEY_HEADER = "X-Agiraph-Key"
+KEY_PARAMETER = "key"
+"""The query parameter with the key in requests of links and images, which have no header."""
 SUBPROTOCOL = "agiraph.bearer."
 """Prefix of the subprotocol by which a client that cannot set headers sends its token."""
+KEY_SUBPROTOCOL = "agiraph.key."
+"""Prefix of the subprotocol by which a page sends the key of its session."""
 # Room for one attachment of 10 MiB, which takes 13.4 MiB in base64, and for its message.
 BODY_LIMIT = 16 * 2**20
 OPEN = ("/api/healthz", "/api/readyz", "/api/metrics", "/api/hooks/", "/signin")
@@ -48,7 +53,7 @@ _SINGLE = frozenset(
     {
         *("host", "authorization", "cookie", "origin", "sec-fetch-site", "sec-fetch-mode"),
         *("content-length", "transfer-encoding", "content-type", "content-encoding"),
-        "idempotency-key",
+        *("idempotency-key", KEY_HEADER.lower()),
     }
 )
 """Headers that may occur once. With two, this check could read one and a route the other."""
@@ -258,7 +263,7 @@ class AccessMiddleware:
         return self._access.origins | own
 
     async def _identify(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
-        secret = _from_subprotocol(scope) or _from_cookie(headers)
+        secret = _from_subprotocol(scope, SUBPROTOCOL) or _from_session(scope, headers)
         if "authorization" in headers:
             secret = _bearer(headers)  # an explicit token wins over the cookie the browser adds
         challenge = {"WWW-Authenticate": "Bearer"}
@@ -347,11 +352,40 @@ def _bearer(headers: Mapping[str, str]) -> str:
     return secret.strip() if kind.lower() == "bearer" else ""
 
 
-def _from_subprotocol(scope: Scope) -> str:
+def _from_subprotocol(scope: Scope, prefix: str) -> str:
     for offered in scope.get("subprotocols", ()):
-        if offered.startswith(SUBPROTOCOL):
-            return offered.removeprefix(SUBPROTOCOL)
+        if offered.startswith(prefix):
+            return offered.removeprefix(prefix)
     return ""
+
+
+def _from_session(scope: Scope, headers: Mapping[str, str]) -> str:
+    """Return the secret of a browser's session, or "" if a part of it is missing.
+
+    Browsers send a cookie to every port of its host, and so to any server that an agent starts
+    there. So the cookie is one part of the secret, and the page keeps the other, the key, where
+    only pages of its own port can read it.
+    """
+    cookie = _from_cookie(headers)
+    if scope["type"] == "websocket":
+        key = _from_subprotocol(scope, KEY_SUBPROTOCOL)
+    else:
+        key = _take_key(scope) or headers.get(KEY_HEADER.lower(), "")
+    return cookie + key if cookie and key else ""
+
+
+def _take_key(scope: Scope) -> str:
+    """Remove the key from the query of a request that reads, and return it.
+
+    It is removed so that no route can repeat it, as in a redirect.
+    """
+    if scope["method"] not in _SAFE:
+        return ""
+    start = f"{KEY_PARAMETER}=".encode()
+    parts: list[bytes] = scope["query_string"].split(b"&")
+    scope["query_string"] = b"&".join(part for part in parts if not part.startswith(start))
+    found = (part.removeprefix(start) for part in parts if part.startswith(start))
+    return next(found, b"").decode("latin-1")
 
 
 def _from_cookie(headers: Mapping[str, str]) -> str:

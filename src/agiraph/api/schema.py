@@ -10,7 +10,15 @@ import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from agiraph.api.access_control import COOKIE, OPEN, SUBPROTOCOL, wanted_scope
+from agiraph.api.access_control import (
+    COOKIE,
+    KEY_HEADER,
+    KEY_PARAMETER,
+    KEY_SUBPROTOCOL,
+    OPEN,
+    SUBPROTOCOL,
+    wanted_scope,
+)
 from agiraph.api.problems import MEDIA_TYPE, WORDS, Problem, documented
 
 _REFS = "#/components/schemas/{model}"
@@ -18,8 +26,10 @@ _ABOUT = f"""\
 Teams of agents: give them goals, watch them, talk to them, stop them.
 
 **Authentication.** Send `Authorization: Bearer TOKEN`. A token has a scope: `read`, `talk`,
-`operate` or `admin`; `x-scope` of an operation names the scope it needs. A browser uses the
-cookie `{COOKIE}` instead, which it gets from a sign-in link.
+`operate` or `admin`; `x-scope` of an operation names the scope it needs. A page in a
+browser sends the cookie `{COOKIE}` and the header `{KEY_HEADER}` instead, the two parts of the
+secret that a sign-in link gives it; each is worth nothing alone. The key may also be the parameter
+`{KEY_PARAMETER}` of a GET, or the subprotocol `{KEY_SUBPROTOCOL}KEY` of a WebSocket.
 
 **Errors** are problem documents (RFC 9457) of the type `{MEDIA_TYPE}`; `detail` says what to do.
 
@@ -75,6 +85,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+        "key": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
     }
     for path, operations in made["paths"].items():
         for method, operation in operations.items():
@@ -89,7 +100,7 @@ def _complete(operation: dict[str, Any], method: str, path: str) -> None:
     if path.startswith(OPEN):
         operation["security"] = []
     else:
-        operation["security"] = [{"token": []}, {"session": []}]
+        operation["security"] = [{"token": []}, {"session": [], "key": []}]
         operation["x-scope"] = wanted_scope(method, path)
         statuses |= {401, 429}
     if takes_body or operation.get("parameters"):

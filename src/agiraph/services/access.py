@@ -21,6 +21,9 @@ LINK_LIFE = timedelta(minutes=15)
 """How long a sign-in link can be used: short, because it signs in anybody who has it."""
 SESSION_LIFE = timedelta(days=30)
 """How long a browser stays signed in."""
+_TWO_PARTS = "2."
+"""How the secret of a session begins. Browsers have sent older ones, which do not begin so, whole
+to every port of this machine: they are valid no longer."""
 RESPONSE_LIFE = timedelta(days=1)
 """How long the response to an Idempotency-Key is kept."""
 USE_NOTED_EVERY = timedelta(minutes=10)
@@ -55,7 +58,7 @@ def issue(
     if not name.strip():
         raise Refused("Give the token a name: it is how you know it again in the list and audit.")
     # Only the digest is stored: a reader of the database or of a backup cannot sign in.
-    secret = secrets.token_urlsafe(32)
+    secret = f"{_TWO_PARTS if kind == 'session' else ''}{secrets.token_urlsafe(32)}"
     token = Token(
         id=new_id("pass"),
         person_id=person_id,
@@ -101,6 +104,8 @@ def authenticate(tx: Tx, secret: str) -> Bearer | None:
     # The secret of a link stands in a URL, and so in histories and logs:
     # it can only be redeemed, once.
     if found is None or found.kind == "link" or not _is_valid(tx, found):
+        return None
+    if found.kind == "session" and not secret.startswith(_TWO_PARTS):
         return None
     person = PERSONS.find(tx, found.person_id)
     return None if person is None else Bearer(found, person)

@@ -1,5 +1,6 @@
 /** Client: the typed HTTP API. Every failure becomes an ApiError with a text for the person. */
 import createClient from "openapi-fetch";
+import { keyHeaders } from "@/api/session";
 import type { components, paths } from "@/api/types";
 import { randomId } from "@/lib/randomId";
 
@@ -42,6 +43,7 @@ export function lostServer(method: string): ApiError {
 }
 
 async function fetchOrApiError(request: Request): Promise<Response> {
+  for (const [name, value] of Object.entries(keyHeaders())) request.headers.set(name, value);
   try {
     return await fetch(request);
   } catch {

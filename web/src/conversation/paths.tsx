@@ -1,6 +1,7 @@
 /** Paths: names of files in agents' texts as links, if the team has such a file. The server decides which one it is. */
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useContext, useEffect, useState } from "react";
+import { fetchApi } from "@/api/session";
 import { onNewEvents } from "@/live";
 import { paused } from "@/live/invalidation";
 import type { Event } from "@/live/log";
@@ -93,7 +94,7 @@ async function ask(): Promise<void> {
 async function request(team: string, texts: readonly string[]): Promise<Map<string, string> | null> {
   try {
     const query = new URLSearchParams(texts.map((text) => ["text", text]));
-    const response = await fetch(`/api/teams/${encodeURIComponent(team)}/paths?${query.toString()}`);
+    const response = await fetchApi(`/api/teams/${encodeURIComponent(team)}/paths?${query.toString()}`);
     if (!response.ok) return null;
     return new Map(((await response.json()) as { text: string; path: string }[]).map(({ text, path }) => [text, path]));
   } catch {

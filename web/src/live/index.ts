@@ -3,6 +3,7 @@ import { useStore } from "zustand";
 import { inOrder } from "@/lib/lanes";
 import { ApiError, api, onSignedOut, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
+import { fetchApi, onSignedInElsewhere, subprotocols } from "@/api/session";
 import { type Draft, LiveStore, type LiveState, type UnsentMessage } from "@/live/store";
 import { cacheChunks, setServerAway } from "@/live/chunks";
 import { batchedInvalidation } from "@/live/invalidation";
@@ -32,7 +33,7 @@ export const live = new LiveStore({
 
 async function isSignedIn(): Promise<boolean> {
   try {
-    return (await fetch("/api/teams?limit=1")).status !== 401;
+    return (await fetchApi("/api/teams?limit=1")).status !== 401;
   } catch {
     // The server cannot be reached: that says nothing about the session, so keep retrying.
     return true;
@@ -40,7 +41,7 @@ async function isSignedIn(): Promise<boolean> {
 }
 
 export const socket = new ReconnectingSocket({
-  open: () => new WebSocket(`${location.origin.replace(/^http/, "ws")}/api/events`) as unknown as SocketLike,
+  open: () => new WebSocket(`${location.origin.replace(/^http/, "ws")}/api/events`, subprotocols()) as unknown as SocketLike,
   cursors: () => live.store.getState().cursors,
   onFrame: (frame) => {
     live.receive(frame);
@@ -62,6 +63,8 @@ export function startLive(): void {
     socket.stop();
     live.setConnection("signed-out", null);
   });
+  // Its sign-in has replaced the cookie of this tab too, some time before the key.
+  onSignedInElsewhere(() => live.store.getState().connection === "signed-out" && location.reload());
   // A sleeping laptop misses its timers: try again as soon as the network or the person is back.
   addEventListener("online", () => socket.reconnectNow());
   document.addEventListener("visibilitychange", () => document.hidden || socket.reconnectNow());

@@ -5,6 +5,7 @@ import { Archive, Download, Trash2 } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { api, type Team, unwrap } from "@/api/client";
 import { overviewQuery, queryClient, queryKeys } from "@/api/queries";
+import { withKey } from "@/api/session";
 import { Problem, Section } from "@/settings/Section";
 import { archiveTeam } from "@/shell/archiving";
 import { Button, Dialog, DialogActions, Input } from "@/ui";
@@ -21,7 +22,7 @@ export function EndOfTeam({ team }: { team: Team }) {
     <Section id="export" title="Export, archive, delete">
       <Step title="Export" about="A ZIP file with everything: messages, board, threads, costs, memories and files. Known API keys are overwritten.">
         {/* A link: the browser saves the file while it arrives, however large it is. */}
-        <a href={`/api/teams/${team.id}/export`} download className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 font-medium hover:bg-hover pointer-coarse:min-h-11">
+        <a href={withKey(`/api/teams/${team.id}/export`)} download className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 font-medium hover:bg-hover pointer-coarse:min-h-11">
           <Download className="size-4" aria-hidden /> Download
         </a>
       </Step>

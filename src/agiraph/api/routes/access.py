@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
-from fastapi import APIRouter, Depends, Query, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.access_control import COOKIE, Caller
@@ -94,14 +94,16 @@ async def read_audit(
 
 
 @signin.get("/signin")
-async def sign_in(api: ApiDep, code: Annotated[str, Query(max_length=200)]) -> Response:
-    """Exchange a one-time link for a session cookie."""
+async def sign_in(
+    request: Request, api: ApiDep, code: Annotated[str, Query(max_length=200)]
+) -> Response:
+    """Exchange a one-time link for a session: its cookie, and the key that the page keeps."""
     issued = await api.store.write(access.redeem, code)
-    # The redirect removes the code from the address bar and the browser's history.
-    response = RedirectResponse("/", status_code=303)
+    half = len(issued.secret) // 2
+    response = _start(f"/#key={issued.secret[half:]}", request)
     response.set_cookie(
         COOKIE,
-        issued.secret,
+        issued.secret[:half],
         max_age=int(access.SESSION_LIFE.total_seconds()),
         # Scripts cannot read the cookie, and other sites' pages cannot make the browser send it.
         # Over plain http, which only loopback uses, some browsers would not store a Secure cookie.
@@ -112,3 +114,19 @@ async def sign_in(api: ApiDep, code: Annotated[str, Query(max_length=200)]) -> R
     )
     response.headers["Referrer-Policy"] = "no-referrer"
     return response
+
+
+def _start(address: str, request: Request) -> Response:
+    """Return the response that leads a browser to this address.
+
+    That removes the code from the address bar and the browser's history. What follows a # is not
+    sent to any server; the page takes it out of the address.
+    """
+    if request.headers.get("sec-fetch-site") in (None, "none", "same-origin"):
+        return RedirectResponse(address, status_code=303)
+    # After a link in a mail, the browser reports a redirect as another site's too, which is
+    # refused. An empty page of this server leads to the address as its own link does. It must not
+    # be sandboxed: then it would be no page of this server.
+    policy = "default-src 'none'; frame-ancestors 'none'"
+    headers = {"Refresh": f"0; url={address}", "Content-Security-Policy": policy}
+    return HTMLResponse("", headers=headers | {"Cache-Control": "no-store"})

@@ -9,7 +9,7 @@ import orjson
 from fastapi import APIRouter, Query, Response, WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
-from agiraph.api.access_control import SUBPROTOCOL
+from agiraph.api.access_control import KEY_SUBPROTOCOL, SUBPROTOCOL
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.frames import SubscribeFrame, event_json
 from agiraph.api.listening import ABORT
@@ -110,10 +110,11 @@ async def _place(api: Api, socket: WebSocket) -> AsyncGenerator[bool]:
 
 
 def _subprotocol(socket: WebSocket) -> str | None:
-    """Return the subprotocol to accept: browsers require one of those offered. The one with the
-    token is echoed only if there is no other."""
+    """Return the subprotocol to accept: browsers require one of those offered. One with a secret
+    is echoed only if there is no other."""
     offered: list[str] = socket.scope.get("subprotocols", [])
-    return next((o for o in offered if not o.startswith(SUBPROTOCOL)), *offered[:1] or [None])
+    secret = (SUBPROTOCOL, KEY_SUBPROTOCOL)
+    return next((o for o in offered if not o.startswith(secret)), *offered[:1] or [None])
 
 
 def _heads(tx: Tx, teams: set[TeamId] | None) -> dict[TeamId, int]:

@@ -1,6 +1,7 @@
 /** Preview: a file as Markdown, table, JSON tree, image or source. Agents wrote the files, so nothing in them is executed or inserted as HTML. */
 import { Download, FileQuestion } from "lucide-react";
 import { type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { withQuery } from "@/api/session";
 import { searchedWords, showWords } from "@/lib/foundWords";
 import { fileSize } from "@/lib/format";
 import { isUploaded } from "@/lib/sources";
@@ -79,7 +80,7 @@ function TextPreview({ file, href }: { file: Extract<FileContent, { kind: "text"
       </Suspense>
     );
   }
-  if (!isSource && kind === "svg") body = <ImagePreview url={`${href}?picture=true&v=${file.hash}`} name={baseName(file.path)} fallback={code} />;
+  if (!isSource && kind === "svg") body = <ImagePreview url={withQuery(href, { picture: "true", v: file.hash })} name={baseName(file.path)} fallback={code} />;
   if (!isSource && kind === "json") body = <JsonPreview text={file.text} fallback={code} />;
   return (
     <div className="flex h-full flex-col">

@@ -2,6 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, type Schemas, toApiError, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
+import { fetchApi } from "@/api/session";
 import { decodeText } from "@/views/files/fileQuery";
 
 export type Version = Schemas["FileVersionView"];
@@ -28,7 +29,7 @@ export const versionQuery = (team: string, path: string, version: string) =>
     staleTime: Infinity,
     queryFn: async () => {
       const query = new URLSearchParams({ path });
-      const response = await fetch(`/api/teams/${encodeURIComponent(team)}/versions/${encodeURIComponent(version)}?${query.toString()}`);
+      const response = await fetchApi(`/api/teams/${encodeURIComponent(team)}/versions/${encodeURIComponent(version)}?${query.toString()}`);
       if (!response.ok) throw toApiError(response.status, await response.json().catch(() => null));
       return decodeText(new Uint8Array(await response.arrayBuffer()));
     },

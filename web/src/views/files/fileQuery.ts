@@ -2,6 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { lostServer, toApiError } from "@/api/client";
 import { queryKeys } from "@/api/queries";
+import { fetchApi, withKey, withQuery } from "@/api/session";
 import type { Entry } from "@/views/files/tree";
 
 /** The server sends at most this much of a file. */
@@ -13,13 +14,16 @@ export type FileContent =
   | { kind: "image"; path: string; url: string; sources: string[] }
   | { kind: "binary"; path: string; bytes: number; sources: string[] };
 
-/** Return the URL of a path's raw content. Each segment is encoded, because agents choose the file names. */
-export const rawHref = (team: string, path: string): string =>
+/** Return the address of a path. Each segment is encoded, because agents choose the file names. */
+const addressOf = (team: string, path: string): string =>
   `/api/teams/${encodeURIComponent(team)}/files${path ? `/${path.split("/").map(encodeURIComponent).join("/")}` : ""}`;
+
+/** Return the URL of a path's raw content, for a link or an image. */
+export const rawHref = (team: string, path: string): string => withKey(addressOf(team, path));
 
 /** Return the URL of a zip file with a folder of the team, or with all published results. */
 export const archiveHref = (team: string, what: { path: string } | { results: true }): string =>
-  `/api/teams/${encodeURIComponent(team)}/archive?${"results" in what ? "results=true" : new URLSearchParams({ path: what.path }).toString()}`;
+  withKey(withQuery(`/api/teams/${encodeURIComponent(team)}/archive`, "results" in what ? { results: "true" } : { path: what.path }));
 
 export interface DecodedText {
   text: string;
@@ -48,10 +52,9 @@ export function decodeText(bytes: Uint8Array): DecodedText | null {
 const sourcesOf = (headers: Headers): string[] => JSON.parse(headers.get("agiraph-sources") ?? "[]") as string[];
 
 async function fetchPath(team: string, path: string): Promise<FileContent> {
-  const url = rawHref(team, path);
   let response: Response;
   try {
-    response = await fetch(url);
+    response = await fetchApi(addressOf(team, path));
   } catch {
     throw lostServer("GET");
   }
@@ -60,7 +63,7 @@ async function fetchPath(team: string, path: string): Promise<FileContent> {
   if (type.startsWith("application/json")) return { kind: "folder", path, entries: ((await response.json()) as { entries: Entry[] }).entries };
   const sources = sourcesOf(response.headers);
   // An <img> element loads the image by URL: SVG scripts do not run there. The ETag makes the URL change with the file.
-  if (type.startsWith("image/")) return { kind: "image", path, url: `${url}?v=${encodeURIComponent(response.headers.get("etag") ?? Date.now())}`, sources };
+  if (type.startsWith("image/")) return { kind: "image", path, url: withQuery(rawHref(team, path), { v: response.headers.get("etag") ?? String(Date.now()) }), sources };
   const bytes = new Uint8Array(await response.arrayBuffer());
   const decoded = decodeText(bytes);
   if (decoded === null) return { kind: "binary", path, bytes: bytes.length, sources };

@@ -1,6 +1,7 @@
 /** Uploads: sends files to the team one after the other, with progress. A name that is taken is asked about, never replaced unasked. */
 import { useCallback, useState } from "react";
 import { ApiError, errorMessage, type Schemas, toApiError } from "@/api/client";
+import { keyHeaders } from "@/api/session";
 import { fileSize } from "@/lib/format";
 import { refreshFiles } from "@/views/files/documents";
 
@@ -66,7 +67,7 @@ async function post(team: string, file: File, ifExists: IfExists, onProgress: (s
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", `/api/teams/${encodeURIComponent(team)}/uploads`);
-    request.setRequestHeader("Content-Type", "application/json");
+    for (const [name, value] of Object.entries({ "Content-Type": "application/json", ...keyHeaders() })) request.setRequestHeader(name, value);
     request.responseType = "json";
     request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
     request.onload = () => (request.status === 201 ? resolve(request.response as Schemas["SavedView"]) : reject(toApiError(request.status, request.response)));

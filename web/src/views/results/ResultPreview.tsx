@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { ChevronLeft, Download, FolderOpen, X } from "lucide-react";
 import type { ReactNode } from "react";
 import { ApiError, errorMessage, toApiError } from "@/api/client";
+import { fetchApi } from "@/api/session";
 import { Literal } from "@/conversation/Literal";
 import { EmptyState, ErrorPanel, Loading } from "@/ui";
 import { screenHref } from "@/views";
@@ -89,7 +90,7 @@ function Pane({ listHref, title, actions, children }: { listHref: string; title:
 /** Return what a file held before or after a change; an empty text where there was no file. */
 async function fetchSide(team: string, id: string, side: "before" | "after", exists: boolean): Promise<string> {
   if (!exists) return "";
-  const response = await fetch(`/api/teams/${encodeURIComponent(team)}/changes/${encodeURIComponent(id)}/${side}`);
+  const response = await fetchApi(`/api/teams/${encodeURIComponent(team)}/changes/${encodeURIComponent(id)}/${side}`);
   if (!response.ok) throw toApiError(response.status, await response.json().catch(() => null));
   const decoded = decodeText(new Uint8Array(await response.arrayBuffer()));
   if (decoded === null) throw new ApiError(0, "Not text", "This file is not text, so its lines cannot be compared.");
