@@ -297,7 +297,7 @@ def reconvene(
     ] = None,
 ) -> Answer:
     """End the stage: assess its results and decide what comes next. Verdicts: accept, redo (the
-    same worker, with your reason; you wait) or drop (left out, and cancelled).
+    same worker, with your reason; you wait) or drop (cancelled).
     """
     before = stages.running(tx, ctx.node.id)
     stage = reconvening.reconvene(
