@@ -11,13 +11,14 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.policies.silence import Silence
+from agiraph.run_context import RunContext
 from agiraph.runtime import reply_checks
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
 from agiraph.services.lifecycle import conversation, endings, routing
 from agiraph.store import messages
 from agiraph.store.tx import Tx
-from agiraph.tools import objections
+from agiraph.tools import objections, work
 
 
 def second_words_complete(patch: pytest.MonkeyPatch) -> None:
@@ -60,6 +61,11 @@ def any_finish_completes_the_team(patch: pytest.MonkeyPatch) -> None:
 
 def open_children_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """An ending call looks neither at children nor at lines, and open children are cancelled."""
+
+    async def waits_for_nothing(ctx: RunContext) -> None:
+        return None
+
+    patch.setattr(work, "_wait_for_tasks", waits_for_nothing)
     patch.setattr(objections, "_about_children", lambda *_: [])
     # Else the missing evidence sends the early end back, whatever is open below it.
     patch.setattr(objections, "_about_lines", lambda *_: [])

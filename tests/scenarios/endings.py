@@ -7,8 +7,9 @@ ACCEPTS: Says = says(call("give_verdict", verdict="accept"))
 
 
 def defines(*lines: str) -> Call:
-    """Return the call that says what done means."""
-    return call("set_acceptance", lines=list(lines))
+    """Return the call that says what done means. A line that begins with a file is proven by it."""
+    kinds = ["file" if line.startswith("`") else "any" for line in lines]
+    return call("set_acceptance", lines=list(lines), kinds=kinds)
 
 
 def finishes(summary: str, *evidence: str) -> Says:

@@ -42,7 +42,7 @@ def paints(request: Request, made: list[str]) -> Says:
     shown = shown_text(request)
     if "set_acceptance" not in made:
         return says(
-            call("set_acceptance", lines=["`paint.md` names the colour"]),
+            call("set_acceptance", lines=["`paint.md` names the colour"], kinds=["file"]),
             call("schedule", type="delayed", config={"delay_seconds": HOUR}, action=ALARM),
         )
     if (colour := answered(request)) is None:

@@ -28,6 +28,7 @@ from tests.scenarios.thread_queries import (
     seen_created_nodes,
 )
 from tests.services.stages import accepts
+from tests.thinking import ThinkingModel
 
 GOAL = "Research AI chip companies and write a report"
 ON_IT = "On it. Setting up 3 researchers for NVIDIA, AMD, Intel."
@@ -304,13 +305,14 @@ async def test_a_message_sent_while_an_agent_decides_to_wait_ends_its_wait(world
         finishes("Stopped looking.", "the person stopped the search"),
         ACCEPTS,
     )
-    ada.gate = gate = Gate()
-    bob = world.script("bob", says(call("publish", summary="Nothing.")))
-    bob.gate = asyncio.Event()  # never set: the test would hang if the message waited for bob
+
+    async def meanwhile() -> Says:
+        await world.say(founded.coordinator.id, "Never mind, stop.", team_id=founded.team.id)
+        await asyncio.Event().wait()  # for ever: the test would hang if the message waited for bob
+        return says(call("publish", summary="Nothing."))
+
+    world.model("bob", ThinkingModel("scripted/bob", [meanwhile]))
     founded = await world.found("Find it.")
-    await gate.reached()
-    await world.say(founded.coordinator.id, "Never mind, stop.", team_id=founded.team.id)
-    gate.set()
     await world.settle()
 
     answer, message = ada.requests[1].turns[-2:]

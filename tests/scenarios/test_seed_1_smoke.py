@@ -92,7 +92,7 @@ async def test_an_agent_searches_writes_a_note_and_answers(
     assert export.trace == [
         ("user", GOAL),
         ("assistant", "I look it up."),
-        ("tool", f"Done means:\n1. {DONE}"),
+        ("tool", f"Done means:\n1. {DONE} [file:NAME]"),
         ("tool", searched),
         ("assistant", "web_fetch"),
         ("tool", fetched),

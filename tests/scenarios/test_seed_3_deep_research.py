@@ -57,13 +57,11 @@ SITES = {
 class Cast:
     """The models. A barrier makes all three researchers start before any of them continues."""
 
-    at_work: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(4))
+    at_work: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(3))
 
     async def play(self, seen: Seen) -> Step:
         match agent_name(seen):
             case "coordinator":
-                if reply_count(seen) == 2:
-                    await self.at_work.wait()
                 return coordinates(seen)
             case "gpt-writer":
                 return synthesizes(seen)
@@ -92,6 +90,7 @@ def coordinates(seen: Seen) -> Step:
                         title=f"Research {company} AI chips",
                         task=f"Find out what {company} sells for AI, and how it stands.",
                         acceptance=[f"`{company}.md` says memory and market position"],
+                        kinds=["file"],
                         assigned_to=who,
                     )
                     for who, company in COMPANIES.items()
@@ -116,6 +115,7 @@ def coordinates(seen: Seen) -> Step:
                     task="Compare the three and recommend one, in `report.md`.",
                     refs=dict(zip(COMPANIES.values(), nodes, strict=True)),
                     acceptance=["`report.md` compares all three"],
+                    kinds=["file"],
                     assigned_to=f"new:{MODELS['gpt-writer']}",
                 ),
             )
@@ -147,9 +147,8 @@ def researches(seen: Seen, company: str) -> Step:
         case 3:
             return says(call("checkpoint", summary=f"{company} is written down."))
         case _:
-            return says(
-                call("publish", summary=f"{company} is in {company}.md.", evidence=["by search"])
-            )
+            proof = [f"file:{company}.md"]
+            return says(call("publish", summary=f"{company} is in {company}.md.", evidence=proof))
 
 
 def reviews(seen: Seen) -> Step:

@@ -149,6 +149,7 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
                 title="Build the todo app",
                 task="All of it, in one folder.",
                 acceptance=["`backend/main.py` compiles", "`Dockerfile` is there"],
+                kinds=["ran", "file"],
                 assigned_to="new:scripted/builder",
             ),
         ),

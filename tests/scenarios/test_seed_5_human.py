@@ -97,7 +97,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
     assert export.trace == [
         ("user", GOAL),
         ("assistant", "One thing first."),
-        ("tool", "Done means:\n1. `database.toml` names the engine"),
+        ("tool", "Done means:\n1. `database.toml` names the engine [file:NAME]"),
         ("tool", ANSWER),
         ("user", TODAY),
         ("assistant", "bash"),

@@ -134,7 +134,7 @@ def test_a_tool_in_sight_is_described_shortly_and_has_flat_arguments(shown: Tool
     assert len(arguments) <= MOST_ARGUMENTS.get(shown.name, 7)
     for name, field in arguments.items():
         is_flat = field["type"] in {"string", "integer", "boolean", "number"}
-        assert is_flat or field == {**field, "type": "array", "items": {"type": "string"}}, name
+        assert is_flat or (field["type"], field["items"]["type"]) == ("array", "string"), name
         assert len(field.get("description", "")) <= 80, name
 
 

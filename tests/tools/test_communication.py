@@ -1,9 +1,10 @@
 """Communication: messages to people and teammates, and questions that wait for answers."""
 
 from agiraph.domain.agents import Agent
-from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.ids import SYSTEM, AgentId, TeamId
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
+from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.testing import Says, World, call, says
@@ -100,8 +101,9 @@ async def test_a_message_that_cannot_be_sent_is_refused_with_the_possible_recipi
 
 async def test_check_messages_delivers_each_message_once(world: World) -> None:
     async def while_mail_comes() -> Says:
-        await world.say(founded.coordinator.id, "First.", team_id=founded.team.id)
-        await world.say(founded.coordinator.id, "Second.", team_id=founded.team.id)
+        to = {"team_id": founded.team.id, "sender": SYSTEM, "recipient": founded.coordinator.id}
+        await world.store.write(bus.send, text="First.", **to)
+        await world.store.write(bus.send, text="Second.", **to)
         return says(call("check_messages"), call("check_messages"))
 
     done = says(call("finish", summary="done"))
@@ -113,7 +115,7 @@ async def test_check_messages_delivers_each_message_once(world: World) -> None:
     heard = [t.text for t in await world.turns(node.id) if t.role in ("tool", "user")]
     assert heard == [
         "Look for mail",
-        "[Message from human] First.\n[Message from human] Second.",
+        "[Message from system] First.\n[Message from system] Second.",
         "No new messages.",
         "Published: no files.",
     ]

@@ -106,11 +106,13 @@ async def test_an_agent_that_waits_gets_the_result_once_as_the_answer(world: Wor
 
 
 async def test_a_result_for_an_agent_that_has_left_goes_to_the_coordinator(world: World) -> None:
-    ada = world.script("ada", says(assign()), ASK, DONE)
+    give = {"task": "Count the files", "assigned_to": "new:scripted/bob", "max_turns": 2}
+    ada = world.script("ada", says(call("create_work_node", **give)), ASK, DONE)
     world.script(
         "bob",
         says(assign_in_background("new:scripted/cid", "Count mine")),
-        says(call("publish", summary="x")),
+        says(call("checkpoint", summary="cid counts.")),
+        says("My turns are used up; cid counts."),
     )
     world.script("cid", ASK, WORK, says(call("publish", summary="Late.")))
     founded = await world.found("Count")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,7 +11,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
-from agiraph.domain.work import ANSWER, LineKind, StopReason, is_answer
+from agiraph.domain.work import ANSWER, StopReason, is_answer
 from agiraph.run_context import RunContext
 from agiraph.services.board import acceptance_lines, texts, unfinished
 from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
@@ -45,7 +45,8 @@ NOTHING = "There was nothing to do."
 
 
 Kinds = Annotated[
-    list[LineKind | None] | None, Field(description="What proves each line, in their order")
+    list[Literal["file", "ran", "judged", "any"]] | None,
+    Field(description="What proves each line, in order"),
 ]
 GiveUp = Annotated[
     list[str] | None, Field(max_length=50, description="Open tasks to cancel: ids or titles")

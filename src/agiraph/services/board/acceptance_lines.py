@@ -1,6 +1,7 @@
 """Acceptance lines: what done means for a node, given by a person or written by its agent."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeAcceptance
@@ -13,14 +14,15 @@ MAX_LINES = 50
 LINE_CHARACTERS = 1000
 
 
-def paired(lines: Sequence[str], kinds: Sequence[LineKind | None] | None) -> list[Line]:
+def paired(lines: Sequence[str], kinds: Sequence[LineKind | Literal["any"]] | None) -> list[Line]:
     """Return an agent's lines with their kinds; refuse a list of kinds of another length."""
     if kinds and len(kinds) != len(lines):
         raise Refused(
             f"There are {len(lines)} lines and {len(kinds)} kinds. Give a kind for each line, in "
-            "their order: file, ran, judged, or null."
+            "their order: file, ran, judged or any."
         )
-    return [Line(*each) for each in zip(lines, kinds or [None] * len(lines), strict=True)]
+    pairs = zip(lines, kinds or ["any"] * len(lines), strict=True)
+    return [Line(line, None if kind == "any" else kind) for line, kind in pairs]
 
 
 def split(lines: Sequence[str | Line]) -> tuple[tuple[str, ...], dict[str, LineKind]]:
