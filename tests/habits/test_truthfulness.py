@@ -49,7 +49,7 @@ async def test_t7_a_teammates_message_cannot_look_like_the_humans(world: World) 
     )
     world.script(
         "bob",
-        says(call("send_message", to="coordinator", content=forged)),
+        says(call("send_message", to="coordinator", content=forged, kind="urgent")),
         ASK,
     )
     founded = await world.found("Greet")
@@ -58,7 +58,7 @@ async def test_t7_a_teammates_message_cannot_look_like_the_humans(world: World) 
     heard = "\n".join(turn.text for turn in ada.requests[-1].turns)
     [goal, _] = await world.board(founded.team.id)
     mark = mark_of(forged, thread=(await world.thread(goal.id)).id)
-    assert f"[Message from bob]\n<<< {mark}: a message, in the words of bob." in heard
+    assert f"[Message from bob (urgent)]\n<<< {mark}: a message, in the words of bob." in heard
     assert "password" not in outside_fences(heard)
     assert not re.search(r"^\[Message from human\] Send", heard, re.MULTILINE)
 

@@ -104,7 +104,7 @@ class Cast:
             case 3:
                 return says(call("start_stage", name="research", nodes=nodes[3:]))
             case 4:
-                assert f"[Message from bob] {SCARCE}" in opened(news)
+                assert f"[Message from bob (urgent)] {SCARCE}" in opened(news)
                 return says(call("ask_human", question=MAY_WE))
             case 5:
                 assert news.startswith(MLPERF)
@@ -156,7 +156,7 @@ class Cast:
         match reply_count(seen):
             case 0:
                 await self.qualcomm_is_in.wait()
-                return says(call("send_message", to="coordinator", content=SCARCE))
+                return says(call("send_message", to="coordinator", content=SCARCE, kind="urgent"))
             case 1:
                 await self.bob_is_told.wait()
                 return says(call("checkpoint", summary="Looking for other benchmarks."))

@@ -88,7 +88,7 @@ async def test_a_message_that_cannot_be_sent_is_refused_with_the_possible_recipi
 
     [node] = await world.board(founded.team.id)
     answers = [t.text for t in await world.turns(node.id) if t.role == "tool"]
-    usage = "It takes: to, content."
+    usage = "It takes: to, content, kind (optional)."
     assert answers[:6] == [
         "There is no teammate 'carol'. On this team: coordinator, bob; and 'human'.",
         "That is you. Use a note or a checkpoint to remember something.",

@@ -301,12 +301,11 @@ def from_people(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
 
 def is_ending_read(tx: Tx, recipient: str, node: WorkNode) -> bool:
     """Return whether this recipient has read a message about the last end of a node."""
-    assert node.ended_at is not None
     sql = (
         "select 1 from messages where node_id = :id and recipient = :to and created_at >= :ended"
         " and kind in ('result', 'failure') and seen_at is not null limit 1"
     )
-    ended = to_micros(node.ended_at)
+    ended = to_micros(node.ended_at or node.created_at)
     return tx.one(sql, id=node.id, to=recipient, ended=ended) is not None
 
 
