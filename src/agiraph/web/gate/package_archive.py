@@ -46,12 +46,12 @@ def _of_zip(file: IO[bytes], kind: str) -> Iterator[tuple[str, bytes]]:
         for entry in archive.infolist():
             folder, _, name = entry.filename.rpartition("/")
             is_metadata = name == METADATA and folder.endswith(".dist-info")
-            if is_metadata if kind == "wheel" else name in BUILD_FILES:
-                with archive.open(entry) as opened:
-                    # What the entry says of its size may be a lie.
-                    body = opened.read(MEMBER_BYTES + 1)
-                if len(body) <= MEMBER_BYTES:
-                    yield name, body
+            if not (is_metadata if kind == "wheel" else name in BUILD_FILES):
+                continue
+            with archive.open(entry) as opened:
+                body = opened.read(MEMBER_BYTES + 1)  # what the entry says of its size may be a lie
+            if len(body) <= MEMBER_BYTES:
+                yield name, body
 
 
 def _of_tar(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:

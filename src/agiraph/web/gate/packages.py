@@ -87,8 +87,7 @@ class Source:
             if response.status in (404, 410):
                 return None
             if response.status != 200:
-                host = urlsplit(url).hostname
-                raise Denied(f"The index at {host} answered {response.status}.", status=502)
+                raise Denied(f"A package index answered {response.status}.", status=502)
             return await whole_body(response, self.limits.page_bytes), response.content_type
 
     async def send_file(
