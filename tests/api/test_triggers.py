@@ -1,8 +1,10 @@
 """Triggers over HTTP: what can be changed, and when the change takes effect."""
 
+import asyncio
 from typing import Any
 
 import pytest
+from yarl import URL
 
 from agiraph.domain.ids import TriggerId
 from agiraph.domain.labels import CLEAN, UNKNOWN
@@ -102,6 +104,27 @@ async def test_the_watched_files_of_a_heartbeat_can_be_changed(served: Served) -
     await pass_time(served.world, 120)
     found = await served.world.store.read(TRIGGERS.get, TriggerId(trigger.id))
     assert list(found.watched) == ["memory/b.md"]
+
+
+async def test_a_webhook_reads_nothing_of_a_request_without_its_secret(served: Served) -> None:
+    trigger = await a_trigger(served, "webhook", {"secret": "the-first-secret-of-it"})
+    url = URL(served.origin)
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    head = f"POST /api/hooks/{trigger.id} HTTP/1.1\r\nHost: {url.authority}\r\n"
+    head += "X-Agiraph-Secret: another-secret\r\nContent-Length: 9000000\r\n\r\n{"
+    writer.write(head.encode())
+    # The body never comes, and the answer does not wait for it.
+    async with asyncio.timeout(20):
+        assert (await reader.readline()).split()[1] == b"404"
+    writer.close()
+
+
+async def test_a_webhook_with_a_large_body_fires_with_its_beginning(served: Served) -> None:
+    secret = "the-first-secret-of-it"
+    trigger = await a_trigger(served, "webhook", {"secret": secret})
+    body = {"text": "x" * 500_000}
+    path = f"/hooks/{trigger.id}"
+    assert (await served.ask("POST", path, body, X_Agiraph_Secret=secret))[0] == 202
 
 
 async def test_a_webhook_keeps_its_secret_unless_it_gets_another(served: Served) -> None:

@@ -68,7 +68,7 @@ async def test_a_search_that_pauses_for_ever_ends_with_what_it_cost() -> None:
         ("too_many_requests", "too many searches at a time"),
         ("unavailable", "does not work now"),
         ("query_too_long", "use fewer words"),
-        ("something_new", "something_new"),
+        ("something_new", "the log says why"),
     ],
 )
 async def test_a_failed_search_of_anthropic_is_a_clear_error_with_its_cost(
@@ -85,8 +85,8 @@ async def test_a_failed_search_of_anthropic_is_a_clear_error_with_its_cost(
 @pytest.mark.parametrize(
     ("name", "answer", "says"),
     [
-        ("openrouter", {"error": {"code": 502, "message": "engine down"}}, "engine down"),
-        ("openai", {"error": {"message": "no search for this model"}}, "no search for this"),
+        ("openrouter", {"error": {"code": 502, "message": "engine down"}}, "the log says why"),
+        ("openai", {"error": {"message": "no search for this model"}}, "the log says why"),
         (
             "openai",
             {"output": [{"type": "web_search_call", "status": "failed"}]},
@@ -107,7 +107,7 @@ async def test_an_error_inside_an_answer_is_told(
     [
         (401, "does not accept our key"),
         (403, "may not search"),
-        (400, "did not search with small .*bad tool"),
+        (400, "did not search with small"),
         (429, "Search again later"),
         (529, "Search again later"),
     ],

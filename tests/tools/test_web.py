@@ -131,13 +131,13 @@ async def test_failures_of_web_tools_are_answered_to_the_model(
 ) -> None:
     answers = await answers_to(
         world,
-        ("web_fetch", {"url": web_site.url("/file")}),
         ("web_fetch", {"url": "http://169.254.169.254/latest"}),
+        ("web_fetch", {"url": web_site.url("/file")}),
         ("web_fetch", {"url": ""}),
         ("web_search", {"query": "x" * 401}),
     )
-    assert "is a broken PDF, of which nothing can be read" in answers[0]
-    assert "not in the public internet" in answers[1]
+    assert "is a broken PDF, of which nothing can be read" in answers[1]
+    assert "not in the public internet" in answers[0]
     assert "'url' is wrong" in answers[2]
     assert "'query' is wrong" in answers[3]
 

@@ -218,7 +218,7 @@ async def test_a_name_with_one_private_address_among_public_ones_is_refused() ->
 
     with (
         recording_connections() as connected,
-        pytest.raises(Refused, match=r"leads to 10\.0\.0\.1"),
+        pytest.raises(Refused, match="not in the public internet"),
     ):
         await Fetcher(policy=AddressPolicy(resolve=both)).fetch("http://both.test/")
     assert connected == []
@@ -251,7 +251,10 @@ async def test_a_redirect_to_another_host_is_resolved_and_checked() -> None:
     async with site(start=b"") as opened:
         opened.pages["/start"] = redirect_to(f"http://evil.test:{opened.port}/x")
         policy = AddressPolicy(resolve=resolve, also_allowed=frozenset({"127.0.0.1"}))
-        with recording_connections() as connected, pytest.raises(Refused, match=r"127\.0\.0\.2"):
+        with (
+            recording_connections() as connected,
+            pytest.raises(Refused, match="redirects to another address"),
+        ):
             await Fetcher(policy=policy).fetch(opened.url("/start", "good.test"))
     assert {address[0] for address in connected} == {"127.0.0.1"}
 

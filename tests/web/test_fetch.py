@@ -102,9 +102,9 @@ async def test_deeply_nested_json_is_returned_as_text(depth: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        ("image/png", "is image/png, which is not text"),
-        ("application/zip", "which is not text"),
-        ("application/octet-stream", "which is not text"),
+        ("image/png", "is a picture, not text"),
+        ("application/zip", "is not text"),
+        ("application/octet-stream", "is not text"),
     ],
 )
 async def test_a_response_that_is_not_text_is_refused(kind: str, says: str) -> None:

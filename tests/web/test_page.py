@@ -14,7 +14,7 @@ URL = "https://example.com/dir/page"
 
 def fetched(body: str | bytes, kind: str = "text/html", charset: str | None = None) -> Fetched:
     raw = body if isinstance(body, bytes) else body.encode()
-    return Fetched(url=URL, media_type=kind, charset=charset, body=raw)
+    return Fetched(asked=URL, url=URL, media_type=kind, charset=charset, body=raw)
 
 
 async def test_html_becomes_markdown_with_its_title_and_absolute_links() -> None:

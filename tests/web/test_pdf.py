@@ -26,7 +26,7 @@ LONGEST_S = 25
 
 
 def fetched(body: bytes, kind: str = "application/pdf") -> Fetched:
-    return Fetched(url=URL, media_type=kind, charset=None, body=body)
+    return Fetched(asked=URL, url=URL, media_type=kind, charset=None, body=body)
 
 
 @pytest.mark.parametrize("reader", [PYPDF, PDFIUM])

@@ -17,7 +17,7 @@ URL = "https://example.com/app"
 
 
 def fetched(body: str, kind: str = "text/html") -> Fetched:
-    return Fetched(url=URL, media_type=kind, charset="utf-8", body=body.encode())
+    return Fetched(asked=URL, url=URL, media_type=kind, charset="utf-8", body=body.encode())
 
 
 async def test_a_page_made_by_script_is_read_from_its_data() -> None:

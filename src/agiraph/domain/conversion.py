@@ -30,10 +30,11 @@ class Converter(Protocol):
         self,
         script: Path,
         arguments: Sequence[str],
-        source: bytes,
+        source: bytes | Path,
         *,
         timeout_s: float,
         most_bytes: int,
     ) -> Conversion:
-        """Run the script with these arguments and the source as its input."""
+        """Run the script with these arguments and the source: bytes are its input, a file is shown
+        to it at its own path, which contains no symbolic link."""
         ...

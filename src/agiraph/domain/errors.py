@@ -36,10 +36,15 @@ AgiraphError
 from datetime import datetime
 
 from agiraph.domain.ids import MessageId
+from agiraph.domain.labels import CLEAN, Label
 
 
 class AgiraphError(Exception):
     """Anything this package raises on purpose."""
+
+    label: Label = CLEAN
+    """Who outside the team made it fail, after they had answered. The message repeats none of their
+    words, but which message it is was their choice."""
 
 
 class Refused(AgiraphError):

@@ -16,7 +16,7 @@ from pathlib import Path
 from agiraph.domain.conversion import Conversion
 from agiraph.domain.ids import TeamId
 from agiraph.home.dialogue import Dialogue, talking
-from agiraph.home.levels import Confinement
+from agiraph.home.levels import CommandRules, Confinement
 from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, Mount, Spec, spare_user
 
 IN_MEMORY = Path("/dev/shm")
@@ -34,6 +34,10 @@ class Parser:
     limits: Limits = DEFAULT_LIMITS
     """The limits of commands, of which those of the team and of all hold for parsers, too."""
 
+    @classmethod
+    def of_team(cls, rules: CommandRules, team_id: TeamId) -> "Parser":
+        return cls(confinement=rules.confinement, team_id=team_id, limits=rules.limits)
+
     @property
     def is_confined(self) -> bool:
         return self.confinement.is_confined
@@ -42,12 +46,14 @@ class Parser:
         self,
         script: Path,
         arguments: Sequence[str],
-        source: bytes,
+        source: bytes | Path,
         *,
         timeout_s: float,
         most_bytes: int,
     ) -> Conversion:
-        """Run the script with the source as its input; return what it printed."""
+        """Run the script on the source: bytes are its input, a file is shown to it; return what it
+        printed."""
+        given, shown = (b"", (source,)) if isinstance(source, Path) else (source, ())
         place = IN_MEMORY if IN_MEMORY.is_dir() else None
         with tempfile.TemporaryDirectory(prefix="agiraph-parsing-", dir=place) as made:
             folder = Path(made).resolve()
@@ -58,13 +64,13 @@ class Parser:
                 command=f"exec {line} 2>/dev/null",
                 cwd=folder / "work",
                 env={"PATH": "/usr/bin:/bin"},
-                spec=self._spec(script.resolve(), folder / "work"),
+                spec=self._spec(script.resolve(), folder / "work", *shown),
                 limits=self._limits(),
                 team=self.team_id,
                 timeout=timeout_s,
             ) as process:
                 _, printed = await asyncio.gather(
-                    _give(process, source), _printed(process, most_bytes)
+                    _give(process, given), _printed(process, most_bytes)
                 )
                 if len(printed) > most_bytes:  # leaving the block ends it
                     return Conversion(output=printed[:most_bytes], end="failed")
@@ -81,13 +87,13 @@ class Parser:
             file_mib=min(self.limits.file_mib, FILE_MIB),
         )
 
-    def _spec(self, script: Path, folder: Path) -> Spec | None:
+    def _spec(self, *seen: Path) -> Spec | None:
         """Return what a parser sees; None (all) if commands are not confined here."""
         if not self.confinement.is_confined:
             return None
         return Spec(
             level=self.confinement.level,
-            mounts=tuple(Mount(source=path, target=path) for path in (script, folder)),
+            mounts=tuple(Mount(source=path, target=path) for path in seen),
             unix=False,
             user=spare_user(self.team_id) if self.confinement.has_spare_user else 0,
         )

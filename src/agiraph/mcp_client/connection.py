@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.labels import of_mcp
 from agiraph.domain.plurals import times
 from agiraph.mcp_client.settings import McpServer
 
@@ -114,15 +115,14 @@ class Connection:
 
         from mcp import MCPError
 
-        name, limit = self.server.name, self.server.timeout_s
+        limit = self.server.timeout_s
         try:
             async with asyncio.timeout(limit):
                 made = await act(session.client)
         except TimeoutError as error:
             self._give_up(session)
-            raise ServerFailed(
-                f"The MCP server {name!r} did not answer within {limit:g} s. {MAYBE} It is started "
-                "anew for the next call.",
+            raise self._failed(
+                f"did not answer within {limit:g} s. {MAYBE} It is started anew for the next call."
             ) from error
         except MCPError as error:
             if error.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
@@ -135,27 +135,27 @@ class Connection:
             self._give_up(session)
             if session.link.is_over or session.link.wants_sign_in:
                 raise self._ended(session) from error
-            raise ServerFailed(
-                f"The MCP server {name!r} sent an answer that is not valid MCP. {MAYBE}",
-                said=words_of(error),
+            raise self._failed(
+                f"sent an answer that is not valid MCP. {MAYBE}", said=words_of(error)
             ) from error
         self._failures = 0
         return made
 
     def _ended(self, session: Session) -> ServerFailed:
-        name = self.server.name
         if session.link.wants_sign_in:
-            return ServerFailed(f"The MCP server {name!r} {sign_in_wanted(name)}")
+            return self._failed(sign_in_wanted(self.server.name))
         if session.link.is_over:
-            return ServerFailed(
-                f"The MCP server {name!r} sent too much at once and was ended. {MAYBE} Ask it for "
-                "less."
-            )
-        return ServerFailed(
-            f"The MCP server {name!r} ended during the call. {MAYBE} It is started again for the "
-            "next call.",
+            return self._failed(f"sent too much at once and was ended. {MAYBE} Ask it for less.")
+        return self._failed(
+            f"ended during the call. {MAYBE} It is started again for the next call.",
             said=session.link.said(),
         )
+
+    def _failed(self, how: str, *, said: str = "") -> ServerFailed:
+        """Return the error for a server that had answered before it failed."""
+        failed = ServerFailed(f"The MCP server {self.server.name!r} {how}", said=said)
+        failed.label = of_mcp(self.server.name)
+        return failed
 
     async def _begin(self) -> Session:
         """Start the server and return its session. The caller holds the lock."""

@@ -13,6 +13,7 @@ from agiraph.domain.folders import split_access
 from agiraph.home import commands, git_guard, given_folders, program_credentials, sandbox
 from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules
+from agiraph.home.parsing import Parser
 from agiraph.home.piped_commands import Launch
 from agiraph.home.sandbox import SYSTEM, Mount, Spec
 from agiraph.mcp_client.connection import ServerFailed
@@ -41,6 +42,7 @@ def gate_of(server: McpServer, web: Web, rules: CommandRules) -> Gate | None:
         policy=web.fetcher.policy,
         indexes=web.indexes,
         note=_note,
+        converter=Parser.of_team(rules, _AS_TEAM),
         port=sandbox.GATE_PORT,
     )
 

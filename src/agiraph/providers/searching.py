@@ -6,6 +6,7 @@ OpenAI, the sentence that cites a page is kept as its snippet, because OpenAI se
 page.
 """
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,9 @@ TASK = (
 )
 _LINK = re.compile(r"\(?\[[^\]]*\]\([^)]*\)\)?")
 _TRACKING = re.compile(r"([?&])utm_source=openai(&|$)")
+log: logging.Logger = logging.getLogger("agiraph.providers")
+NO_REASON = "the log says why"
+
 Part = dict[str, Any]
 Price = Callable[[str, Usage], float | None]
 """Returns the price of a call to `provider/model`; None if it is not known."""
@@ -124,8 +128,15 @@ class VendorEngine:
         searches_usd = usage.searches * USD_PER_1000[self.name] / 1000
         return replace(usage, usd=None if tokens_usd is None else tokens_usd + searches_usd)
 
+    def failed(self, said: str, why: str = NO_REASON) -> str:
+        """Return the sentence for a search that the vendor did not make. What the vendor `said` is
+        logged for the person: a sentence for a model repeats nothing remote."""
+        if said:
+            log.warning("%s did not search: %s", self.name, one_line(said)[:200])
+        return f"The search engine ({self.name}) did not search: {why}."
+
     def _explain(self, error: LookupFailed) -> str:
-        said = f": {one_line(error.reason)[:200]}" if error.reason else ""
+        self.failed(error.reason)
         if error.status == 429 or error.status >= 500:
             return (
                 f"The search engine ({self.name}) accepts no more requests now (HTTP "
@@ -134,12 +145,12 @@ class VendorEngine:
         if error.is_wrong_key or error.status in (401, 402, 403):
             return (
                 f"The search engine ({self.name}) does not accept our key, or it may not search "
-                f"(HTTP {error.status}{said}). Only the human can fix that, or name another engine "
+                f"(HTTP {error.status}). Only the human can fix that, or name another engine "
                 "as `search` in agiraph.toml. Go on without searching, and say so."
             )
         if error.status:
             return (
-                f"{self.name} did not search with {self.model_name} (HTTP {error.status}{said}). "
+                f"{self.name} did not search with {self.model_name} (HTTP {error.status}). "
                 "Only the human can fix that: `model` or another `provider` of [search] in "
                 "agiraph.toml. Go on without searching, and say so."
             )
@@ -184,7 +195,7 @@ async def _ask_openrouter(engine: VendorEngine, query: str, limit: int) -> Resul
     searches = counts.part("server_tool_use").tokens("web_search_requests")
     usage = replace(usage, searches=max(searches, 1))
     if "error" in answer:
-        raise SearchFailed(_failure(engine, _text_of(answer["error"], "message")), usage)
+        raise SearchFailed(engine.failed(_text_of(answer["error"], "message")), usage)
     message = _part(_first(answer.get("choices")), "message")
     cited = [_part(note, "url_citation") for note in _parts(message.get("annotations"))]
     hits = [_hit(each, title="title", url="url", snippet="content") for each in cited]
@@ -212,7 +223,7 @@ async def _ask_anthropic(engine: VendorEngine, query: str, limit: int) -> Result
         # The vendor's server stopped in the middle of a long search. It goes on when it gets its
         # own words back unchanged.
         messages = [*messages, {"role": "assistant", "content": content}]
-    raise SearchFailed(_failure(engine, "it paused too often"), usage)
+    raise SearchFailed(engine.failed("", "it paused too often"), usage)
 
 
 def _read_anthropic(engine: VendorEngine, blocks: list[Part], usage: Usage) -> Results:
@@ -226,7 +237,7 @@ def _read_anthropic(engine: VendorEngine, blocks: list[Part], usage: Usage) -> R
             errors.append(_text_of(failure, "error_code"))
         found += [_hit(each, title="title", url="url") for each in _parts(block.get("content"))]
     if errors and not found:
-        raise SearchFailed(_failure(engine, _ERRORS.get(errors[0], errors[0])), usage)
+        raise SearchFailed(engine.failed(errors[0], _ERRORS.get(errors[0], NO_REASON)), usage)
     # What Anthropic sends of a page is encrypted for its model; only quotations can be read.
     hits = tuple(replace(hit, snippet=cited.get(hit.url, "")) for hit in found)
     return Results(hits=hits, usage=usage)
@@ -263,9 +274,9 @@ async def _ask_openai(engine: VendorEngine, query: str, limit: int) -> Results:
     usage = openai_usage(UsageReader(answer.get("usage")), "input", "output")
     usage = replace(usage, searches=made)
     if answer.get("error"):
-        raise SearchFailed(_failure(engine, _text_of(answer["error"], "message")), usage)
+        raise SearchFailed(engine.failed(_text_of(answer["error"], "message")), usage)
     if searches and all(item.get("status") == "failed" for item in searches):
-        raise SearchFailed(_failure(engine, "its search failed; search again later"), usage)
+        raise SearchFailed(engine.failed("", "its search failed; search again later"), usage)
     contents = [part for item in items for part in _parts(item.get("content"))]
     hits = [hit for part in contents for hit in _cited_by_openai(part)]
     sources = [
@@ -329,12 +340,6 @@ _SEARCHES: Mapping[str, Callable[[VendorEngine, str, int], Awaitable[Results]]] 
 
 def _messages(query: str) -> list[Part]:
     return [{"role": "system", "content": TASK}, {"role": "user", "content": query}]
-
-
-def _failure(engine: VendorEngine, why: str) -> str:
-    return (
-        f"The search engine ({engine.name}) did not search: {why[:200] or 'it does not say why'}."
-    )
 
 
 def _hit(entry: Part, *, title: str, url: str, snippet: str = "") -> Hit:

@@ -86,7 +86,8 @@ class ToolCaller:
                 return await self._record(ctx, call, Done(basis.refusal(), failed=True))
             return await self._call(ctx, tool, call)
         except (Refused, Misconfigured) as refusal:
-            return await self._record(ctx, call, Done(str(refusal), failed=True))
+            refused = Done(str(refusal), failed=True, label=refusal.label, is_fenced=True)
+            return await self._record(ctx, call, refused)
 
     def _same_call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Done | None:
         """Return the answer to a call that its reply holds before; None if it is the first.

@@ -19,6 +19,7 @@ from agiraph.domain.labels import CLEAN, Label, join, of_host
 from agiraph.home import sandbox
 from agiraph.home.folder_history import FolderHistory
 from agiraph.home.gate_channel import Serve
+from agiraph.home.parsing import Parser
 from agiraph.home.safe_folder import Folder
 from agiraph.run_context import RunContext
 from agiraph.services.board import reached_hosts
@@ -70,6 +71,7 @@ class CommandGate:
                 policy=ctx.web.fetcher.policy,
                 indexes=ctx.web.indexes,
                 note=self._note,
+                converter=Parser.of_team(ctx.command_rules, ctx.team.id),
                 port=sandbox.GATE_PORT,
             )
 

@@ -21,8 +21,7 @@ async def read(
 
     `may_render`: whether the page's scripts may run and reach other hosts.
     """
-    rules = ctx.command_rules
-    parser = Parser(confinement=rules.confinement, team_id=ctx.team.id, limits=rules.limits)
+    parser = Parser.of_team(ctx.command_rules, ctx.team.id)
     try:
         page = await web_page.read(fetched, parser, wanted)
         failure = None

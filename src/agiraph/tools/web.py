@@ -83,8 +83,10 @@ async def web_search(
     try:
         found = await engine.search(query, limit=MAX_HITS)
         fault("fx:after:search")
-    except SearchFailed as error:
-        await ctx.store.write(_book, ctx, booking, error.usage)
+    except Refused as error:
+        error.label |= SEARCH
+        if isinstance(error, SearchFailed):
+            await ctx.store.write(_book, ctx, booking, error.usage)
         raise
     await ctx.store.write(_book, ctx, booking, found.usage)
     if not found.hits:
@@ -205,8 +207,12 @@ async def web_fetch(
             path = saved_pages.path_of(ctx, url, ALL)
             return _answer(ctx, kept, path, part=wanted.first, label=SAVED)
     fetched = await ctx.web.fetcher.fetch(url, may_redirect=may_redirect)
-    # Where redirects are bound to hosts, no script may go elsewhere either.
-    page, others = await rendering.read(ctx, fetched, wanted, may_render=may_redirect is None)
+    try:
+        # Where redirects are bound to hosts, no script may go elsewhere either.
+        page, others = await rendering.read(ctx, fetched, wanted, may_render=may_redirect is None)
+    except Refused as error:
+        error.label |= of_page(url) | of_page(fetched.url)
+        raise
     # Saved whole: the answer holds only a part, and a page may have changed when it is read again.
     path = saved_pages.path_of(ctx, url, wanted if page.is_pdf else ALL)
     await asyncio.to_thread(saved_pages.save, ctx, page, path)
@@ -219,7 +225,11 @@ def _answer(ctx: RunContext, page: WebPage, path: str, *, part: int, label: Labe
     start = (part - 1) * PAGE_CHARACTERS
     if start >= len(page.text):
         parts = -(-len(page.text) // PAGE_CHARACTERS)
-        raise Refused(f"{page.url} has {counted(parts, 'part')} of {PAGE_CHARACTERS:,} characters.")
+        refusal = Refused(
+            f"The page has {counted(parts, 'part')} of {PAGE_CHARACTERS:,} characters."
+        )
+        refusal.label = label | of_page(page.url)
+        raise refusal
     about = [f"Title: {page.title}" if page.title else "", f"Address: {page.url}"]
     about += [f"Published: {page.published}"] if page.published else []
     about += [f"Read: {ctx.clock.now():%Y-%m-%d}"]

@@ -160,9 +160,9 @@ class AddressPolicy:
         # One private address is enough to refuse a host: an attacker's DNS may list a public
         # address first and a metadata service behind it.
         addresses = await self._look_up(host, port)
-        if wrong := [address for address in addresses if not self.allows(address)]:
+        if not all(self.allows(address) for address in addresses):
             raise Refused(
-                f"{host} leads to {wrong[0]}, which is not in the public internet. Only public "
+                f"{host} leads to an address that is not in the public internet. Only public "
                 "addresses may be opened."
             )
         return Target(url=url, host=host, port=port, addresses=tuple(addresses), connect_port=port)

@@ -10,9 +10,10 @@ import aiohttp
 from yarl import URL
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.labels import CLEAN, Label, of_page
 from agiraph.faultpoints import fault
 from agiraph.web.addresses import AddressPolicy, Target
-from agiraph.web.pinned import open_session
+from agiraph.web.pinned import is_unanswered, open_session, reason_of
 
 AGENT = "agiraph"
 ELSEWHERE = (
@@ -21,8 +22,11 @@ ELSEWHERE = (
 )
 MayRedirect = Callable[[str], bool]
 """Whether a redirect to this address is followed."""
-CheckType = Callable[[URL, str, Any], None]
-"""Raises `Refused` for a media type that cannot be read."""
+NOT_OPENED = (
+    "{url} redirects to another address, which is not opened: it is not a valid address in the "
+    "public internet. Try another source."
+)
+_KINDS = {"image": "a picture", "video": "a video", "audio": "a recording", "font": "a font"}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS = {
     "User-Agent": AGENT,
@@ -67,8 +71,10 @@ DOWNLOAD = Limits(download_bytes=50 * 2**20, decoded_bytes=50 * 2**20, timeout_s
 class Fetched:
     """A decompressed body, with the headers that are needed to read it."""
 
+    asked: str
+    """The address that was asked for. Sentences of ours name it, never the next field."""
     url: str
-    """The address after all redirects."""
+    """The address after all redirects, which a server may have chosen."""
     media_type: str
     charset: str | None
     body: bytes
@@ -90,67 +96,73 @@ class Fetcher:
     async def fetch(self, text: str, *, may_redirect: MayRedirect | None = None) -> Fetched:
         """Return the page at a URL, or raise `Refused` with a reason that a model can act on.
 
+        The reason repeats nothing that a server sent. It has the label of the hosts that answered.
         `may_redirect` decides on every address that the first one redirects to; None: all may be
         opened that are public.
         """
-        return await self._fetch(text, self.limits, _check_type, may_redirect)
+        visit = _Visit(asked=text, limits=self.limits, may_redirect=may_redirect)
+        return await self._fetch(visit)
 
     async def download(self, text: str, *, may_redirect: MayRedirect | None = None) -> Fetched:
         """Return the file at a URL as it is, of whatever type; it must fit into `DOWNLOAD`."""
-        fetched = await self._fetch(text, DOWNLOAD, None, may_redirect)
-        if fetched.is_cut:
-            raise Refused(_too_large(DOWNLOAD))
-        return fetched
+        visit = _Visit(asked=text, limits=DOWNLOAD, may_redirect=may_redirect, is_file=True)
+        return await self._fetch(visit)
 
-    async def _fetch(
-        self, text: str, limits: Limits, check: CheckType | None, may_redirect: MayRedirect | None
-    ) -> Fetched:
+    async def _fetch(self, visit: "_Visit") -> Fetched:
+        seconds = visit.limits.timeout_s
         try:
-            async with asyncio.timeout(limits.timeout_s):
+            async with asyncio.timeout(seconds):
                 fault("fx:before:fetch")
-                fetched = await self._follow(text, limits, check, may_redirect)
+                fetched = await self._follow(visit)
                 fault("fx:after:fetch")
                 return fetched
         except TimeoutError:
-            raise Refused(
-                f"{text[:200]} did not answer within {limits.timeout_s:.0f} seconds. Try another "
-                "source."
-            ) from None
+            visit.label |= visit.trying  # something of an answer may have come
+            said = f"{visit.shown} did not answer within {seconds:.0f} seconds. Try another source."
+            raise visit.labelled(Refused(said)) from None
+        except Refused as refusal:
+            raise visit.labelled(refusal) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            reason = str(error) or type(error).__name__
-            raise Refused(f"{text[:200]} could not be opened: {reason[:300]}.") from error
+            if not is_unanswered(error):
+                visit.label |= visit.trying
+            said = f"{visit.shown} could not be opened: {reason_of(error)}."
+            raise visit.labelled(Refused(said)) from error
 
-    async def _follow(
-        self, text: str, limits: Limits, check: CheckType | None, may_redirect: MayRedirect | None
-    ) -> Fetched:
-        for _ in range(limits.redirects + 1):
-            # Every redirect is checked like the first address: a public page may point anywhere.
-            target = await self.policy.check(text)
-            found = await self._get(target, limits, check)
+    async def _follow(self, visit: "_Visit") -> Fetched:
+        target = await self.policy.check(visit.asked)
+        for _ in range(visit.limits.redirects + 1):
+            found = await self._get(visit, target)
             if isinstance(found, Fetched):
                 return found
-            if may_redirect is not None and not may_redirect(found):
+            if visit.may_redirect is not None and not visit.may_redirect(found):
                 raise Refused(ELSEWHERE)
-            text = found
+            try:
+                # Checked like the first address: a public page may point anywhere.
+                target = await self.policy.check(found)
+            except Refused as refusal:
+                raise Refused(NOT_OPENED.format(url=visit.shown)) from refusal
         raise Refused(
-            f"The address redirects more than {limits.redirects} times. Try another source."
+            f"The address redirects more than {visit.limits.redirects} times. Try another source."
         )
 
-    async def _get(self, target: Target, limits: Limits, check: CheckType | None) -> Fetched | str:
+    async def _get(self, visit: "_Visit", target: Target) -> Fetched | str:
         """Return the body, or the URL of a redirect."""
+        visit.trying = of_page(str(target.url))
+        limits = visit.limits
         async with (
             self._session(target, limits) as session,
             session.get(target.url, allow_redirects=False) as response,
         ):
+            visit.label |= visit.trying
             if response.status in _REDIRECTS and (to := response.headers.get("Location")):
-                return _joined(target.url, to)
+                return _joined(visit, target.url, to)
             if response.status >= 400:
-                raise Refused(_failure(target.url, response.status))
-            if check is not None:
-                check(target.url, response.content_type, response.headers)
+                raise Refused(_failure(visit.shown, response.status))
+            if not visit.is_file:
+                _check_type(visit, target.url, response)
                 if _says_pdf(target.url, response.content_type):
                     limits = replace(limits, download_bytes=PDF_BYTES)
-            return await _read_body(target, response, limits)
+            return await _read_body(visit, target, response, limits)
 
     def _session(self, target: Target, limits: Limits) -> aiohttp.ClientSession:
         # A session for each hop: no connection, cookie or DNS answer of one host serves another.
@@ -162,7 +174,32 @@ class Fetcher:
         )
 
 
-async def _read_body(target: Target, response: aiohttp.ClientResponse, limits: Limits) -> Fetched:
+@dataclass(slots=True, kw_only=True)
+class _Visit:
+    """One fetch: what was asked for, and who has answered so far."""
+
+    asked: str
+    limits: Limits
+    may_redirect: MayRedirect | None
+    is_file: bool = False
+    """Whether any type of file is taken, and only as a whole."""
+    label: Label = CLEAN
+    """The hosts that have answered."""
+    trying: Label = CLEAN
+    """The host that was asked last."""
+
+    @property
+    def shown(self) -> str:
+        return self.asked[:200]
+
+    def labelled(self, refusal: Refused) -> Refused:
+        refusal.label |= self.label
+        return refusal
+
+
+async def _read_body(
+    visit: _Visit, target: Target, response: aiohttp.ClientResponse, limits: Limits
+) -> Fetched:
     body = bytearray()
     is_cut = False
     async for piece in _decompressed(response, limits):
@@ -171,7 +208,10 @@ async def _read_body(target: Target, response: aiohttp.ClientResponse, limits: L
             is_cut = True
             break
         body += piece
+    if is_cut and visit.is_file:
+        raise Refused(_too_large(limits))
     return Fetched(
+        asked=visit.shown,
         url=str(target.url),
         media_type=response.content_type,
         charset=response.charset,
@@ -185,10 +225,7 @@ async def _decompressed(response: aiohttp.ClientResponse, limits: Limits) -> Asy
     """Yield the decompressed body in pieces, so that a reader that stops early saves memory."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
-        raise Refused(
-            f"The page is compressed in a way we did not ask for ({encoding[:40]}). Try another "
-            "source."
-        )
+        raise Refused("The page is compressed in a way we did not ask for. Try another source.")
     decompressor = None if encoding in ("identity", "") else _Decompressor(limits.ratio)
     received = 0
     async for chunk in response.content.iter_chunked(64 * 1024):
@@ -226,7 +263,7 @@ class _Decompressor:
             try:
                 piece = self._zlib.decompress(chunk, 256 * 1024)
             except zlib.error as error:
-                raise Refused(f"The page cannot be decompressed: {error}.") from error
+                raise Refused("The page cannot be decompressed. Try another source.") from error
             self._bytes_out += len(piece)
             # Small pages may shrink a lot, such as tables of zeros; they can do no harm.
             if self._bytes_out > 2**20 and self._bytes_out > self._ratio * self._bytes_in:
@@ -239,23 +276,24 @@ class _Decompressor:
         return pieces
 
 
-def _joined(url: URL, location: str) -> str:
+def _joined(visit: _Visit, url: URL, location: str) -> str:
     """Return the URL of a redirect, whose Location header may be relative."""
     try:
         return str(url.join(URL(location)))
     except ValueError as error:
-        raise Refused(
-            f"{url} redirects to {location[:80]!r}, which is not a valid address."
-        ) from error
+        raise Refused(NOT_OPENED.format(url=visit.shown)) from error
 
 
-def _check_type(url: URL, media_type: str, headers: Any) -> None:
-    if "Content-Type" not in headers or _says_pdf(url, media_type):
+def _check_type(visit: _Visit, url: URL, response: aiohttp.ClientResponse) -> None:
+    media_type = response.content_type
+    if "Content-Type" not in response.headers or _says_pdf(url, media_type):
         return  # `page.read` looks at the bytes instead
     if not (media_type.startswith("text/") or media_type in _TEXTUAL or _is_textual(media_type)):
+        kind = media_type.partition("/")[0]
+        what = f"is {_KINDS[kind]}, not text" if kind in _KINDS else "is not text"
         raise Refused(
-            f"{url} is {media_type[:80]}, which is not text. Pages, PDF, feeds, text, JSON, "
-            "XML, CSV and Markdown can be read."
+            f"{visit.shown} {what}. Pages, PDF, feeds, text, JSON, XML, CSV and Markdown can be "
+            "read."
         )
 
 
@@ -274,7 +312,7 @@ def _is_textual(media_type: str) -> bool:
     return media_type.startswith("application/") and media_type.endswith(("+json", "+xml"))
 
 
-def _failure(url: URL, status: int) -> str:
+def _failure(url: str, status: int) -> str:
     match status:
         case 401 | 402 | 403 | 407 | 451:
             return f"{url} denies access (HTTP {status}). Try another source."

@@ -20,6 +20,7 @@ import orjson
 from agiraph.domain import language
 from agiraph.domain.errors import Refused
 from agiraph.domain.search import Hit, Results, distinct, one_line
+from agiraph.web.pinned import reason_of
 from agiraph.web.search import KEYS, MAX_RESPONSE_BYTES
 
 TIMEOUT_S = 15.0
@@ -250,7 +251,7 @@ class OpenEngine:
         except TimeoutError:
             return SourceFailed("no answer in time")
         except (aiohttp.ClientError, OSError) as error:
-            return SourceFailed(str(error)[:120] or type(error).__name__)
+            return SourceFailed(reason_of(error))
 
     async def _get(self, url: str, parameters: Mapping[str, str]) -> bytes:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)

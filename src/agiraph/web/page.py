@@ -58,12 +58,12 @@ async def read(fetched: Fetched, converter: Converter, wanted: PageRange = ALL) 
     source = source[:MAX_SOURCE_CHARS]
     about, text = dict[str, str](), source
     if _is_feed(fetched, source):
-        about, text = await _converted(source, fetched.url, "feed", converter)
+        about, text = await _converted(source, fetched, "feed", converter)
     elif _is_html(fetched, source):
-        about, text = await _converted(source, fetched.url, "html", converter)
+        about, text = await _converted(source, fetched, "html", converter)
     if not text.strip():
         raise NoText(
-            f"There is no text on {fetched.url}; it may need a browser. Try another source."
+            f"There is no text on {fetched.asked}; it may need a browser. Try another source."
         )
     is_bare = len(text) < markdown.LITTLE_TEXT and len(source) > markdown.LONG_SOURCE
     return replace(_page(fetched, about, text, is_cut=is_cut), is_bare=is_bare)
@@ -83,7 +83,7 @@ def _page(fetched: Fetched, about: dict[str, str], text: str, *, is_cut: bool) -
 def _decoded(fetched: Fetched) -> str:
     body = fetched.body
     if b"\0" in body[:4096] and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise Refused(f"{fetched.url} is binary data, not text. Try another source.")
+        raise Refused(f"{fetched.asked} is binary data, not text. Try another source.")
     for charset in (fetched.charset, _declared(body), "utf-8"):
         with contextlib.suppress(LookupError, UnicodeError, ValueError):
             # The page chooses the name, and Python has codecs, such as zlib, that are no character
@@ -121,20 +121,20 @@ def _is_feed(fetched: Fetched, source: str) -> bool:
 
 
 async def _converted(
-    source: str, url: str, kind: str, converter: Converter
+    source: str, fetched: Fetched, kind: str, converter: Converter
 ) -> tuple[dict[str, str], str]:
     """Return the title and the other facts of a page, and its text."""
     found = await converter.convert(
         Path(markdown.__file__),
-        (url, kind),
+        (fetched.url, kind),
         source.encode(errors="replace"),
         timeout_s=markdown.TIMEOUT_S,
         most_bytes=MAX_OUTPUT_BYTES,
     )
     if found.end == "timeout":
-        raise Refused(f"{url} takes too long to convert to text. Try another source.")
+        raise Refused(f"{fetched.asked} takes too long to convert to text. Try another source.")
     if found.end == "failed":
-        raise Refused(f"{url} cannot be converted to text. Try another source.")
+        raise Refused(f"{fetched.asked} cannot be converted to text. Try another source.")
     about, _, text = found.output.partition(b"\n")
     facts = cast(dict[str, Any], orjson.loads(about))
     return {name: str(each) for name, each in facts.items()}, text.decode(errors="replace")

@@ -84,7 +84,7 @@ async def read_pdf(
     )
     document = _parsed(found.output)
     if found.end == "failed" and not document.pages:
-        raise Refused(f"{fetched.url} is a PDF that cannot be converted to text. {ELSEWHERE}")
+        raise Refused(f"{fetched.asked} is a PDF that cannot be converted to text. {ELSEWHERE}")
     _check(fetched, document, wanted)
     count = int(document.about["pages"])
     text = "\n\n".join(
@@ -125,7 +125,7 @@ def _parsed(output: bytes) -> _Document:
 
 def _check(fetched: Fetched, document: _Document, wanted: PageRange) -> None:
     """Raise `Refused` for a document without text, with what is wrong with it."""
-    url = fetched.url
+    url = fetched.asked
     if document.error == "locked":
         raise Refused(f"{url} is a PDF that is locked with a password. {ELSEWHERE}")
     count = int(document.about.get("pages", 0))

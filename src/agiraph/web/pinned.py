@@ -1,5 +1,6 @@
 """Pinned sessions: HTTP clients that connect to the checked addresses of one host and no others."""
 
+import os
 import socket
 import ssl
 from collections.abc import Callable, Mapping
@@ -52,6 +53,34 @@ def open_session(
         headers=headers,
         timeout=timeout,
     )
+
+
+def is_unanswered(error: Exception) -> bool:
+    """Whether a request failed before the host had sent anything."""
+    is_connecting = isinstance(error, aiohttp.ClientConnectorError)
+    return is_connecting and not isinstance(error, aiohttp.ClientSSLError)
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a request failed, in words of our own: those of the HTTP library repeat what the
+    server sent."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "its name is not found"
+        case aiohttp.ClientSSLError() | ssl.SSLError():
+            return "its certificate or its encryption is not accepted"
+        case aiohttp.ClientConnectorError(os_error=cause) if cause.errno:
+            return os.strerror(cause.errno).lower()
+        case aiohttp.ClientResponseError() | aiohttp.ClientPayloadError():
+            return "its answer is not valid HTTP"
+        case aiohttp.ServerDisconnectedError():
+            return "it closed the connection without an answer"
+        case OSError(errno=int() as number):
+            return os.strerror(number).lower()
+        case TimeoutError():
+            return "it does not answer in time"
+        case _:
+            return "the connection failed"
 
 
 class _PinnedResolver(AbstractResolver):

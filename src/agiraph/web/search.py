@@ -10,6 +10,7 @@ import orjson
 from agiraph.domain.errors import Refused
 from agiraph.domain.search import Hit, Results, distinct, one_line
 from agiraph.domain.work import Usage
+from agiraph.web.pinned import reason_of
 
 TIMEOUT_S = 20.0
 MAX_RESPONSE_BYTES = 2 * 2**20
@@ -119,8 +120,7 @@ class RemoteEngine:
                 "with what you have."
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            reason = str(error)[:200] or type(error).__name__
-            message = f"The search engine ({self.name}) cannot be reached: {reason}."
+            message = f"The search engine ({self.name}) cannot be reached: {reason_of(error)}."
             raise Refused(message) from error
         hits = distinct(_hits(self.name, raw, api), limit)
         return Results(hits=hits, usage=Usage(usd=(self.usd_per_1000 or 0.0) / 1000, searches=1))

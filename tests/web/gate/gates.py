@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from agiraph.domain.ids import TeamId
+from agiraph.home import levels
+from agiraph.home.parsing import Parser
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.gate.exchange import Limits
 from agiraph.web.gate.indexes import PackageIndexes
@@ -71,6 +74,7 @@ async def open_gate(
         indexes=indexes or PackageIndexes(),
         limits=limits,
         port=own,
+        converter=Parser(confinement=levels.choose(), team_id=TeamId("team_gate")),
         **cast("dict[str, Any]", {"note": note, **more}),
     )
     gate.serve(listener)

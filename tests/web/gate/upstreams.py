@@ -53,6 +53,8 @@ class Upstream:
 
     python: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """Wheels by the name of their project."""
+    listed: dict[str, str] = field(default_factory=dict[str, str])
+    """The links on the page of a project that has other files than a wheel."""
     npm: dict[str, tuple[bytes, dict[str, str]]] = field(
         default_factory=dict[str, tuple[bytes, dict[str, str]]]
     )
@@ -90,6 +92,8 @@ class Upstream:
         return await self._git(request)
 
     def _simple(self, name: str) -> web.Response:
+        if name in self.listed:
+            return web.Response(text=self.listed[name], content_type="text/html")
         if name not in self.python:
             return web.Response(status=404)
         digest = hashlib.sha256(self.python[name]).hexdigest()

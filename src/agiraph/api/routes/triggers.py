@@ -25,6 +25,8 @@ from agiraph.store import teams, triggers
 from agiraph.store.tx import Tx
 
 router: APIRouter = api_router("triggers")
+MOST_HOOK_BYTES = 128 * 1024
+"""The most that is read of a webhook's request; the rest is ignored."""
 
 
 class NewTrigger(BaseModel):
@@ -164,8 +166,15 @@ async def hit_webhook(
     ] = None,
 ) -> Firing:
     """Fire a webhook trigger. The request carries the trigger's own secret instead of a token."""
-    # More than the trigger ever shows to a model (`EXCERPT_CHARS`); the rest need not be decoded.
-    body = (await request.body())[:100_000].decode(errors="replace")
+    # Before anything of the body is read: who has no secret must not fill the memory.
+    await api.store.read(due.check_secret, TriggerId(trigger), secret)
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece[: MOST_HOOK_BYTES - len(body)]
+        if len(body) == MOST_HOOK_BYTES:
+            break
+    # More than the trigger ever shows to a model (`EXCERPT_CHARS`).
+    text = bytes(body).decode(errors="replace")[:100_000]
     return await api.store.write(
-        due.receive_request, TriggerId(trigger), secret, body, delivery=delivery
+        due.receive_request, TriggerId(trigger), secret, text, delivery=delivery
     )

@@ -65,7 +65,7 @@ async def look_up(
         number = error.os_error.errno
         raise LookupFailed(os.strerror(number).lower() if number else str(error)) from error
     except aiohttp.ClientError as error:
-        raise LookupFailed(str(error) or type(error).__name__) from error
+        raise LookupFailed(f"the request failed ({type(error).__name__})") from error
     finally:
         await session.close()
 

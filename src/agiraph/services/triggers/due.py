@@ -121,15 +121,20 @@ def read_events(tx: Tx, trigger_id: TriggerId) -> bool:
     return locked is not None and registry.kind_of(locked[0]).on_events(tx, locked[0])
 
 
-def receive_request(
-    tx: Tx, trigger_id: TriggerId, secret: str, body: str, *, delivery: str | None = None
-) -> Firing:
-    """Fire a webhook. A second request with the same delivery id returns the first one's firing."""
+def check_secret(tx: Tx, trigger_id: TriggerId, secret: str) -> None:
+    """Raise `NotFound` if there is no such webhook, or if this is not its secret."""
     found = TRIGGERS.find(tx, trigger_id)
     # The same error for an unknown trigger and a wrong secret: callers must not
     # find out which triggers exist.
     if found is None or not hmac.compare_digest(found.secret or "", hash_of(secret)):
         raise NotFound("webhook", trigger_id, known="Its address or its secret is wrong.")
+
+
+def receive_request(
+    tx: Tx, trigger_id: TriggerId, secret: str, body: str, *, delivery: str | None = None
+) -> Firing:
+    """Fire a webhook. A second request with the same delivery id returns the first one's firing."""
+    check_secret(tx, trigger_id, secret)
     if len(body) > TEXT_LIMIT:
         raise Refused(f"A webhook takes {TEXT_LIMIT:,} characters; this has {len(body):,}.")
     slot = new_id("hit") if delivery is None else f"hit {delivery[:200]}"

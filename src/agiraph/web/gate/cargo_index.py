@@ -1,5 +1,6 @@
 """Cargo index: a sparse index for cargo, made from the one that cargo is configured for."""
 
+import asyncio
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -42,15 +43,18 @@ class CargoIndex:
         found = await self._source.read(url, accept="*/*")
         if found is None:
             raise Denied(NO_SUCH_PACKAGE.format(name=name), status=404)
-        versions = self._versions.setdefault(lower, {})
+        await asyncio.to_thread(self._read, lower, found[0])
+        return found[0]
+
+    def _read(self, name: str, page: bytes) -> None:
+        versions = self._versions.setdefault(name, {})
         needed: set[str] = set()
-        for line in found[0].splitlines():
+        for line in page.splitlines():
             entry = cast(dict[str, Any], orjson.loads(line)) if line.strip() else {}
             versions[str(entry.get("vers", ""))] = str(entry.get("cksum", ""))
             for needs in cast(list[dict[str, Any]], entry.get("deps", [])):
                 needed.add(str(needs.get("package") or needs.get("name", "")))
         self._source.names.learn("cargo", needed)
-        return found[0]
 
     async def _send_file(self, exchange: Exchange, name: str, version: str) -> None:
         lower = name.lower()

@@ -31,7 +31,7 @@ class Limits:
     request_s: float = 1800.0
     bytes: int = 2**30
     """Of all requests and answers together."""
-    page_bytes: int = 64 * 2**20
+    page_bytes: int = 32 * 2**20
     """Of one page of an index, which the gate reads whole."""
 
 

@@ -1,5 +1,6 @@
 """npm index: a registry for npm, yarn and pnpm, made from the one that npm is configured for."""
 
+import asyncio
 from typing import Any, cast
 from urllib.parse import quote, unquote, urlsplit
 
@@ -46,7 +47,10 @@ class NpmIndex:
         found = await self._source.read(f"{registry}/{quote(name, safe='@')}", accept=accept)
         if found is None:
             raise Denied(NO_SUCH_PACKAGE.format(name=name), status=404)
-        described = cast(dict[str, Any], orjson.loads(found[0]))
+        return await asyncio.to_thread(self._read, name, found[0])
+
+    def _read(self, name: str, page: bytes) -> dict[str, Any]:
+        described = cast(dict[str, Any], orjson.loads(page))
         files = self._files.setdefault(name, {})
         needed: set[str] = set()
         for version in cast(dict[str, dict[str, Any]], described.get("versions", {})).values():

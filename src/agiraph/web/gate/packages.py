@@ -6,13 +6,13 @@ Hashes stay as the index gave them, so pip, uv, npm and cargo check what they re
 """
 
 import asyncio
-import io
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Protocol, cast
+from typing import IO, Protocol
 from urllib.parse import unquote, urlsplit
 
+from agiraph.domain.conversion import Converter
 from agiraph.web.gate.exchange import Exchange, Limits, pieces_of, whole_body
 from agiraph.web.gate.http_messages import CHUNK_BYTES
 from agiraph.web.gate.indexes import PackageIndexes
@@ -28,10 +28,11 @@ NOT_CONFIGURED = (
 )
 LOCAL = "local-index"
 """The name of a `file:` index where hosts are named."""
-_MEMORY_BYTES = 8 * 2**20
 
 Reach = Callable[[str, str], Awaitable[None]]
 """Records that the command reaches a host, and what for, before anything is sent there."""
+Inspect = Callable[[Path], Awaitable[None]]
+"""Reads a whole file of a package before the program has received the last of it."""
 
 
 class Index(Protocol):
@@ -54,10 +55,12 @@ class Source:
         names: PackageNames,
         reach: Reach,
         *,
+        converter: Converter,
         limits: Limits,
         team: str,
     ) -> None:
         self.indexes = indexes
+        self.converter = converter
         self.upstream = upstream
         self.names = names
         self.limits = limits
@@ -84,8 +87,7 @@ class Source:
             if response.status in (404, 410):
                 return None
             if response.status != 200:
-                host = urlsplit(url).hostname
-                raise Denied(f"The index at {host} answered {response.status}.", status=502)
+                raise Denied(f"A package index answered {response.status}.", status=502)
             return await whole_body(response, self.limits.page_bytes), response.content_type
 
     async def send_file(
@@ -93,12 +95,9 @@ class Source:
         exchange: Exchange,
         url: str,
         *,
-        inspect: Callable[[io.BufferedIOBase], None] | None = None,
+        inspect: Inspect | None = None,
     ) -> None:
-        """Send a file that an index lists. From now on untrusted code may run in the command.
-
-        `inspect` sees the whole file before the program has received the last of it.
-        """
+        """Send a file that an index lists. From now on untrusted code may run in the command."""
         if not exchange.is_head:
             self.names.bind()
         if urlsplit(url).scheme == "file":
@@ -122,30 +121,31 @@ class Source:
         status: int,
         headers: Mapping[str, str],
         pieces: AsyncIterator[bytes],
-        inspect: Callable[[io.BufferedIOBase], None] | None,
+        inspect: Inspect | None,
     ) -> None:
         headers = {"Content-Type": "application/octet-stream", **headers}
         if inspect is None or exchange.is_head or status != 200:
             return await exchange.stream(status, headers, pieces)
-        with tempfile.SpooledTemporaryFile(_MEMORY_BYTES) as copy:
-            kept = _inspected(pieces, cast(io.BufferedIOBase, copy), inspect)
+        with tempfile.NamedTemporaryFile(prefix="agiraph-package-") as copy:
+            kept = _inspected(pieces, copy.file, Path(copy.name), inspect)
             return await exchange.stream(status, headers, kept)
 
 
 async def _inspected(
     pieces: AsyncIterator[bytes],
-    copy: io.BufferedIOBase,
-    inspect: Callable[[io.BufferedIOBase], None],
+    copy: IO[bytes],
+    path: Path,
+    inspect: Inspect,
 ) -> AsyncIterator[bytes]:
-    """Yield the pieces; the last one only after `inspect` has read the whole copy."""
+    """Yield the pieces; the last one only after `inspect` has read the whole copy at `path`."""
     last = b""
     async for piece in pieces:
         if last:
             yield last
         copy.write(piece)
         last = piece
-    copy.seek(0)
-    await asyncio.to_thread(inspect, copy)
+    copy.flush()
+    await inspect(path.resolve())
     yield last
 
 

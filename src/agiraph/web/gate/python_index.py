@@ -1,7 +1,6 @@
 """Python index: a simple index for pip and uv, made from the indexes that pip is configured for."""
 
 import asyncio
-import io
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -77,7 +76,9 @@ class PythonIndex:
         url = self._source.upstream.trust(url)
         page = url if is_flat else f"{url.rstrip('/')}/{quote(project)}/"
         found = await self._source.read(page, accept=python_pages.ACCEPT)
-        files = [] if found is None else python_pages.read_page(*found, base=page)
+        files = (
+            [] if found is None else await asyncio.to_thread(python_pages.read_page, *found, page)
+        )
         if urlsplit(page).scheme != "file":  # a page of the network names no file of this machine
             files = [file for file in files if urlsplit(file.url).scheme in ("http", "https")]
         return python_pages.of_project(files, project) if is_flat else files
@@ -91,8 +92,10 @@ class PythonIndex:
         if listed != wanted:
             return await self._send_metadata(exchange, file)
 
-        def learn(content: io.BufferedIOBase) -> None:
-            found = python_pages.dependencies_of_file(file.name, content)
+        async def learn(content: Path) -> None:
+            found = await python_pages.dependencies_of_file(
+                file.name, content, self._source.converter
+            )
             self._source.names.learn("python", found)
 
         inspect = None if file.name in self._described else learn

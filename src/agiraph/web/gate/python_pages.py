@@ -1,27 +1,26 @@
 """Python pages: reads the pages of Python package indexes, and writes them anew for a command."""
 
+import asyncio
 import html
-import io
 import re
-import tarfile
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urljoin, urlsplit
 
 import orjson
 
+from agiraph.domain.conversion import Converter
+from agiraph.web.gate import package_archive
 from agiraph.web.gate.package_names import names_in, normalized
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 _REQUIRES = re.compile(r"^Requires-Dist:\s*([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
-_BUILD_FILES = frozenset({"PKG-INFO", "requires.txt", "pyproject.toml", "setup.cfg"})
 _FILE = re.compile(r"[A-Za-z0-9][\w.+!-]{0,250}\.(?:whl|tar\.gz|zip|tar\.bz2)")
-_MEMBER_BYTES = 2**20
-_UNPACKED_BYTES = 256 * 2**20
-"""The most bytes of a source archive that are unpacked: it may be a decompression bomb."""
+_PRINTED_BYTES = 6 * package_archive.MOST_BYTES
+"""A character may be written in six in JSON."""
 _PASSED_ON = ("data-requires-python", "data-yanked", "data-dist-info-metadata",
               "data-core-metadata")  # fmt: skip
 
@@ -125,36 +124,30 @@ def dependencies(metadata: str) -> frozenset[str]:
     return frozenset(_REQUIRES.findall(metadata))
 
 
-def dependencies_of_file(name: str, content: io.BufferedIOBase) -> frozenset[str]:
-    """Return the packages that a wheel or a source archive requires to be installed or built."""
-    try:
-        if name.endswith((".whl", ".zip")):
-            return _of_wheel(content)
-        return _of_source(content) if name.endswith((".tar.gz", ".tar.bz2")) else frozenset()
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, ValueError):
-        return frozenset()  # the installer will say what is wrong with the file
+async def dependencies_of_file(name: str, file: Path, converter: Converter) -> frozenset[str]:
+    """Return the packages that a wheel or a source archive requires to be installed or built.
+
+    What cannot be read of the archive names nothing: the installer says what is wrong with it.
+    """
+    kind = "wheel" if name.endswith(".whl") else "source"
+    found = await converter.convert(
+        Path(package_archive.__file__),
+        (str(file), kind),
+        file,
+        timeout_s=package_archive.TIMEOUT_S,
+        most_bytes=_PRINTED_BYTES,
+    )
+    return await asyncio.to_thread(_named, found.output)
 
 
-def _of_wheel(content: io.BufferedIOBase) -> frozenset[str]:
-    found: set[str] = set()
-    with zipfile.ZipFile(cast(Any, content)) as archive:
-        for entry in archive.infolist():
-            is_small = entry.file_size <= _MEMBER_BYTES
-            if entry.filename.endswith(".dist-info/METADATA") and is_small:
-                found |= dependencies(archive.read(entry).decode(errors="replace"))
-    return frozenset(found)
-
-
-def _of_source(content: io.BufferedIOBase) -> frozenset[str]:
-    found: set[str] = set()
-    with tarfile.open(fileobj=cast(Any, content)) as archive:
-        for member in archive:
-            if archive.offset > _UNPACKED_BYTES:
-                break
-            name = member.name.rpartition("/")[2]
-            if name not in _BUILD_FILES or member.size > _MEMBER_BYTES:
-                continue
-            read = archive.extractfile(member)
-            text = read.read().decode(errors="replace") if read else ""
-            found |= dependencies(text) if name == "PKG-INFO" else names_in(text)
-    return frozenset(found)
+def _named(printed: bytes) -> frozenset[str]:
+    """Return the packages that the printed files of an archive name; the last line may be cut."""
+    names: set[str] = set()
+    for line in printed.splitlines():
+        try:
+            file, text = orjson.loads(line)
+        except ValueError:
+            break
+        is_metadata = file in (package_archive.METADATA, "PKG-INFO")
+        names |= dependencies(text) if is_metadata else names_in(text)
+    return frozenset(names)

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from agiraph.domain.conversion import Converter
 from agiraph.domain.errors import AgiraphError
 from agiraph.web.addresses import AddressPolicy
 from agiraph.web.gate import forwarding, git_reading
@@ -63,6 +64,7 @@ class Gate:
         policy: AddressPolicy,
         indexes: PackageIndexes,
         note: Note,
+        converter: Converter,
         port: int,
         limits: Limits | None = None,
         certificates: ssl.SSLContext | None = None,
@@ -84,6 +86,7 @@ class Gate:
             self._index_upstream,
             rules.names,
             self._reach,
+            converter=converter,
             limits=self.limits,
             team=rules.team,
         )

@@ -18,7 +18,7 @@ from yarl import URL
 from agiraph.domain.errors import Refused
 from agiraph.web.addresses import AddressPolicy, Target
 from agiraph.web.gate.rules import Denied, Endpoint, endpoint_of
-from agiraph.web.pinned import open_session
+from agiraph.web.pinned import open_session, reason_of
 
 CONNECT_S = 20.0
 IDLE_S = 120.0
@@ -177,5 +177,4 @@ class Upstream:
 
 
 def _unanswered(host: str, error: Exception) -> Denied:
-    reason = str(error) or type(error).__name__
-    return Denied(f"{host} does not answer ({reason[:200]}).", status=502, host=host)
+    return Denied(f"{host} does not answer: {reason_of(error)}.", status=502, host=host)

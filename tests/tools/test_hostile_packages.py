@@ -1,0 +1,109 @@
+"""Hostile packages: an archive that a command downloads is opened in a confined process alone."""
+
+import asyncio
+import io
+import tarfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from agiraph.home import levels, sandbox
+from agiraph.testing import World, call
+from agiraph.web.access import Web
+from tests.tools.hostile_packages import SOURCES, WHEELS
+from tests.tools.strangers import answers, go_on_with, strange_world
+from tests.web.gate.upstreams import Upstream, open_upstream
+
+pytestmark = pytest.mark.skipif(
+    not levels.choose().has_gate, reason="commands have no network namespace of their own here"
+)
+GATE = f"http://127.0.0.1:{sandbox.GATE_PORT}/pypi"
+GATED = f"curl -sS -o page {GATE}/simple/tea/; "
+MOST_GROWTH_MIB = 100
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[Upstream]:
+    async with open_upstream() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def world(tmp_path: Path, upstream: Upstream) -> AsyncIterator[World]:
+    async with strange_world(tmp_path, web=Web(indexes=upstream.indexes)) as made:
+        yield made
+
+
+def peak_mib() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
+
+
+def offer(upstream: Upstream, name: str, file: str, body: bytes) -> str:
+    upstream.pages |= {f"/p/{file}": body}
+    upstream.listed[name] = f'<a href="{upstream.url}/p/{file}">{file}</a>'
+    return f"curl -sS -o got {GATE}/files/{name}/{file}; wc -c < got"
+
+
+@pytest.mark.parametrize(
+    ("end", "make"),
+    [
+        *(pytest.param(".tar.gz", make, id=name) for name, make in SOURCES.items()),
+        *(pytest.param("-py3-none-any.whl", make, id=name) for name, make in WHEELS.items()),
+    ],
+)
+async def test_a_package_that_grows_to_gigabytes_takes_none_of_the_runtimes_memory(
+    world: World, upstream: Upstream, end: str, make: Callable[[], bytes]
+) -> None:
+    body = await asyncio.to_thread(make)
+    command = offer(upstream, "tea", f"tea-1.0{end}", body)
+    founded = await world.found("Make tea", start=False)
+    Path("/proc/self/clear_refs").write_text("5")  # the kernel measures the peak anew
+    before = peak_mib()
+    world.script("ada")
+    await go_on_with(world, founded, call("bash", command=f"{GATED}{command}"))
+    said, _ = await answers(world, founded)
+    assert peak_mib() - before < MOST_GROWTH_MIB
+    # The file itself reaches the command, which has limits of its own.
+    assert str(len(body)) in said.split()
+
+
+def source_archive(needs: str) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+        text = f"[build-system]\nrequires = ['{needs}']\n".encode()
+        entry = tarfile.TarInfo("tea-1.0/pyproject.toml")
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text))
+        rest = tarfile.TarInfo("tea-1.0/data.bin")
+        rest.size = 2**20
+        archive.addfile(rest, io.BytesIO(bytes(rest.size)))
+    return made.getvalue()
+
+
+async def test_what_an_honest_source_archive_needs_to_be_built_may_be_asked_for(
+    world: World, upstream: Upstream
+) -> None:
+    get = offer(upstream, "tea", "tea-1.0.tar.gz", source_archive("cup-maker-4711"))
+    offer(upstream, "cup-maker-4711", "cup_maker_4711-1.0.zip", b"")
+    offer(upstream, "spoon-4711", "spoon_4711-1.0.zip", b"")
+    ask = f"curl -sS -o /dev/null -w '%{{http_code}}\\n' {GATE}/simple"
+    command = f"{GATED}{get}; {ask}/cup-maker-4711/; {ask}/spoon-4711/"
+    founded = await world.found("Make tea", start=False)
+    world.script("ada")
+    await go_on_with(world, founded, call("bash", command=command))
+    said, _ = await answers(world, founded)
+    assert [line for line in said.splitlines() if line in ("200", "403")] == ["200", "403"]
+
+
+def test_only_backups_and_the_confined_script_open_archives() -> None:
+    package = Path(levels.__file__).parents[1]
+    opens = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if line in ("import zipfile", "import tarfile", "import bz2", "import lzma")
+    }
+    writes = {"home/archive.py", "home/zip_stream.py", "api/team_export.py"}
+    assert opens - writes == {"web/gate/package_archive.py", "home/archive_reading.py"}
