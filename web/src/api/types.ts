@@ -2187,7 +2187,7 @@ export interface paths {
         };
         /**
          * Ready
-         * @description Check that the database accepts writes and no background task is failing.
+         * @description Check that database and home accept writes, and that no background task is failing.
          */
         get: operations["ready"];
         put?: never;
@@ -8806,7 +8806,8 @@ export interface components {
             node_id: string;
             /**
              * On
-             * @description What the node waits for, such as `node:…`, `stage:…`, `tasks:…`, `answer:…` or `time:…`.
+             * @description What the node waits for: `node:…`, `stage:…`, `tasks:…`, `answer:…`, `approval:…`, `reply:…`
+             *     or `time:…`.
              */
             on: string[];
             /** Reason */

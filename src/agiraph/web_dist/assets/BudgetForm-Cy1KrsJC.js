@@ -1,1 +1,0 @@
-export{t as default}from"./BudgetForm-DBh25DAp.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-BL8sxC7P.js";
