@@ -38,20 +38,19 @@ _MASK = b"[hidden]"
 _FIELD_NAME = re.compile("[a-z_]{1,40}")
 
 _LOOKS_SECRET = re.compile(
-    r"\b(?:sk|pk|rk)[-_](?:ant|proj|live|test|or|svcacct|admin)?[-_a-zA-Z0-9]{0,12}[-_]?"
-    r"(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{16,}"
+    r"\b(?:sk|pk|rk)[-_](?=[A-Za-z_-]{0,80}\d)[A-Za-z0-9_-]{16,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
     r"|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{40,}|\bglpat-[A-Za-z0-9_-]{18,}"
     r"|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bAIza[A-Za-z0-9_-]{30,}|\bhf_[A-Za-z0-9]{30,}"
     r"|\bnpm_[A-Za-z0-9]{30,}|\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
-    r"|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+    r"|(?<![\w-])eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|.*)"
     r"|(?i:\b\w+://[^\s:/@]+:[^\s@/]{4,}@)"
-    r"|(?i:\b(?:bearer|authorization:)\s+(?=\S*\d)[A-Za-z0-9._~+/-]{20,})"
+    r"|(?i:\b(?:bearer|authorization:)\s++(?=\S{0,200}\d)[A-Za-z0-9._~+/-]{20,})"
     # A password in words: only with a value that looks like one, not "the password is wrong".
     r"|(?i:\b(?:pass(?:word|phrase|wd)?|pwd|passwort|kennwort|api[ _-]?key|secret(?:[ _-]key)?|"
-    r"access[ _-]?token|pin)\b\s*(?:is|ist|=|:|lautet)\s*[\"'`\u201c]?)"
-    r"(?=\S*[0-9])(?=\S*[A-Za-z!#$%&*?@^_-]|\d{4,8}\b)[^\s\"'`\u201d,;]{4,}",
+    r"access[ _-]?token|pin)\b\s*+(?:is|ist|=|:|lautet)\s*+[\"'`\u201c]?)"
+    r"(?=\S{0,80}[0-9])(?=\S{0,80}[A-Za-z!#$%&*?@^_-]|\d{4,8}\b)[^\s\"'`\u201d,;]{4,}",
     re.DOTALL,
 )
 """What keys of common vendors, tokens, private keys and passwords in words look like."""

@@ -113,6 +113,24 @@ async def test_a_page_that_was_read_is_found_again_in_the_knowledge(
     ]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["# " + " " * 20_000 + "x", "# a" + "#" * 20_000 + "x", "pin:" * 20_000, "sk-" * 20_000],
+    ids=["spaces", "marks", "passwords", "keys"],
+)
+async def test_a_page_made_to_be_slow_is_read_like_any_other(
+    world: World, web_site: Site, line: str
+) -> None:
+    page = f"{line}\n\nThe bread is done.\n\n{'](' * 20_000}"
+    web_site.pages["/slow"] = response(page.encode(), kind="text/markdown")
+    url = web_site.url("/slow")
+    read, found = await answers_to(
+        world, ("web_fetch", {"url": url}), ("find_in_page", {"url": url, "words": "bread"})
+    )
+    assert "characters more are in" in read
+    assert "The bread is done." in found
+
+
 async def test_a_search_returns_titles_addresses_and_snippets(world: World, web_site: Site) -> None:
     answers = await answers_to(
         world, ("web_search", {"query": "bread"}), ("web_search", {"query": "nothing"})

@@ -24,7 +24,8 @@ _ASKS_TO_STOP = re.compile(
 _NOT = re.compile(r"\b(?:not|n['\u2019]t|never|nothing|nicht|nichts|pas|no)\b", re.IGNORECASE)
 _ID = re.compile(r"\b(?:node|msg|agent|trigger)_[0-9a-z]{8,}\b")
 _COUNT = re.compile(
-    r"\b(\d[\d,.]*)(?=\s*(?:%|percent\b|(?:of (?:the )?\d+ )?(?:open |running |finished )?"
+    r"(?<![\w,.])(\d[\d,.]*+)"
+    r"(?=\s*+(?:%|percent\b|(?:of (?:the )?\d+ )?(?:open |running |finished )?"
     r"(?:tasks?|results?|sources?|pages?|files?|workers?|reports?|steps?|searches|findings?"
     r"|prozent|aufgaben|ergebnisse|quellen|seiten|dateien)\b))",
     re.IGNORECASE,

@@ -41,14 +41,14 @@ _EDGE = rf"(?<![{CASED}\d/:-])(?<!\d[.,])", rf"(?![{CASED}\d/:]|[.,-]\d)"
 _FORMS = re.compile(
     rf"""{_EDGE[0]}(?:
       (?P<y1>{_YEAR})-(?P<m1>0[1-9]|1[0-2])(?:-(?P<d1>0[1-9]|[12]\d|3[01]))?(?:T[\d:.]+Z?)?
-    | (?P<d2>{_DAY})(?:\.|er|st|nd|rd|th|º|°)?\s*(?:of\s+|de\s+|-)?
-        (?P<m2>{_NAME})\b\.?(?:\s*,?\s*(?:de\s+|del\s+)?(?P<y2>{_YEAR}))?
-    | (?P<m3>{_NAME})\b\.?\s+(?P<d3>{_DAY})(?:st|nd|rd|th)?(?:\s*,?\s+(?P<y3>{_YEAR}))?
-    | (?P<m4>{_NAME})\b\.?\s*,?\s*(?:de\s+|del\s+)?(?P<y4>{_YEAR})
+    | (?P<d2>{_DAY})(?:\.|er|st|nd|rd|th|º|°)?\s*+(?:of\s++|de\s++|-)?
+        (?P<m2>{_NAME})\b\.?(?:\s*+(?:,\s*+)?(?:de\s++|del\s++)?(?P<y2>{_YEAR}))?
+    | (?P<m3>{_NAME})\b\.?\s+(?P<d3>{_DAY})(?:st|nd|rd|th)?(?:(?:\s*+,)?\s++(?P<y3>{_YEAR}))?
+    | (?P<m4>{_NAME})\b\.?\s*+(?:,\s*+)?(?:de\s++|del\s++)?(?P<y4>{_YEAR})
     | (?P<d5>{_DAY})(?P<s5>[./-])(?P<m5>{_NUMBER})(?P=s5)(?P<y5>{_YEAR})
     | (?P<m6>{_NUMBER})/(?P<d6>{_DAY})/(?P<y6>{_YEAR})
     ){_EDGE[1]}
-    | (?P<y7>\d{{4}})\s*[年년]\s*(?:(?P<m7>{_NUMBER})\s*[月월](?:\s*(?P<d7>{_DAY})\s*[日일])?)?
+    | (?P<y7>\d{{4}})\s*+[年년]\s*+(?:(?P<m7>{_NUMBER})\s*+[月월](?:\s*+(?P<d7>{_DAY})\s*+[日일])?)?
     """,
     re.IGNORECASE | re.VERBOSE,
 )

@@ -49,8 +49,8 @@ _TOKEN = re.compile(
           | !?\[(?:\d{{1,3}}|[a-z])\](?!\((?!\#))
         )
       | (?:(?<=\n)|\A)[ \t]*(?:\#{{1,6}}|>[> \t]*|[-*+])(?=[ \t])    # heading, quotation, list
-      | (?:(?<=\n)|\A)[ \t]*\|?[ \t]*:?-{{3,}}[-:| \t]*(?=\n|\Z)     # the rule of a table
-      | (?<=[^\W\d_])[{_HYPHENS}]+(?:[ \t]*\r?\n\s*)?(?=[^\W\d_])    # a hyphen inside a word
+      | (?:(?<=\n)|\A)[ \t]*+(?:\|[ \t]*+)?:?-{{3,}}+[-:| \t]*+(?=\n|\Z)  # the rule of a table
+      | (?<=[^\W\d_])[{_HYPHENS}]++(?:[ \t]*+\r?\n\s*+)?(?=[^\W\d_])    # a hyphen inside a word
       | [\[\]*_`~\\\u00ad{_UNSEEN}]
     )
   | (?P<space> [^\S\n]+ | \n | \| )
@@ -66,7 +66,7 @@ _PLAIN = str.maketrans(
     }
 )
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])-\s+(?=[^\W\d_])")
-_ELLIPSIS = re.compile(r"\s*[\[(]?(?:\u2026|\.\s?\.\s?\.+)[\])]?\s*")
+_ELLIPSIS = re.compile(r"(?:(?<!\s)\s++)?[\[(]?(?:\u2026|\.\s?\.\s?\.+)[\])]?\s*+")
 _EDGES = " \t\r\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f"
 _STOPS = ".,;:!? \u3002\uff0c"
 _MAGNITUDE = re.compile(

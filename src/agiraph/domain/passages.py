@@ -48,7 +48,6 @@ class Section(NamedTuple):
     """The text of the section with its heading."""
 
 
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t]*#*[ \t]*$")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
@@ -59,12 +58,21 @@ def sections(text: str) -> list[Section]:
     for line in text.splitlines():
         if mark := _FENCE.match(line):
             fence = mark[1] if not fence else "" if line.strip().startswith(fence) else fence
-        heading = None if fence else _HEADING.match(line)
+        heading = None if fence else _heading(line)
         if heading is not None:
             found += _split(title, lines)
-            title, lines = (heading[1] or "").strip(), []
+            title, lines = heading, []
         lines.append(line)
     return found + _split(title, lines)
+
+
+def _heading(line: str) -> str | None:
+    """Return the words of a heading; None if the line is none."""
+    bare = line.lstrip(" ")
+    rest = bare.lstrip("#")
+    marks = len(bare) - len(rest)
+    is_heading = len(line) - len(bare) <= 3 and 1 <= marks <= 6 and rest[:1] in ("", " ", "\t")
+    return rest.strip().rstrip("#").strip() if is_heading else None
 
 
 def _split(title: str, lines: list[str]) -> list[Section]:

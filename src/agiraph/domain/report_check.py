@@ -37,11 +37,11 @@ _BARE = re.compile(
 _LINK = re.compile(
     r"""\]\(\s*<?([^\s)>]+)
       | ^\s{0,3}\[[^\]\n]+\]:\s*<?(\S+?)>?(?:\s+(?:"[^"]*"|'[^']*'|\([^)]*\)))?\s*$
-      | <([a-z]{2,12}:[^\s>]+)>""",
+      | <([a-z]{2,12}:[^\s<>]+)>""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 _ATTRIBUTE = re.compile(r"""\b(?:href|src|srcset|action|data)\s*=\s*["']?([^\s"'>]+)""", re.I)
-_EMPTY_SECTION = re.compile(r"^(#{1,6})[ \t].*\n*(?=^\1(?!#)|\s*\Z)", re.MULTILINE)
+_EMPTY_SECTION = re.compile(r"^(#{1,6})[ \t].*+\n*+(?=^\1(?!#)|\s*+\Z)", re.MULTILINE)
 _END_OF_URL = ".,;:!?)*_'\u2019\u201c"
 
 

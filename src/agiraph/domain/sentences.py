@@ -15,13 +15,15 @@ UnitKind = Literal["sentence", "heading", "row", "code"]
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
-_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_RULE = re.compile(
+    r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?$"
+)
 _ITEM = re.compile(r"[ \t]*(?:>[ \t]?)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?:>[ \t]*)*")
 _NEW_BLOCK = re.compile(r"[ \t]*(?:[-*+][ \t]|\d{1,3}[.)][ \t]|>)")
 CITATION = re.compile(r"\[\s*(?:e\d{1,6})(?:\s*[,;]\s*(?:e\d{1,6}))*\s*\]", re.IGNORECASE)
 _CITED = r"(?:[ \t]*\[\s*e\d{1,6}(?:\s*[,;]\s*e\d{1,6})*\s*\])*"
 _END = re.compile(
-    rf"""(?:[.!?…]+["'\u201d\u201c\u2018\u2019\u203a»)\]*_]*{_CITED}[*_]*(?=\s|$)|[\u3002\uff01\uff1f][」』”]?{_CITED})""",
+    rf"""(?:(?<![.!?…])[.!?…]++["'\u201d\u201c\u2018\u2019\u203a»)\]*_]*+{_CITED}[*_]*(?=\s|$)|[\u3002\uff01\uff1f][」』”]?{_CITED})""",
     re.IGNORECASE,
 )
 _ABBREVIATION = re.compile(

@@ -14,7 +14,7 @@ from agiraph.tools.base import Tool
 
 _SHORTEST, _LONGEST = 3, 200
 """Characters of a name that two calls may share; shorter ones are shared by chance."""
-_IN_COMMAND = re.compile(r"[\w./~-]*[./][\w./~-]+")
+_IN_COMMAND = re.compile(r"(?<![\w./~-])[\w./~-]*[./][\w./~-]+")
 """A word of a command that looks like a path."""
 
 NOT_MADE = (

@@ -36,7 +36,7 @@ _NAMES = (
     re.compile(r"<\|tool_call_begin\|>\s*([\w.-]+)"),
     re.compile(rf"<{_BAR}tool▁call▁begin{_BAR}>(?:function<{_BAR}tool▁sep{_BAR}>)?([\w.-]+)"),
     re.compile(r"<tool_call>\s*([\w.-]+)\s*(?:\n|<arg_key>)"),
-    re.compile(r"\bdefault_api\.([\w.-]+)\("),
+    re.compile(r"(?<![\w.-])default_api\.([\w.-]++)\("),
     re.compile(r"<\|python_tag\|>\s*([\w-]+)"),
 )
 _FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)

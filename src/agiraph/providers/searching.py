@@ -51,7 +51,7 @@ TASK = (
     "Search the web once, with the user's words as the query. Then name each useful result in one "
     "short sentence with its citation. Do not answer from memory."
 )
-_LINK = re.compile(r"\(?\[[^\]]*\]\([^)]*\)\)?")
+_LINK = re.compile(r"\(?\[[^\[\]]*+\]\((?:[^()]|\([^()]*+\))*+\)\)?")
 _TRACKING = re.compile(r"([?&])utm_source=openai(&|$)")
 log: logging.Logger = logging.getLogger("agiraph.providers")
 NO_REASON = "the log says why"

@@ -1,6 +1,5 @@
 """Notes, as rows: what agents wrote down after they had read untrusted text."""
 
-import re
 from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
@@ -12,7 +11,6 @@ from agiraph.store.rows import Table, to_label, to_micros, to_text
 from agiraph.store.tx import Tx
 
 NOTES = Table("notes", Note)
-_HEADING = re.compile(r"^\s*#*\s*(.*\S)", re.MULTILINE)
 
 
 class NoteTitle(NamedTuple):
@@ -66,8 +64,8 @@ def titles(tx: Tx, agent_id: AgentId, *, limit: int) -> list[NoteTitle]:
 
 
 def _heading(text: str) -> str:
-    found = _HEADING.search(text)
-    return found[1][:100] if found else ""
+    bare = (line.strip().lstrip("#").strip() for line in text.splitlines())
+    return next((words[:100] for words in bare if words), "")
 
 
 def was_rejected(tx: Tx, agent_id: AgentId, path: str, content: str) -> bool:

@@ -28,7 +28,8 @@ _MASK = re.compile(
 )
 """Ends of a command that hide whether it failed."""
 _CLAIMED_CODE = re.compile(
-    r"[\s(,;→>-]*\b(?:exit(?:ed)?(?: with)? (?:code|status)|exited(?: with)?)[ :=]*(\d+)\W*$"
+    r"(?:(?<![\s(,;→>-])[\s(,;→>-]++)?\b(?:exit(?:ed)?(?: with)? (?:code|status)|exited(?: with)?)"
+    r"[ :=]*+(\d++)\W*+$"
 )
 _CODE = re.compile(r"\[exit code (\d+)")
 

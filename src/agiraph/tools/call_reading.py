@@ -34,7 +34,7 @@ _MOST_WRAPPERS = 2
 _IN_FRONT = re.compile(
     r"^(?:[\w ]*\bto=)?(?:(?:functions?|tools?|default_api|namespace)[.:/])*+", re.IGNORECASE
 )
-_MARK = re.compile(r"<\||<\uff5c|\s*[({].*$", re.DOTALL)
+_MARK = re.compile(r"<\||<\uff5c|(?:(?<!\s)\s++)?[({].*$", re.DOTALL)
 _COUNTER = re.compile(r":\d+$")
 _DIRECTLY = (
     "Not called: {name} is not a tool. Call the tools directly, each in a call of its own; one "

@@ -93,7 +93,7 @@ HIDDEN = (
 
 _PROGRAMS = re.compile(
     r"(?:^|[\s;&|(`/])(?:curl|wget|pip3?|pipx|uv|npm|npx|yarn|pnpm|cargo|gem|apt|apt-get|apk|dnf"
-    r"|yum|brew|go\s+(?:get|install|mod)|git\s+(?:\S+\s+)*?(?:clone|pull|fetch|push|ls-remote"
+    r"|yum|brew|go\s+(?:get|install|mod)|git\s+(?:\S+\s+){0,6}?(?:clone|pull|fetch|push|ls-remote"
     r"|submodule)|ssh|scp|sftp|rsync|ftp|nc|ncat|telnet|ping|dig|nslookup|host|docker|podman"
     r"|kubectl|gh|aws|gcloud|az|psql|mysql|redis-cli)(?=\s|$)"
 )

@@ -263,7 +263,9 @@ async def find_in_page(
     read = await asyncio.to_thread(saved_pages.readings, ctx, web_fetch.name, url)
     if not read:
         raise Refused(f"You have not read {url[:200]} yet: call web_fetch with it first.")
-    found = [each for page in read for each in excerpts.find(page.text, words)]
+    found = [
+        each for page in read for each in await asyncio.to_thread(excerpts.find, page.text, words)
+    ]
     if not found:
         return Done(f"None of these words stand on the page: {words}. Try other ones.")
     # The address in the file, too: the page may have been reached by a redirect. `SAVED`, because

@@ -52,15 +52,15 @@ def _pieces(text: str) -> list[tuple[int, str]]:
     """Return the paragraphs of a text with their offsets; long ones are cut between words."""
     pieces: list[tuple[int, str]] = []
     for match in re.finditer(r"\S(?:.|\n(?!\s*\n))*", text):
-        start, paragraph = match.start(), match[0]
-        while len(paragraph) > LONGEST:
-            cut = paragraph.rfind(" ", LONGEST // 2, LONGEST)
-            cut = cut if cut > 0 else LONGEST
-            pieces.append((start, paragraph[:cut].rstrip()))
-            rest = paragraph[cut:]
-            start += cut + len(rest) - len(rest.lstrip())
-            paragraph = rest.lstrip()
-        pieces.append((start, paragraph.rstrip()))
+        start, end = match.span()
+        while end - start > LONGEST:
+            cut = text.rfind(" ", start + LONGEST // 2, start + LONGEST)
+            cut = cut if cut > 0 else start + LONGEST
+            pieces.append((start, text[start:cut].rstrip()))
+            start = cut
+            while start < end and text[start].isspace():
+                start += 1
+        pieces.append((start, text[start:end].rstrip()))
     return pieces
 
 

@@ -36,12 +36,15 @@ def holds(text: str, wanted: str) -> bool:
 def readings(raw: str) -> Iterator[str]:
     """Yield what a match may mean: all of it, or less the punctuation that follows the address."""
     whole = raw
+    counts: dict[str, int] = dict.fromkeys("()[]", 0)
     for end, character in enumerate(raw):
-        before = raw[:end]
         # This bracket closes one before the address, as in a Markdown link.
-        if character in _OPENING and before.count(_OPENING[character]) <= before.count(character):
-            whole = before
+        opening = _OPENING.get(character, "")
+        if opening and counts[opening] <= counts[character]:
+            whole = raw[:end]
             break
+        if character in counts:
+            counts[character] += 1
     # All readings count, since an address may well end with a bracket. A stranger gains nothing:
     # each is a part of what stands in the text.
     for reading in (raw, whole):

@@ -153,7 +153,7 @@ def _lines(data: Any, name: str, depth: int) -> Iterator[str]:
 
 def _plain(markup: str) -> str:
     """Return a text without its tags, on one line."""
-    return " ".join(unescape(re.sub(r"<[^>]{0,2000}>", " ", markup)).split())
+    return " ".join(unescape(re.sub(r"<[^<>]{0,2000}>", " ", markup)).split())
 
 
 def _feed(source: str, url: str) -> tuple[dict[str, str], str]:

@@ -32,7 +32,7 @@ LONGEST_WAIT_S = 12.0
 out."""
 SNIPPET_CHARACTERS = 400
 _ATOM = "{http://www.w3.org/2005/Atom}"
-_TAG = re.compile(r"<[^>]{0,2000}>")
+_TAG = re.compile(r"<[^<>]{0,2000}>")
 _EDITIONS = {
     "German": "de", "French": "fr", "Spanish": "es", "Italian": "it", "Portuguese": "pt",
     "Dutch": "nl", "Polish": "pl", "Swedish": "sv", "Turkish": "tr", "Russian": "ru",

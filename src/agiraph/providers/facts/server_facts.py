@@ -17,7 +17,7 @@ UNLOADED_WINDOW_TOKENS = 4_096
 _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Names under which servers tell a model's window in `/models`."""
 _PROBE = "agiraph_probe"
-_NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
+_NUM_CTX = re.compile(r"^[ \t]*+num_ctx[ \t]++(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

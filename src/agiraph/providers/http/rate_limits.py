@@ -42,7 +42,7 @@ _TOKEN_HEADERS = tuple(
     )
 )
 """The headers with a limit, with what is left of it, and with the time until it is whole again."""
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_PART = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)(ms|s|m|h|d)")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 

@@ -179,7 +179,7 @@ def _only_news(text: str, found: Findings, news: News) -> str:
 def _without_links(quote: str) -> str:
     for url in sorted(report_check.urls(quote), key=len, reverse=True):
         quote = quote.replace(url, "…")
-    return re.sub(r"\]\([^)]*\)|[\[\]<>]", "", quote)
+    return re.sub(r"\]\((?:[^()]|\([^()]*+\))*+\)|[\[\]<>]", "", quote)
 
 
 def _plain_report(found: Findings) -> str:
