@@ -188,7 +188,6 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     channels = _channels(pick, path, place)
     _show_tables(pick, keys, commands, limits, channels)
     prices = Prices(_terms(path, without_patience(without_options(models))))
-    web = _web(pick, path, partial(vendor_engine, keys, prices), own_port=place.address.port)
     _show_place(pick, place)
     return Settings(
         home=place.home,
@@ -210,7 +209,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         retention=_retention(pick("AGIRAPH_RETENTION", "")),
         extensions=_extensions(pick, path),
         mcp=_mcp(pick, path),
-        web=web,
+        web=_web(pick, path, partial(vendor_engine, keys, prices), own_port=place.address.port),
         address=place.address,
         token=pick("AGIRAPH_TOKEN", ""),
         log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
