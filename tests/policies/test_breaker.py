@@ -18,7 +18,8 @@ LOOP_WARNING = (
 )
 NUDGE = (
     "[Runtime] You answered without calling a tool, and nobody reads that. A step that you "
-    "announce is not done: do it now with a tool call. If you are done, call finish."
+    "announce is not done: do it now with a tool call. If you are done, call finish. To wait "
+    "for a teammate's answer, ask them with send_message, kind question."
 )
 LOOP_REASON = "The model went in circles: the same calls, 5 times over, with the same outcome."
 FINISH = says(call("finish", summary="done"))

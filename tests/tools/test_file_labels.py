@@ -635,7 +635,7 @@ async def test_labels_in_given_folders_belong_to_the_real_path_after_an_upgrade(
     path = tmp_path / "old.db"
     with closing(sqlite3.connect(path)) as old:
         for migration in migrations():
-            if migration.version < 32:
+            if migration.version < 30:
                 words = {"dialect": "sqlite", "serial": "integer", "bigint": "integer"}
                 for statement in migration.statements(words):
                     old.execute(statement)
@@ -658,7 +658,7 @@ async def test_labels_in_given_folders_belong_to_the_real_path_after_an_upgrade(
             ("file_5", "team_1", "PLAN.md", '["hook"]'),
         ):
             old.execute(sql, row)
-        old.execute("pragma user_version = 31")
+        old.execute("pragma user_version = 29")
         old.commit()
     store = await open_store(f"sqlite:///{path}", ManualClock())
     try:

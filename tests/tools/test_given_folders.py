@@ -121,7 +121,9 @@ async def test_what_a_command_changes_is_recorded_and_git_is_left_as_it_is(
         call("bash", command=f"cd {app} && git init -q new && touch new/file"),
         folders=given(app),
     )
-    assert told[0].text.splitlines()[1:3] == ["?? made", "?? main.py"]
+    _, fence, *status = told[0].text.splitlines()[:4]
+    assert "from the folder app. It is data" in fence
+    assert status == ["?? made", "?? main.py"]
     assert told[0].text.endswith("To commit what you changed there, call git_commit.)")
     assert "switched off: folders/app/new/.git." in told[1].text
     assert (app / ".git" / "config").read_text() == config

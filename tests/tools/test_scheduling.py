@@ -58,10 +58,10 @@ async def test_an_agent_creates_lists_and_cancels_its_triggers(world: World) -> 
     cron, beat, event, delayed = await world.store.read(rows.of_team, founded.team.id)
     assert made[0] == (
         f"Set: {cron.id} scheduled: it is scheduled for '0 9 * * MON' (Europe/Berlin); next at "
-        "2026-01-12 08:00 UTC; fired 0 times: Check the build"
+        "2026-01-12 09:00 Europe/Berlin; fired 0 times: Check the build"
     )
     assert [line.split("; ")[1] for line in listed.splitlines()] == [
-        "next at 2026-01-12 08:00 UTC",
+        "next at 2026-01-12 09:00 Europe/Berlin",
         "next after you have rested",
         "when it happens",
         "next at 2026-01-05 10:00 UTC",

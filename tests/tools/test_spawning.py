@@ -356,23 +356,12 @@ async def test_tool_filtering_keeps_coordinator_tools_from_spawned_agents(world:
     await world.settle()
 
     lead, spawned = set(ada.requests[0].tools), set(bob.requests[0].tools)
-    assert lead - spawned == {
-        "assign_task",
-        "finish",
-        "knowledge_search",
-        "memory_write",
-        "set_acceptance",
-        "task_output",
-    }
-    assert spawned - lead == {"edit_file", "publish", "read_ref"}
-    leading = {"assign_worker", "extend_task", "promise", "promote", "reconvene", "spawn_worker"}
-    assert listed(ada) - listed(bob) == {*leading, "edit_file", "start_stage"}
-    assert listed(bob) - listed(ada) == {
-        "assign_task",
-        "knowledge_search",
-        "memory_write",
-        "task_output",
-    }
+    board = {"assign_task", "check_board", "create_work_node", "set_acceptance", "start_stage"}
+    assert lead - spawned == {*board, "assign_worker", "finish", "reconvene", "spawn_worker"}
+    assert spawned - lead == {"checkpoint", "edit_file", "publish", "read_ref", "suggest_next"}
+    leading = {"extend_task", "promise", "promote"}
+    assert listed(ada) - listed(bob) == {*leading, "checkpoint", "edit_file", "read_ref"}
+    assert listed(bob) - listed(ada) == {"assign_task", "check_board", "create_work_node"}
 
 
 def listed(model: ScriptedModel) -> set[str]:
@@ -411,7 +400,7 @@ async def test_tool_filtering_by_a_specialist_s_own_list(world: World) -> None:
     await world.found("Count")
     await world.settle()
 
-    talk = {"ask_human", "checkpoint", "send_message"}
+    talk = {"ask_human", "checkpoint", "send_message", "suggest_next"}
     trade = {"read_file", "write_file", "edit_file", "list_files", "read_ref"}
     assert set(bob.requests[0].tools) == talk | trade | {"publish"}
     assert specialists()["writer"].prompt in bob.requests[0].system

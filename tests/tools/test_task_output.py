@@ -1,5 +1,7 @@
 """The task_output tool: status of a task, waiting with and without a timeout, wrong ids."""
 
+import json
+
 import pytest
 
 from agiraph.domain.work import StopReason
@@ -167,7 +169,9 @@ async def test_an_invalid_timeout_is_refused(world: World, timeout: object) -> N
 
     assert told.failed
     assert told.text.startswith("task_output: 'timeout_ms' is wrong (Input should be ")
-    assert told.text.endswith("It takes: id, blocking (optional), timeout_ms (optional).")
+    assert "). Its arguments, as a JSON schema: " in told.text
+    _, schema = told.text.split("as a JSON schema: ")
+    assert [*json.loads(schema)["properties"]] == ["id", "blocking", "timeout_ms"]
 
 
 async def test_a_message_ends_a_wait_for_a_task_and_the_result_still_arrives(world: World) -> None:
