@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from agiraph.domain.chat import Turn
 from agiraph.domain.messages import Message
@@ -66,7 +67,10 @@ class Place:
         return [t.text for t in turns if t.role == "user"][1:]
 
     async def grants(self, team: NewTeam) -> list[Any]:
-        return await self.world.store.read(grants.listed, team.team.id)
+        """Return the team's grants besides the one for the page's host, which the goal names."""
+        found = await self.world.store.read(grants.listed, team.team.id)
+        typed = (True, "reach", urlsplit(self.page).hostname)
+        return [g for g in found if (g.is_typed, g.kind, g.pattern) != typed]
 
 
 def answers_of(turns: list[Turn]) -> list[ToolAnswer]:

@@ -7,6 +7,7 @@ import pytest
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound
+from agiraph.domain.labels import of_client
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import client_turns, teams
 from agiraph.services.lifecycle.client_turns import ClientRequest
@@ -20,7 +21,9 @@ NO_WORK = call("no_work_needed")
 
 async def say(world: World, agent: Agent, text: str, chat: str = "a", **more: Any) -> ClientTurn:
     asked = ClientRequest(digest=f"{chat}:{text}", conversation=chat, text=text, **more)
-    turn = await world.store.write(client_turns.say, agent.id, asked, person_id=OWNER)
+    turn = await world.store.write(
+        client_turns.say, agent.id, asked, person_id=OWNER, client="editor"
+    )
     await world.settle()
     return turn
 
@@ -98,6 +101,7 @@ async def test_side_calls_are_paid_by_the_last_reply(world: World) -> None:
     assert await world.store.read(client_turns.payer, ada, OWNER) is None
     turn = await say(world, ada, "Hello")
     said = await world.store.read(MESSAGES.get, turn.message_id)
+    assert said.label == of_client("editor")  # a program wrote it
     assert await world.store.read(client_turns.payer, ada, OWNER) == said.reply_id is not None
     assert await world.store.read(client_turns.has_money_today, 1.0)
     assert not await world.store.read(client_turns.has_money_today, 0.0)
