@@ -53,9 +53,8 @@ async def test_a_program_reads_its_task_and_submits_a_result(world: World) -> No
 
 async def test_the_context_file_describes_team_node_and_acceptance(world: World) -> None:
     lines = ("`a.txt` is there",)
-    node = await run_program(
-        world, f"touch a.txt; {WRITES_RESULT}", acceptance=lines, refs={"x": "nodes/y"}
-    )
+    given = {"acceptance": lines, "line_kinds": {lines[0]: "file"}, "refs": {"x": "nodes/y"}}
+    node = await run_program(world, f"touch a.txt; {WRITES_RESULT}", **given)
 
     assert ending(node) == COMPLETED
     assert context_of(world, node) == {

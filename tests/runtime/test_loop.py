@@ -14,7 +14,10 @@ from agiraph.domain.errors import (
 )
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.runtime.steps import HELD_BACK
 from agiraph.services.lifecycle import endings, teams
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
 from agiraph.store import spend
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Aftermath
@@ -189,30 +192,33 @@ async def test_mail_is_added_between_turns_and_never_between_a_call_and_its_answ
     assert turns[1:6] == [
         ("user", "Paint it red"),
         ("assistant", ""),
-        ("tool", "Noted."),
+        ("tool", HELD_BACK),
         ("user", "[Message from human] In blue, please."),
         ("user", "[Message from human] And large."),
     ]
 
 
 async def test_mail_that_arrives_as_a_node_ends_becomes_a_new_node(world: World) -> None:
+    """A teammate's question holds back no call; a person's message would hold back `finish`."""
+
     async def meanwhile() -> Says:
-        await world.say(founded.coordinator.id, "One more thing.", team_id=founded.team.id)
+        sent = {"sender": bob.id, "recipient": founded.coordinator.id, "kind": "question"}
+        await world.store.write(bus.send, team_id=founded.team.id, text="In blue?", **sent)
         return FINISH
 
     ada = ThinkingModel("scripted/ada", [meanwhile, says(call("finish", summary="that too"))])
     world.model("ada", ada)
-    founded = await world.found("Do it", mode="infinite")
+    founded = await world.found("Do it", mode="infinite", start=False)
+    to_hire = {"name": "bob", "role": "worker", "model": "scripted/bob"}
+    bob = await world.store.write(roster.hire, founded.team.id, **to_hire)
+    await world.say(founded.coordinator.id, "Begin.", team_id=founded.team.id)
     await world.settle()
 
     first, second = await world.board(founded.team.id)
     assert (first.status, first.result) == (NodeStatus.COMPLETED, "done")
-    assert (second.task, second.source, second.result) == (
-        "[Message from human] One more thing.",
-        "user",
-        "that too",
-    )
-    assert ada.heard[-1] == "[Message from human] One more thing."
+    assert second.task.startswith("[Message from bob (question)]\n<<< ")
+    assert ("\nIn blue?\n>>> " in second.task, second.result) == (True, "that too")
+    assert ada.heard[-1] == second.task
 
 
 # ---- people --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from agiraph.domain.errors import Fenced
 from agiraph.domain.ids import SYSTEM, NodeId
 from agiraph.domain.outcomes import Finished
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
+from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import endings, journal, stalled
 from agiraph.services.members import roster
@@ -27,6 +27,8 @@ from tests.thinking import ThinkingModel
 
 S = NodeStatus
 LATE = stalled.AFTER_SECONDS + 1
+ONE_TURN = Budget(turns=1, given={"turns": 2})
+"""A budget with which a node ends after its first reply, while its children run on."""
 
 
 async def check_after(world: World, node_id: NodeId, *seconds: float) -> list[int]:
@@ -222,7 +224,8 @@ async def test_a_stall_is_reported_to_the_person_when_its_creator_has_no_work(
     world: World,
 ) -> None:
     steps = SteppedModel(world, "slow", says(call("publish", summary="x")))
-    founded, _ = await found_waiting_team(world, mode="infinite")
+    lead = (says(call("checkpoint", summary="half"), call("ask_human", question="Shall we?")),)
+    founded, _ = await found_waiting_team(world, lead=lead, mode="infinite", budget=ONE_TURN)
     worker = await world.store.write(
         roster.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
     )
@@ -231,10 +234,10 @@ async def test_a_stall_is_reported_to_the_person_when_its_creator_has_no_work(
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Enough.")
 
-    async def handed_in() -> bool:
-        return (await world.board(founded.team.id))[0].status is S.COMPLETED
+    async def is_spent() -> bool:
+        return (await world.board(founded.team.id))[0].status is S.PARTIAL
 
-    await until(world, handed_in)
+    await until(world, is_spent)
     assert await check_after(world, node_id, LATE) == [1]
     assert await stall_reports(world, node_id) == [(SYSTEM, OWNER, "report")]
     steps.go[0].set()

@@ -20,7 +20,7 @@ from agiraph.domain.events.work import NodeOutput
 from agiraph.domain.labels import Label, of_folder, of_program
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
 from agiraph.domain.sinks import Sink, WayOut
-from agiraph.domain.work import RESULT_FILE, StopReason
+from agiraph.domain.work import RESULT_FILE, StopReason, WorkNode
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
 from agiraph.home.git_guard import Guard
@@ -348,7 +348,7 @@ async def _outcome(ctx: RunContext, folder: Folder, run: Run, *, cut_off: bool =
     if cut_off:
         doubts.append(f"its command was cut off with the runtime: {RESULT} may not be complete")
     files = await asyncio.to_thread(lambda: [entry.name for entry in folder.walk()])
-    evidence = [RESULT] * len(ctx.node.acceptance)
+    evidence = _evidence(ctx.node)
     doubts += acceptance.missing_evidence(ctx, ctx.node, files, evidence)
 
     async def publish(found: str | None) -> Answer:
@@ -363,6 +363,13 @@ async def _outcome(ctx: RunContext, folder: Folder, run: Run, *, cut_off: bool =
     return await program_reviews.submit(
         ctx, run.call, result_text, evidence, "; ".join(doubts) or None, publish
     )
+
+
+def _evidence(node: WorkNode) -> list[str]:
+    """Return the result file as evidence for each line; only a line of the kind `file` can be
+    proved by it, and all others are for somebody's judgement."""
+    kinds = [node.line_kinds.get(line) for line in node.lines_to_prove]
+    return [f"file:{RESULT}" if kind == "file" else RESULT for kind in kinds]
 
 
 def _read_result(folder: Folder) -> str:
