@@ -81,6 +81,7 @@ async def test_a_specialist_of_ones_own_is_rendered_with_its_tools(tmp_path: Pat
         "read_file",
         "read_ref",
         "send_message",
+        "suggest_next",
         "write_file",
     )
     assert "- poet: Writes verse." in found["coordinator"].seen.system

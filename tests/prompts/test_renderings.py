@@ -52,7 +52,7 @@ async def test_with_many_means_each_prompt_is_within_its_size(tmp_path: Path) ->
         "- anthropic/claude-sonnet-5-5: ",
         "Programs: cli:claude, cli:codex.\n",
         "- Web search is available.\n",
-        "- Trust: standard. Once you have read words from outside the team, a person decides on ",
+        "- Trust: standard. Once you have read words from outside, a person decides on ",
         "- Spent so far: $0.00 (no limit). You have 500 turns. All teams together may spend $50 ",
         "- On the team: nobody but you yet. At most 16 members at a time.\n",
     ):

@@ -45,6 +45,7 @@ _FACTS: dict[str, str] = {
     "goal": GOAL,
     "number": "3",
     "news": "Since you last looked:\n- the task *Costs of the pumps* ended",
+    "desk": "agents/coordinator",
     "before": "Two of three pumps are compared.",
     "task": "Look whether the prices have changed.",
     "why": "its time has come",
