@@ -53,7 +53,8 @@ _LINES = re.compile(
     r"|^\[(?:Runtime|Task)\][^\n]*$"
     r"|\[Message from [^\]\n]*\]"
     r"|^(?:Id|From|Limits|Status|Files|To read with read_ref): [^\n]*$"
-    r"|^(?:Title|Not confirmed|Done means):",
+    r"|^(?:Title|Not confirmed|Done means):"
+    r"|^[ ]*agents/[^\s/]+[ ]*$",
     re.MULTILINE,
 )
 
