@@ -58,7 +58,7 @@ def send_message(
     kind: Literal["info", "question", "urgent"] = "info",
 ) -> Answer:
     """Send a message. It is read at their next step; urgent ends their wait. After a question you
-    wait for the answer. Say a thing once.
+    wait for the answer.
     """
     stored: MessageKind = "message"
     match to.strip().lower():
@@ -208,8 +208,8 @@ def ask_human(
     ] = None,
     timeout_minutes: Annotated[float | None, Field(ge=1, le=MAX_MINUTES)] = None,
 ) -> Answer:
-    """Ask the human and wait for the answer, which may take days. Ask only what they alone can
-    decide, all at once.
+    """Ask the human what they alone can decide, all at once, and wait for the answer, which may
+    take days.
     """
     return ask_person(tx, ctx, question, options, default, timeout_minutes)
 

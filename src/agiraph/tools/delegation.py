@@ -54,6 +54,8 @@ Public = Annotated[
 ]
 
 WORKER = "A teammate, a specialist, new:provider/model or cli:command"
+AS_AGENT = "As agent of assign_task"
+"""Of other tools' arguments that take what `WORKER` says."""
 """How models are told whom they may give a task to."""
 EffortArgument = Annotated[Effort | None, Field(description="How thorough it should be")]
 

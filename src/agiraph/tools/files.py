@@ -58,10 +58,10 @@ async def _write(ctx: RunContext, change: Change, done: str) -> Done:
 async def read_file(
     ctx: RunContext,
     path: str,
-    offset: Annotated[int, Field(ge=0, description="In bytes; for the next page")] = 0,
+    offset: Annotated[int, Field(ge=0, description="In bytes")] = 0,
 ) -> Answer:
-    """Read a text file in scratch/, or of the team, such as nodes/<id>/published/… of another task.
-    Long files come in pages: use the offset you are given.
+    """Read a text file in scratch/, or of the team, such as nodes/<id>/published/…. Long files come
+    in pages: use the offset you are given.
     """
 
     def read() -> bytes:
@@ -111,7 +111,7 @@ async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     basic_for=EVERY_ROLE,
 )
 async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
-    """Write a text file, replacing what was there. Folders are made as needed."""
+    """Write a text file, replacing what was there."""
     data = content.encode()
     return await _write(ctx, Change(path=path, after=data), f"Wrote {path} ({len(data)} bytes).")
 
@@ -125,7 +125,7 @@ async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
 async def read_ref(
     ctx: RunContext,
     ref_name: Annotated[str, Field(description="name or name/file")],
-    offset: Annotated[int, Field(ge=0, description="In bytes; for the next page")] = 0,
+    offset: Annotated[int, Field(ge=0, description="In bytes")] = 0,
 ) -> Answer:
     """Read what another task published for yours. Names are in your assignment; a whole task gives
     its summary and files, which you read with name/file.

@@ -222,8 +222,8 @@ async def _note_uses(ctx: RunContext, paths: Iterable[str]) -> None:
     in_sight=ON_DEMAND,
 )
 async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
-    """Find what the team already knows: notes, insights, pages read, reports. Look here before you
-    search the web. What is marked as unverified is somebody's word: check it.
+    """Find what the team already knows: notes, insights, pages read, reports. Look here before the
+    web. Check what is marked as unverified.
     """
     if not search_words(query):
         raise Refused("There is no word in that query; name what you look for in a few words.")

@@ -30,7 +30,7 @@ NO_NAME = (
 
 @tool(effect="repeatable", roles=frozenset(), counts_as_work=False)
 async def tool_help(ctx: RunContext, name: str) -> Answer:
-    """Get all that a tool takes: of one not shown, or the rarer arguments of a shown one."""
+    """Get what a tool takes: one not shown, or the rarer arguments of a shown one."""
     raise AssertionError("`for_tools` binds the tool to those of its agent.")
 
 

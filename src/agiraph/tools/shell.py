@@ -249,8 +249,8 @@ async def bash(
     network: NetworkArgument = None,
 ) -> Answer:
     """Run a shell command in scratch/ and get its exit code and output. It gets no input; what it
-    leaves running is ended; a pipe fails if any part of it does. Long output is cut, and a file
-    keeps all of it. It reaches package indexes; for more, name network.
+    leaves running is ended; a pipe fails if any part does. A file keeps output that is cut. It
+    reaches package indexes; for more, name network.
     """
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
     # With the label that this command brings: `_brings` has put it on the intent.

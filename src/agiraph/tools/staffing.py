@@ -20,7 +20,7 @@ from agiraph.services.members import hiring, roster
 from agiraph.store import nodes, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.delegation import WORKER, EffortArgument, hire_way_out, hirer, more_tools
+from agiraph.tools.delegation import AS_AGENT, EffortArgument, hire_way_out, hirer, more_tools
 
 BRIEFING = "knowledge/briefing.md"
 """Where a newcomer finds what it was told when a thread with untrusted text hired it."""
@@ -162,7 +162,7 @@ def assign_worker(
     tx: Tx,
     ctx: RunContext,
     node_id: str,
-    worker_id: Annotated[str, Field(description=WORKER)],
+    worker_id: Annotated[str, Field(description=AS_AGENT)],
 ) -> Answer:
     """Give a task of the board to a worker, or to another one than before."""
     node = nodes.find(tx, ctx.team.id, node_id)

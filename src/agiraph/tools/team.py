@@ -32,7 +32,7 @@ from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import (
-    WORKER,
+    AS_AGENT,
     EffortArgument,
     Task,
     hire_way_out,
@@ -70,7 +70,7 @@ def create_work_node(
     title: Annotated[str, Field(max_length=200)] = "",
     refs: Refs = None,
     depends_on: Annotated[list[str] | None, Field(description="Ids of tasks")] = None,
-    assigned_to: Annotated[str | None, Field(description=WORKER)] = None,
+    assigned_to: Annotated[str | None, Field(description=AS_AGENT)] = None,
     acceptance: Annotated[list[str] | None, Field(description="What done means, in lines")] = None,
     kinds: Kinds = None,
     if_unmet: UnmetPolicy = "fail",
@@ -82,7 +82,7 @@ def create_work_node(
 ) -> Answer:
     """Put a task on the board, for a stage or after others: it starts when all that depends_on and
     refs name has succeeded. Without assigned_to, an idle or new worker takes it when you wait.
-    Example: {"task": "Merge both into report.md", "refs": {"a": "node_1", "b": "node_2/b.md"}}
+    Example: {"task": "Merge both", "refs": {"a": "node_1", "b": "node_2/b.md"}}
     """
     check_tools(tools or (), ctx.known_tools)
     lines, line_kinds = acceptance_lines.split(acceptance_lines.paired(acceptance or (), kinds))
@@ -153,7 +153,7 @@ def _paths(
     in_sight=frozenset({"coordinator"}),
 )
 def check_board(tx: Tx, ctx: RunContext) -> Answer:
-    """See all work, how it stands, who is on it, and what is spent."""
+    """See all work: how it stands, who is on it, what is spent."""
     return board_as_answer(tx, ctx)
 
 
@@ -249,8 +249,8 @@ def start_stage(
     contract: Terms | None = None,
 ) -> Answer:
     """Run tasks of the board as a stage: they start together, and you wait until all have
-    succeeded, one has failed, or 5 minutes are over (contract: other terms). Did a message end the
-    wait? Call this again with the same name, also to add tasks. Then call reconvene.
+    succeeded, one has failed, or 5 minutes are over (contract: other terms). To wait
+    longer or add tasks, call it again with this name. Then call reconvene.
     """
     terms = contract or Terms.model_validate({})
     stage = stages.start(

@@ -191,7 +191,7 @@ async def web_fetch(
     save_as: Annotated[str | None, Field(min_length=1)] = None,
     pages: Annotated[str | None, Field(min_length=1, max_length=20)] = None,
 ) -> Answer:
-    """Read a web page or PDF as Markdown. Use a whole address that a search, page or person gave.
+    """Read a web page or PDF as Markdown. Use a whole address from a search, page or person.
     Of a long page you get the beginning; a file has the rest. pages="40-80" (PDF) or "2" goes on.
     """
     wanted = ALL if pages is None else PageRange.parse(pages)

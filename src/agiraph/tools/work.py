@@ -36,10 +36,8 @@ Summary = Annotated[
 ]
 
 
-Evidence = Annotated[list[str] | None, Field(description="One for each line, in its order")]
-NothingToDo = Annotated[
-    bool, Field(description="Only if a trigger woke you and nothing needs doing")
-]
+Evidence = Annotated[list[str] | None, Field(description="One for each line, in order")]
+NothingToDo = Annotated[bool, Field(description="If a trigger woke you and nothing needs doing")]
 NOTHING = "There was nothing to do."
 """The result of work that a trigger started and that was ended with `nothing_to_do` alone."""
 
@@ -150,7 +148,7 @@ async def finish(
     nothing_to_do: NothingToDo = False,
     give_up: GiveUp = None,
 ) -> Answer | InTransaction:
-    """Report the result and end this work. Call it alone, after checking. It waits for tasks that
+    """Report the result and end this work. Call it alone. It waits for tasks that
     you gave away, unless you give them up. Answer the person first, then name files, checks and
     open points. Evidence for each acceptance line: file:NAME, ran:COMMAND, or words.
     """
@@ -179,7 +177,7 @@ def set_acceptance(
     kinds: Kinds = None,
 ) -> Answer:
     """Set what must be true when the work is done, in lines that can be checked: "`report.md`
-    compares three products", "the tests pass". `finish` asks for evidence for each.
+    compares three products", "the tests pass".
     """
     if any(is_answer(line) for line in lines):
         raise Refused(f"Only the person may set the line {ANSWER!r}. Say what can be checked.")
