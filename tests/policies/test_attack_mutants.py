@@ -15,6 +15,7 @@ BY_ID = {attack.id: attack for attack in ATTACKS}
 ELSEWHERE = {
     Sink.UNCONFINED_COMMAND: "tools/test_unconfined_commands.py",
     Sink.GIVEN_FOLDER: "home/test_given_folders.py",
+    Sink.PRIVATE_SEND: "policies/test_private_sends.py",
 }
 """Ways out that are tested where the machine, or a folder of a person, is made ready for them."""
 

@@ -248,7 +248,7 @@ def start_stage(
     nodes: Annotated[list[str] | None, Field(description="Ids of tasks")] = None,
     contract: Terms | None = None,
 ) -> Answer:
-    """Run tasks of the board as a stage: they start together, and you wait until all have
+    """Run tasks of the board as a stage: they start together. You wait until all have
     succeeded, one has failed, or 5 minutes are over (contract: other terms). To wait
     longer or add tasks, call it again with this name. Then call reconvene.
     """
