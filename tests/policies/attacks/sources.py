@@ -59,7 +59,9 @@ async def _published_by_command(run: Run, words: str) -> None:
 
 
 async def _message(run: Run, words: str) -> None:
-    await run.orders(_worker_who_reads(run, do("send_message", to=COORDINATOR, content=words)))
+    # Urgent: the coordinator reads it before the worker's result, which has a label of its own.
+    tell = do("send_message", to=COORDINATOR, content=words, kind="urgent")
+    await run.orders(_worker_who_reads(run, tell))
 
 
 async def _polite_teammate(run: Run, words: str) -> None:
