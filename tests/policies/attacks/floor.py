@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -87,7 +88,10 @@ def _file_attack(what: str, way: str) -> Attack:
 def _row(tx: Tx, run: Run) -> dict[str, Any]:
     team = TEAMS.get(tx, run.team.team.id)
     agent = AGENTS.get(tx, run.team.coordinator.id)
-    grants = len(tx.all("select id from grants"))
+    # The person's orders name the page's address: its host, and no other, becomes a typed grant.
+    host = urlsplit(run.url("/")).hostname
+    named = "select pattern from grants where is_typed = 0 or pattern <> :host order by id"
+    grants = [row["pattern"] for row in tx.all(named, host=host)]
     return {
         "trust": team.trust,
         "permissions": team.permissions,
