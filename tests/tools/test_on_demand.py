@@ -37,13 +37,13 @@ def shown(*given: Any, **options: Any) -> list[str]:
 
 
 COORDINATOR = [
-    "ask_human", "assign_task", "bash", "call_tool", "checkpoint", "finish", "knowledge_search",
-    "memory_write", "read_file", "send_message", "set_acceptance", "task_output", "tool_help",
-    "web_fetch", "web_search", "write_file",
+    "ask_human", "assign_task", "assign_worker", "bash", "call_tool", "check_board",
+    "create_work_node", "finish", "read_file", "reconvene", "send_message", "set_acceptance",
+    "spawn_worker", "start_stage", "tool_help", "web_fetch", "web_search", "write_file",
 ]  # fmt: skip
 WORKER = [
     "ask_human", "bash", "call_tool", "checkpoint", "edit_file", "publish", "read_file", "read_ref",
-    "send_message", "tool_help", "web_fetch", "web_search", "write_file",
+    "send_message", "suggest_next", "tool_help", "web_fetch", "web_search", "write_file",
 ]  # fmt: skip
 
 
@@ -101,6 +101,7 @@ def test_an_agent_with_a_list_of_its_own_sees_all_of_it_and_nothing_is_on_demand
         "read_file",
         "read_ref",
         "send_message",
+        "suggest_next",
     ]
     assert own.listed == ()
     # Still served, for what it asks for is done better by a tool that it sees.
