@@ -105,10 +105,7 @@ def test_an_agent_with_a_list_of_its_own_sees_all_of_it_and_nothing_is_on_demand
     ]
     assert own.listed == ()
     # Still served, for what it asks for is done better by a tool that it sees.
-    assert own.tools.keys() - {spec.name for spec in own.shown} == {
-        "check_messages",
-        "suggest_next",
-    }
+    assert own.tools.keys() - {spec.name for spec in own.shown} == {"check_messages"}
 
 
 def test_what_ends_the_work_or_says_what_done_means_is_always_in_sight() -> None:
