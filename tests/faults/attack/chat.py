@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.attack.context import Context, require
-from tests.faults.attack.model import ORDER, command, order, orders
+from tests.faults.attack.model import ORDER, command, is_held_back, order, orders
 from tests.faults.attack.person import QUESTION, answer_for, is_approved
 
 PAUSE_SECONDS = 0.1
@@ -143,13 +143,16 @@ Calls = dict[tuple[str, str], list[Any]]
 
 
 def _calls(threads: list[Any]) -> Calls:
+    """Return the calls that were begun: those that a message held back are made again."""
     found: Calls = defaultdict(list)
     for thread in threads:
         turns = thread["turns"]
         answers = {turn["ref"]: turn for turn in turns if turn["role"] == "tool"}
         for made in (made for turn in turns for made in turn["calls"]):
             about = next(iter(made["arguments"].values()), "")
-            found[made["name"], str(about)].append(answers.get(made["id"]))
+            answer = answers.get(made["id"])
+            if answer is None or not is_held_back(answer["text"]):
+                found[made["name"], str(about)].append(answer)
     return found
 
 

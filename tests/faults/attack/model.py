@@ -1,7 +1,7 @@
 """Model: carries out the numbered orders in its messages, each once per thread.
 
-It depends on the request alone, so it continues after any crash. It never repeats a call by itself,
-whatever its answer: an effect that happens twice was repeated by the runtime.
+It depends on the request alone, so it continues after any crash. It repeats a call only if a
+message came before the call was begun: an effect that happens twice was repeated by the runtime.
 """
 
 import json
@@ -31,6 +31,11 @@ def command(kind: str, number: int) -> str:
     return f"{pause}echo {number} >> {own_file(kind)}"
 
 
+def is_held_back(answer: str) -> bool:
+    """Whether this answer says that a message came before the call was begun."""
+    return "Not made: a message came first" in answer
+
+
 def model(ledger: Ledger) -> Callable[[Seen], Step]:
     def wanted(kind: str, number: int) -> Call | None:
         match kind:
@@ -47,7 +52,13 @@ def model(ledger: Ledger) -> Callable[[Seen], Step]:
                 return None
 
     def work(seen: Seen) -> Step:
-        made = [(made.name, made.arguments) for m in seen.messages for made in m.calls]
+        answers = {m.call_id: m.text for m in seen.messages if m.role == "tool"}
+        made = [
+            (made.name, made.arguments)
+            for m in seen.messages
+            for made in m.calls
+            if not is_held_back(answers.get(made.id, ""))
+        ]
         for message in seen.messages:
             for kind, number in ORDER.findall(message.text if message.role == "user" else ""):
                 found = wanted(kind, int(number))
