@@ -9,7 +9,7 @@ import click
 
 from agiraph.api.views import TeamView
 from agiraph.cli.session import as_json, clean, command, connected
-from agiraph.cli.teams import json_option
+from agiraph.cli.teams import F, json_option
 from agiraph.domain.agents import Review, Trust
 from agiraph.domain.effort import EFFORTS
 from agiraph.domain.folders import Access, split_access
@@ -49,13 +49,6 @@ ACCEPT_AS_HELP = (
     "The same with the evidence that proves it: `file`, `ran` for a command, or `judged` by a "
     "reviewer."
 )
-accept_as_option = click.option(
-    "--accept-as",
-    multiple=True,
-    type=(click.Choice(get_args(LineKind)), str),
-    metavar="KIND LINE",
-    help=ACCEPT_AS_HELP,
-)
 EFFORT_HELP = "How much the models of the team think."
 REVIEW_HELP = "When a reviewer judges results before they count; auto: if a machine cannot."
 TRUST_HELP = (
@@ -76,6 +69,18 @@ ANSWER_HELP = (
 NONE_WORDS = {"quiet_hours": "none", "channel": "all"}
 """What a person writes to take such a setting away."""
 MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles without an end."
+
+
+def accept_as_option(function: F) -> F:
+    """Give a command the option `--accept-as`."""
+    add = click.option(
+        "--accept-as",
+        multiple=True,
+        type=(click.Choice(get_args(LineKind)), str),
+        metavar="KIND LINE",
+        help=ACCEPT_AS_HELP,
+    )
+    return add(function)
 
 
 def lines_with_kinds(
