@@ -518,7 +518,9 @@ def _changes(tx: Tx, agent_id: AgentId) -> list[str]:
 
 
 @pytest.mark.parametrize("moment", ["before", "in", "after"])
-@pytest.mark.parametrize("path", ["PLAN.md", "memory/knowledge/rye.md", "memory/2026-01-05.md"])
+@pytest.mark.parametrize(
+    "path", ["PLAN.md", "MEMORY.md", "memory/knowledge/rye.md", "memory/2026-01-05.md"]
+)
 async def test_a_crash_never_leaves_strangers_words_without_a_label(
     reading: World, path: str, moment: str
 ) -> None:
