@@ -1,6 +1,6 @@
 """File labels: reads and records the labels of the files that an agent's tools read and write."""
 
-from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.fence import OF_TEAM, enclose_foreign, enclose_retold
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, join
 from agiraph.domain.notes import unverified_lines
@@ -82,7 +82,7 @@ async def fenced(ctx: RunContext, path: str, text: str, label: Label) -> str:
     if known is None or known.unverified_lines is None or not known.confirmed_text:
         return enclose_foreign(text, thread=thread, source=source)
     lines = "\n".join(unverified_lines(text, known.confirmed_text))
-    fence = enclose_foreign(lines, thread=thread, source=source)
+    fence = enclose_retold(lines, thread=thread, author=OF_TEAM, source=source)
     return f"{known.confirmed_text.rstrip()}\n\n{fence}"
 
 

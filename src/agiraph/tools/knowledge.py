@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agiraph.domain.errors import Refused
-from agiraph.domain.fence import enclose_foreign, one_line
+from agiraph.domain.fence import OF_TEAM, enclose_foreign, enclose_retold, one_line
 from agiraph.domain.labels import Label, join
 from agiraph.domain.notes import Note, front_line
 from agiraph.domain.outcomes import Answer, Done
@@ -163,8 +163,7 @@ async def memory_read(
     await note_use(ctx, full)
     if page == text:
         return Done(await fenced(ctx, full, page, label), label=label, is_fenced=True)
-    if label:
-        page = enclose_foreign(page, thread=ctx.lease.thread_id, source=ctx.describe(label))
+    page = retold(page, label, ctx.lease.thread_id, source=ctx.describe(label))
     if offset + PAGE_CHARS < len(text):
         page += f"\n… there is more: memory_read({path!r}, offset={offset + PAGE_CHARS})"
     return Done(page, label=label, is_fenced=True)
@@ -210,9 +209,8 @@ def _note(ctx: RunContext, path: str, text: str, label: Label) -> str:
     """Return a note, or a section of one; with untrusted text, also in its name, in a fence."""
     if not label:
         return f"**{path}**\n{text.strip()}"
-    return enclose_foreign(
-        f"**{path}**\n{text.strip()}", thread=ctx.lease.thread_id, source=ctx.describe(label)
-    )
+    source = ctx.describe(label)
+    return retold(f"**{path}**\n{text.strip()}", label, ctx.lease.thread_id, source=source)
 
 
 async def _note_uses(ctx: RunContext, paths: Iterable[str]) -> None:
@@ -267,15 +265,24 @@ def as_hit(number: int, hit: Passage, thread: str) -> str:
     text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
     if hit.label:
         text = f"{hit.title}\n{text}" if hit.title else text
-        fenced = enclose_foreign(text, thread=thread, source=str(hit.label))
-        return f"[{number}] ({', '.join([*about, 'UNVERIFIED'])})\n{fenced}"
+        fence = foreign if hit.kind == "page" else retold
+        shown = fence(text, hit.label, thread)
+        return f"[{number}] ({', '.join([*about, 'UNVERIFIED'])})\n{shown}"
     title = f" {one_line(hit.title)}" if hit.title else ""
     return f"[{number}]{title} ({', '.join(about)})\n{text}"
 
 
-def fenced_if_foreign(text: str, label: Label, thread: str) -> str:
-    """Return a text; one with untrusted text in a fence."""
+def foreign(text: str, label: Label, thread: str) -> str:
+    """Return a text that others wrote; with a label, in a fence."""
     return enclose_foreign(text, thread=thread, source=str(label)) if label else text
+
+
+def retold(text: str, label: Label, thread: str, *, source: str = "") -> str:
+    """Return words of the team; with a label, in a fence, because they may repeat untrusted
+    text."""
+    if not label:
+        return text
+    return enclose_retold(text, thread=thread, author=OF_TEAM, source=source or str(label))
 
 
 def join_hits(shown: list[str]) -> str:
