@@ -14,6 +14,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.notes import unverified_lines
+from agiraph.domain.passages import search_words
 from agiraph.domain.plurals import counted
 from agiraph.home.layout import INDEX, MEMORY, PLAN, TeamFolder
 from agiraph.services.knowledge import notes
@@ -72,7 +73,8 @@ class ShownFiles:
         written = self._read(path, NOTES_BYTES).decode(errors="ignore")
         if not (lines := unverified_lines(written, confirmed)):
             return text + more
-        if self.is_labelled or any(notes.fits(line, self.query) for line in lines):
+        terms = search_words(self.query)
+        if self.is_labelled or any(notes.fits(line, terms) for line in lines):
             added = "\n".join(lines).encode(errors="replace")
             shown, others = _beginning(path, added[: longest + 1], longest)
             unverified = f"{UNVERIFIED_LINES}\n{self.fence(shown, file.label)}{others}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.fence import neutral
+from agiraph.domain.fence import QUOTE, neutral
 from agiraph.domain.notes import front_line, unverified_lines, with_lines_kept
 from agiraph.domain.outcomes import Done
 from agiraph.domain.plurals import counted
@@ -146,22 +146,21 @@ async def _memory(
         raise Refused(notes.NO_SECRETS)
     known, now = await file_labels.find(ctx, path), (before or b"").decode(errors="replace")
     clean = now if known is None else known.confirmed_text or ""
-    unseen = [
-        line for line in unverified_lines(now, clean) if not is_edit and not _was_shown(ctx, line)
-    ]
+    shown, lines = _shown_lines(ctx), unverified_lines(now, clean)
+    unseen = [line for line in lines if not is_edit and neutral(line).strip() not in shown]
     must_stay = clean if is_labelled and clean.strip() != MEMORY.strip() else ""
     text = with_lines_kept(content, confirmed=must_stay, others=unseen, longest=LONGEST_SUMMARY)
     return _Memory(content, text, clean if is_labelled else content)
 
 
-def _was_shown(ctx: RunContext, line: str) -> bool:
-    """Whether a line stands in the thread: in what it was shown, or in a call that it made."""
-    text = neutral(line).strip()
-    return any(
-        text in turn.text
-        or any(text in str(value) for call in turn.calls for value in call.arguments.values())
-        for turn in ctx.transcript.turns
-    )
+def _shown_lines(ctx: RunContext) -> frozenset[str]:
+    """Return the lines that stand in the thread: in what it was shown, and in calls that it
+    made."""
+    turns = ctx.transcript.turns
+    values = (v for turn in turns for call in turn.calls for v in call.arguments.values())
+    texts = (*(turn.text for turn in turns), *map(str, values))
+    lines = (line for text in texts for line in neutral(text).splitlines())
+    return frozenset(line.strip().removeprefix(QUOTE) for line in lines)
 
 
 def sources(ctx: RunContext) -> str:

@@ -1,7 +1,7 @@
 """Notes: keep an agent's notes with untrusted text, and the search index of its note files."""
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
@@ -230,15 +230,16 @@ def for_work(tx: Tx, team: Team, agent: Agent, task: str) -> Unverified:
     if team.trust == "strict" or not (titles := rows.titles(tx, agent.id, limit=MAX_TITLES)):
         return Unverified()
     query = query_for(team, agent, task)
+    terms = search_words(query)
     hits = passages.find(
         tx, query, team_id=team.id, owner=agent.id, kinds=("note",), limit=passages.CANDIDATES
     )
     fitting: list[FittingNote] = []
     room = MAX_SHOWN_CHARS
     for hit in hits:
-        if not (hit.label and is_unverified(hit.ref)) or not fits(
-            f"{hit.title}\n{hit.text}", query
-        ):
+        if not (hit.label and is_unverified(hit.ref)):
+            continue
+        if not fits(f"{hit.title}\n{hit.text}", terms):
             continue
         text = hit.text[:SECTION_CHARS]
         room -= len(text)
@@ -255,9 +256,8 @@ def query_for(team: Team, agent: Agent, task: str) -> str:
     return f"{team.goal}\n{task}" if agent.role == "coordinator" else task
 
 
-def fits(text: str, query: str) -> bool:
-    """Whether enough words of the query stand in the text, besides the line of the runtime."""
-    terms = search_words(query)
+def fits(text: str, terms: Sequence[str]) -> bool:
+    """Whether enough of these words stand in the text, besides the line of the runtime."""
     contained = set(words("\n".join(ln for ln in text.splitlines() if not ln.startswith(FRONT))))
     shared = sum(term in contained for term in terms)
     return shared >= min(LEAST_SHARED_WORDS, len(terms))
