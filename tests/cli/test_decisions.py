@@ -1,13 +1,22 @@
 """Grants and the digest at the command line, without a server."""
 
+from pathlib import Path
+
+import pytest
+
 from agiraph.app import open_store
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import of_page
 from agiraph.domain.time import SystemClock
+from agiraph.home import levels
 from agiraph.services.knowledge import items
 from agiraph.store import teams
 from agiraph.store.tx import Tx
+from agiraph.testing import ModelServer, call, says
+from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import Shell
+from tests.cli.test_run import team_in, use_model_server
+from tests.local_web import PROGRAM, Page, environment, local_web
 
 
 async def test_a_grant_is_made_listed_and_revoked(agiraph: Shell) -> None:
@@ -70,3 +79,54 @@ async def learn(agiraph: Shell, team: str, words: str) -> None:
         await store.write(keep)
     finally:
         await store.close()
+
+
+WEATHER = {
+    "weather.example": {"/data": Page("42 degrees", "Weather")},
+    "blog.example": {"/heat": Page("Hot days are hot.", "Weather of hot days")},
+}
+
+
+def looks_up_the_weather(seen: Seen) -> Step:
+    """Search, ask the host of the goal by a command, note what was found, and finish."""
+    made = [message.text for message in seen.messages if message.role == "tool"]
+    match len(made):
+        case 0:
+            lines = call("set_acceptance", lines=["the degrees are told"])
+            return says(lines, call("web_search", query="weather hot"))
+        case 2:
+            asks = call("bash", command="curl -sS http://weather.example/data", network="hosts")
+            return says(asks)
+        case 3:
+            assert "42 degrees" in made[-1]
+            note = "# Memory\n\nIt has 42 degrees.\nThe blog knows more.\n"
+            return says(call("write_file", path="MEMORY.md", content=note))
+        case _:
+            return says(call("finish", summary="42 degrees.", evidence=["42 degrees"]))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not levels.choose().has_gate, reason="commands have no network of their own")
+async def test_a_team_that_has_searched_uses_the_host_of_its_goal_and_its_memory_unasked(
+    tmp_path: Path,
+) -> None:
+    agiraph = Shell(tmp_path / "home", function=PROGRAM).prepared()
+    goal = "Tell me the weather of https://weather.example/data in degrees."
+    async with (
+        local_web(SystemClock(), WEATHER) as served,
+        ModelServer(looks_up_the_weather) as model,
+    ):
+        use_model_server(agiraph, model).environment |= environment(served)
+        ran = await agiraph("run", goal, "--review", "never")
+        listed = await agiraph("grants", team_in(ran.out))
+        inbox = await agiraph("inbox")
+    assert "Done" in ran.out
+    remark = "2 lines in MEMORY.md come from the web, and nobody has checked them."
+    assert f"42 degrees.\n\n{remark}" in ran.out
+    assert ran.out.count("nobody has checked") == 1
+    assert served.visited("weather.example") == ["/data"]
+    assert "weather.example" in listed.out
+    assert "an address typed by" in listed.out
+    assert "approv" not in inbox.out
+    [memory] = (tmp_path / "home").glob("teams/*/MEMORY.md")
+    assert "It has 42 degrees." in memory.read_text()

@@ -104,6 +104,37 @@ async def test_an_earlier_reply_is_shown_as_the_agents_own_words_with_its_label(
     assert await label_of_reply(world, founded) == STRANGER
 
 
+async def test_what_the_team_wrote_is_looked_up_as_its_own_words_with_its_label(
+    world: World,
+) -> None:
+    note = call("memory_write", path="knowledge/vendor.md", content=f"# Vendor\n\n{REPORT}")
+    told = call("send_message", to="human", content=REPORT)
+    world.script("ada", says(READ), says(note, told), DONE)
+    founded = await world.found("Keep watch")
+    await world.settle()
+    node = await newest(world, founded)
+    looked = [
+        call("look_into", what=node.id),
+        call("read_report", id=node.id),
+        call("search", query="vendor"),
+    ]
+    mouth, _ = await talk(world, founded, "What did you find?", *looked, NO_WORK)
+    answers = [turn for turn in mouth[-1].turns if turn.role == "tool"][: len(looked)]
+    for answer in answers:
+        assert answer.label == STRANGER
+        assert "words of the team, written after reading" in answer.text
+        assert REPORT not in without_fences(answer.text)
+    assert "nobody on the team wrote it" not in answers[0].text + answers[1].text
+    # So are the team's notes, in the work.
+    _model(world, "ada").lines[:] = [says(call("memory_search", query="vendor")), DONE]
+    await world.say(founded.coordinator.id, "Go on.", team_id=founded.team.id)
+    await world.settle()
+    asked = _model(world, "ada").requests[-1].turns
+    [found] = [turn.text for turn in asked if turn.role == "tool" and REPORT in turn.text]
+    assert "words of the team, written after reading" in found
+    assert "nobody on the team wrote it" not in found
+
+
 # ---- remember -----------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ SITES = {
         "/": Page("# Docs\n\nEverything about snakes.", "Snakes"),
     }
 }
+UNCHECKED = "1 line in MEMORY.md comes from the web, and nobody has checked it."
 KEPT = "unverified/knowledge/python-asyncio.md"
 """Where its note is kept: it holds untrusted text."""
 
@@ -87,8 +88,10 @@ async def test_the_second_run_uses_the_notes_of_the_first(
             head, _, note = (memory / KEPT).read_text().partition("\n\n")
             assert (head.startswith("> Unverified"), note) == (True, NOTE)
             assert (served.queries, served.visited("docs.example")) == ([QUERY], ["/asyncio"])
-            # MEMORY.md is read as the team's own word: what untrusted text led to waits.
-            assert "We know asyncio." not in (memory.parent / "MEMORY.md").read_text()
+            # What untrusted text led to stands in MEMORY.md at once, and nobody was asked.
+            assert "We know asyncio." in (memory.parent / "MEMORY.md").read_text()
+            [told] = await world.inbox()
+            assert (told.kind, told.text) == ("result", f"It is in my notes.\n\n{UNCHECKED}")
             for number in range(others):  # notes written by hand
                 text = f"# Subject {number}\n\n" + f"Something about matter {number}. " * 30
                 (memory / "knowledge" / f"subject-{number}.md").write_text(text)
@@ -111,6 +114,8 @@ async def test_the_second_run_uses_the_notes_of_the_first(
     for part in ("- `unverified/`: 1 note", "read_file('memory/2026-01-05.md') shows it"):
         assert part in opening.system
     assert "Semaphore" not in opening.system
+    assert "We know asyncio." not in opening.system
+    assert "(1 line in it nobody has checked, from a web search" in opening.system
     assert [m.role for m in opening.messages] == ["user"]
 
     # It searched, found its notes and used them.

@@ -145,7 +145,9 @@ async def test_a_rude_model_cannot_stop_the_watch(
     assert {n.status for n in board[:-1]} == {NodeStatus.COMPLETED}
     assert board[-1].status in (NodeStatus.COMPLETED, NodeStatus.WAITING)
     assert asks / days < 1
-    assert "curl is allowed" not in written
+    # In standard the line is in the file, and no prompt has it outside of a fence.
+    assert ("curl is allowed" in written) == (trust == "standard")
+    assert not [o for o in watch.model.openings if "curl is allowed" in _outside_fences(o)]
 
 
 async def test_twenty_cycles_that_want_a_package_park_nothing_and_make_one_digest(

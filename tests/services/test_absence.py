@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.labels import of_page
 from agiraph.domain.messages import Message, MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.terminal import Terminal
-from agiraph.services.lifecycle import settings
+from agiraph.services.knowledge import items
+from agiraph.services.lifecycle import digest, settings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.services.mail import absence, bus
@@ -54,6 +56,32 @@ async def tell(world: World, founded: NewTeam, text: str, kind: MessageKind) -> 
 def terminal(lines: list[str], *kinds: MessageKind) -> Terminal:
     write: Callable[[str], None] = lines.append
     return Terminal(write=write, kinds=frozenset(kinds)) if kinds else Terminal(write=write)
+
+
+async def test_the_notice_of_a_digest_is_sent_after_the_quiet_hours_as_a_briefing_is(
+    tmp_path: Path, database_url: str
+) -> None:
+    lines: list[str] = []
+    async with with_channels(tmp_path, database_url, here=terminal(lines)) as world:
+        founded = await world.found("Wait", start=False)
+        await world.store.write(settings.change, founded.team.id, quiet_hours="11:30-13:00")
+        # They come back in the middle of the quiet hours.
+        back = world.clock.now().replace(hour=12, minute=0)
+        await world.store.write(absence.leave, OWNER, back)
+        about = {"author": founded.coordinator.id, "label": of_page("https://example.com/")}
+        await world.store.write(items.learn, founded.coordinator, "fact", "Rye rose.", **about)
+        await world.store.write(digest.schedule, founded.team.id)
+        world.clock.advance(hours=1)
+        await world.store.write(fire_due)
+        await tell(world, founded, "A briefing", "briefing")
+        await tell(world, founded, "Now?", "question")
+        due = {
+            message.kind: delivery.due_at - back
+            for message in await world.inbox()
+            for delivery in await world.store.read(deliveries.of_message, message.id)
+        }
+    hour = timedelta(hours=1)
+    assert due == {"report": hour, "briefing": hour, "question": timedelta()}
 
 
 async def test_nothing_is_sent_to_a_person_who_is_away_and_all_of_it_when_they_are_back_early(

@@ -67,6 +67,7 @@ def to_schema_24(tx: Tx) -> None:
         "threads.pruned_at",
         "persons.zone",
         "grants.is_typed",
+        "file_labels.unverified_lines",
     ):
         table, name = column.split(".")
         tx.run(f"alter table {table} drop column {name}")

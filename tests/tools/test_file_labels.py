@@ -231,8 +231,15 @@ async def test_lasting_files_of_a_labelled_thread_wait_for_a_person_while_it_goe
         assert "CANARY" in read.system
         assert "CANARY" not in read.clear
         return
-    assert {note.path for note in waiting} == {"MEMORY.md", "preferences/tea.md", *paths[2:]}
-    assert (await labelled(reading, team), read.label) == ({}, CLEAN)
+    memory = {"MEMORY.md", f"{desk}/MEMORY.md"} if trust == "standard" else set[str]()
+    expected = {"MEMORY.md", "preferences/tea.md", *paths[2:]} - memory
+    assert {note.path for note in waiting} == expected
+    assert await labelled(reading, team) == dict.fromkeys(memory, STRANGER)
+    if trust == "standard":
+        assert read.label == STRANGER
+        assert "CANARY" not in read.system + read.clear
+        return
+    assert read.label == CLEAN
     assert "CANARY" not in read.system + str(read.answers)
     for note in waiting:
         await reading.store.write(items.confirm, note.id, author=OWNER)
@@ -243,6 +250,72 @@ async def test_lasting_files_of_a_labelled_thread_wait_for_a_person_while_it_goe
     assert (team_path(reading, team) / "memory/preferences/tea.md").read_text() == (
         f"{ORDER} memory/preferences/tea.md\n"
     )
+
+
+@pytest.mark.parametrize("tool_name", ["write_file", "memory_write"])
+async def test_what_a_labelled_thread_adds_to_memory_are_unverified_lines_in_it(
+    reading: World, tool_name: str
+) -> None:
+    team = await found(reading)
+    memory = team_path(reading, team) / "MEMORY.md"
+    await work(reading, team, call(tool_name, path="MEMORY.md", content="# Memory\n\nTea.\n"))
+    added = call(tool_name, path="MEMORY.md", content=f"# Memory\n\nTea.\n{ORDER}\n")
+    wrote = await work(reading, team, call("read_page"), added)
+    assert "Its new lines are marked as unverified" in wrote.answers[1]
+    assert memory.read_text() == f"# Memory\n\nTea.\n{ORDER}\n"
+    [row] = await reading.store.read(file_labels.under, team.team.id)
+    assert (row.label, row.unverified_lines) == (STRANGER, 1)
+    assert row.confirmed_text == "# Memory\n\nTea.\n"
+    assert await reading.store.read(notes.pending, team.team.id) == []
+    # A clean thread is shown the confirmed line; the file it reads has the other one in a fence.
+    clean = await work(reading, team)
+    assert ("Tea." in clean.clear, "CANARY" in clean.system, clean.label) == (True, False, CLEAN)
+    assert "(1 line in it nobody has checked, from 1 site: read_file('MEMORY.md')" in clean.clear
+    for name in ("read_file", "memory_read"):
+        read = await work(reading, team, call(name, path="MEMORY.md"))
+        assert (read.label, "CANARY" in read.answers[0]) == (STRANGER, True)
+        assert ("Tea." in read.clear, "CANARY" in read.clear) == (True, False)
+    # A labelled thread, and one whose task it fits, is shown it in a fence.
+    for task, label in (("Go on.", STRANGER), ("Did CANARY-7 send a plan?", CLEAN)):
+        shown = await work(reading, team, task=task, label=label)
+        assert ("CANARY" in shown.system, shown.label) == (True, STRANGER)
+        assert ("Tea." in shown.clear, "CANARY" in without_fences(shown.system)) == (True, False)
+    # A person confirms the words that they have read.
+    await reading.store.write(files.confirm, row.id, author=OWNER, digest=row.hash)
+    shown = await work(reading, team)
+    assert (ORDER in shown.clear, shown.label) == (True, CLEAN)
+
+
+@pytest.mark.parametrize("tool_name", ["write_file", "memory_write"])
+async def test_no_thread_takes_lines_out_of_memory_that_it_must_leave_in(
+    reading: World, tool_name: str
+) -> None:
+    team = await found(reading)
+    memory = team_path(reading, team) / "MEMORY.md"
+
+    def writes(content: str) -> Call:
+        return call(tool_name, path="MEMORY.md", content=content)
+
+    await work(reading, team, writes("Never mail the plan.\n"))
+    # Untrusted text leads to a text without the confirmed line.
+    wrote = await work(reading, team, call("read_page"), writes("Rye rose.\n"))
+    assert "It still has 1 line that you left out" in wrote.answers[1]
+    assert memory.read_text() == "Never mail the plan.\n\nRye rose.\n"
+    # A clean thread was not shown the unverified line, and one that became labelled neither.
+    wrote = await work(reading, team, writes("Never mail the plan.\nOats.\n"))
+    assert "It still has 1 line that you left out" in wrote.answers[0]
+    assert memory.read_text() == "Never mail the plan.\nOats.\n\nRye rose.\n"
+    assert (await labelled(reading, team))["MEMORY.md"] == STRANGER
+    later = "Never mail the plan.\nOats.\nBarley fell.\n"
+    await work(reading, team, call("read_page"), writes(later))
+    assert memory.read_text() == f"{later}\nRye rose.\n"
+    # Who was shown it takes it out.
+    await work(reading, team, writes(later), label=STRANGER)
+    assert memory.read_text() == later
+    # A clean thread that writes all of it in its own words makes it clean.
+    await work(reading, team, writes(later))
+    assert memory.read_text() == later
+    assert "MEMORY.md" not in await labelled(reading, team)
 
 
 @pytest.mark.parametrize("trust", get_args(Trust))
@@ -445,7 +518,9 @@ def _changes(tx: Tx, agent_id: AgentId) -> list[str]:
 
 
 @pytest.mark.parametrize("moment", ["before", "in", "after"])
-@pytest.mark.parametrize("path", ["PLAN.md", "memory/knowledge/rye.md", "memory/2026-01-05.md"])
+@pytest.mark.parametrize(
+    "path", ["PLAN.md", "MEMORY.md", "memory/knowledge/rye.md", "memory/2026-01-05.md"]
+)
 async def test_a_crash_never_leaves_strangers_words_without_a_label(
     reading: World, path: str, moment: str
 ) -> None:
@@ -572,6 +647,7 @@ async def test_labels_of_files_and_notes_survive_a_dump_and_an_export(
         call("write_file", path="PLAN.md", content=ORDER),
         call("memory_write", path="knowledge/rye.md", content=ORDER),
         call("memory_write", path="MEMORY.md", content=ORDER),
+        call("memory_write", path="preferences/tea.md", content=ORDER),
     )
     out = BytesIO()
     await reading.store.read(dump.write, out)
@@ -586,7 +662,7 @@ async def test_labels_of_files_and_notes_survive_a_dump_and_an_export(
     finally:
         await copy.close()
     await write_export(reading.store, reading.path, team.team, tmp_path / "out")
-    for name, count in {"file_labels": 2, "notes": 2}.items():
+    for name, count in {"file_labels": 3, "notes": 2}.items():
         lines = (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines()
         assert len([line for line in lines if "page:example.com" in line]) == count
 

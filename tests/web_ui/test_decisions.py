@@ -39,7 +39,8 @@ async def test_a_person_decides_on_the_entries_of_the_digest(visit: Visit) -> No
     # The words are shown as they are, with the file that they come from; no button for a request.
     entry = page.get_by_role("listitem")
     note = entry.filter(has_text="Nordlicht delivers first")
-    await expect(note).to_contain_text(f"from the file {lively.OFFER_FILE}")
+    unverified = page.get_by_role("group", name="Unverified")
+    await expect(unverified).to_contain_text(f"from the file {lively.OFFER_FILE}")
     request = page.get_by_role("group", name="Asks for your approval").get_by_role("listitem")
     await expect(request).to_contain_text(lively.CHECK_STOCK)
     await expect(request.get_by_role("button")).to_have_count(0)

@@ -85,6 +85,10 @@ def enclose_foreign(text: str, *, thread: str, source: str) -> str:
     return enclose(text, thread=thread, what=what)
 
 
+OF_TEAM = "words of the team"
+"""The author of what an agent or a teammate wrote down."""
+
+
 def enclose_retold(text: str, *, thread: str, author: str, source: str) -> str:
     """Return words of the team that may repeat untrusted text inside a fence that says both.
 

@@ -1,5 +1,6 @@
 """Notes: what an agent wrote into its note files after it had read untrusted text."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -40,6 +41,31 @@ class Note:
     """When an agent last read it or was shown it at work."""
     filed_at: datetime | None = None
     """When its file in memory/unverified/ was written; None if there is none."""
+
+
+def unverified_lines(text: str, confirmed: str) -> list[str]:
+    """Return the lines of a file that are not in its last clean version, without blank ones."""
+    known = {line.strip() for line in confirmed.splitlines()}
+    return [line for line in text.splitlines() if line.strip() and line.strip() not in known]
+
+
+def with_lines_kept(content: str, *, confirmed: str, others: Sequence[str], longest: int) -> str:
+    """Return a new text for a file with the lines that it must not lose: all of its last clean
+    version, and of the `others` those that fit into `longest` bytes."""
+    text = content
+    if unverified_lines(confirmed, content):
+        text = _joined(confirmed, unverified_lines(content, confirmed))
+    room = longest - len(text.encode(errors="replace"))
+    kept: list[str] = []
+    for line in unverified_lines("\n".join(others), text):
+        room -= len(line.encode(errors="replace")) + 2
+        if room > 0:
+            kept.append(line)
+    return _joined(text, kept) if kept else text
+
+
+def _joined(text: str, more: Sequence[str]) -> str:
+    return "\n".join([text.rstrip(), "", *more]).strip() + "\n"
 
 
 def front_line(label: Label, at: datetime) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agiraph.domain.fence import enclose_retold
+from agiraph.domain.fence import OF_TEAM, enclose_retold
 from agiraph.domain.labels import CLEAN, Label
 
 
@@ -69,4 +69,4 @@ def size_of(text: str) -> int:
 
 def _fenced(line: Line, thread: str) -> str:
     source = str(line.label)
-    return enclose_retold(line.text, thread=thread, author="words of the team", source=source)
+    return enclose_retold(line.text, thread=thread, author=OF_TEAM, source=source)

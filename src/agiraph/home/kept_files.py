@@ -7,6 +7,7 @@ later thread reads as the team's own word needs a person.
 import re
 from enum import StrEnum
 
+from agiraph.domain.agents import Trust
 from agiraph.domain.errors import Refused
 from agiraph.home.scopes import Area, ScopedPath
 
@@ -22,12 +23,15 @@ class Kind(StrEnum):
 
     WORKING = "working"  # PLAN.md, NOTEBOOK.md, a log, a file on the desk: written, with its label
     NOTE = "note"  # knowledge/, experiences/: written to memory/unverified/
-    LASTING = "lasting"  # MEMORY.md, preferences/, IDENTITY.md: a person decides
+    MEMORY = "memory"  # MEMORY.md: new lines are written, with their label
+    LASTING = "lasting"  # preferences/, IDENTITY.md: a person decides
     RUNTIME = "runtime"  # index.md and archive/: only the runtime writes it
 
 
 def kind_of_note(name: str) -> Kind:
     """Return the kind of a note; `name` is `MEMORY.md` or a path below memory/."""
+    if name == SUMMARY:
+        return Kind.MEMORY
     first, _, rest = name.partition("/")
     # Compared without case: on some file systems these are names of the same file.
     match first.casefold():
@@ -49,12 +53,19 @@ def kind_of(spot: ScopedPath, *, leads: bool) -> Kind:
     match spot.area, spot.rest:
         case Area.TEAM_MEMORY, rest:
             return kind_of_note("/".join(rest))
-        case Area.OWN_DESK, (first,) if first.casefold() in ("identity.md", "memory.md"):
+        case Area.OWN_DESK, (first,) if first.casefold() == "identity.md":
             return Kind.LASTING
+        case Area.OWN_DESK, (first,) if first.casefold() == SUMMARY.casefold():
+            return Kind.MEMORY
         case Area.OWN_DESK, (first, *rest) if first.casefold() == "memory" and not leads:
             return kind_of_note("/".join(rest))
         case _:
             return Kind.WORKING
+
+
+def waits_for_person(kind: Kind, trust: Trust) -> bool:
+    """Whether the words of a labelled thread for such a file wait until a person confirms them."""
+    return (kind is Kind.LASTING and trust != "open") or (kind is Kind.MEMORY and trust == "strict")
 
 
 def full_path(spot: ScopedPath) -> str:

@@ -177,12 +177,9 @@ class Notes:
         with self._opened(earlier_of(name), "w") as (folder, rest):
             folder.write(rest, text.encode(errors="replace"))
 
-    def accept(self, path: str, content: str, *, today: date) -> Written:
-        """Write a note that a person confirmed; a log entry goes into today's log."""
-        return self.write(self.accepted_name(path, today), content, today=today)
-
     def accepted_name(self, path: str, today: date) -> str:
-        """Return the name of the note that `accept` writes."""
+        """Return the name of the note that gets what a person confirmed; a log entry goes into
+        today's log."""
         return f"{today}.md" if DAY.fullmatch(path) else path
 
     def exists(self, name: str) -> bool:

@@ -310,7 +310,12 @@ async def with_files(
     labelled = await ctx.store.read(file_labels.of, ctx.team.id, paths)
     while True:
         shown = ShownFiles(
-            ctx.scope.team, ctx.lease.thread_id, labelled, ctx.team.trust, bool(label)
+            ctx.scope.team,
+            ctx.lease.thread_id,
+            labelled,
+            ctx.team.trust,
+            bool(label),
+            query=note_service.query_for(ctx.team, ctx.agent, ctx.node.task),
         )
         system = build(shown)
         # A thread stores the label before it writes the file: if the labels are still the same,
@@ -334,10 +339,10 @@ def _notes(reader: Reader, now: datetime) -> list[str]:
     """Return the notes sections: the coordinator reads the team's notes, every agent its own."""
     files, desk = reader.files, reader.desk
     at = "" if reader.leads else f"{desk}/"
-    team = files.note("MEMORY.md", MEMORY_BYTES) if reader.leads else ""
+    team = files.memory("MEMORY.md", MEMORY_BYTES) if reader.leads else ""
     return [
         titled("What the team remembers (MEMORY.md)", team),
-        titled("Your own notes (MEMORY.md)", files.note(f"{desk}/MEMORY.md", MEMORY_BYTES)),
+        titled("Your own notes (MEMORY.md)", files.memory(f"{desk}/MEMORY.md", MEMORY_BYTES)),
         titled("Index of notes", files.note(f"{at}memory/index.md", INDEX_BYTES)),
         *(titled(f"Log of {day}", files.log(f"{at}memory/{day}.md")) for day in _days(now)),
     ]

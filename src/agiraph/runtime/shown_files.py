@@ -2,6 +2,7 @@
 
 A thread that holds untrusted text already is shown the newest version, in a fence. A clean thread
 is shown the last clean version, and one line of the runtime that says that there is a newer one.
+Of MEMORY.md every thread is shown the confirmed lines; the others stand in a fence behind them.
 """
 
 import re
@@ -12,7 +13,11 @@ from agiraph.domain.agents import Trust
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.notes import unverified_lines
+from agiraph.domain.passages import search_words
+from agiraph.domain.plurals import counted
 from agiraph.home.layout import INDEX, MEMORY, PLAN, TeamFolder
+from agiraph.services.knowledge import notes
 from agiraph.store.file_labels import FileLabel
 
 NOTES_BYTES = 16 * 1024
@@ -25,6 +30,8 @@ MORE = "… more: read_file({path!r})"
 NEWER = (
     "(There is a newer unverified version of {at:%d %b}, from {by}: read_file({path!r}) shows it.)"
 )
+UNCHECKED = "({lines} in it nobody has checked, from {by}: read_file({path!r}) shows them.)"
+UNVERIFIED_LINES = "Lines that nobody has checked:"
 _HEADING_ONLY = re.compile(r"#[^\n]*")
 
 
@@ -41,6 +48,8 @@ class ShownFiles:
     """Whether the thread holds untrusted text anyway."""
     label: Label = CLEAN
     """The sources of the words that were shown in a fence so far."""
+    query: str = ""
+    """What the thread works on: unverified lines with these words are shown to it."""
 
     @property
     def shows_labelled(self) -> bool:
@@ -50,12 +59,29 @@ class ShownFiles:
     def note(self, path: str, longest: int = NOTES_BYTES) -> str:
         """Return the beginning of a notes file; empty if there is none or nobody has written in
         it."""
-        data = self._data(path, longest + 1)
-        text = data[:longest].decode(errors="ignore").strip()
-        if text in UNWRITTEN or _HEADING_ONLY.fullmatch(text):
-            return self._versioned(path, "")
-        more = "" if len(data) <= longest else f"\n{MORE.format(path=path)}"
+        text, more = _beginning(path, self._data(path, longest + 1), longest)
         return self._versioned(path, text, more)
+
+    def memory(self, path: str, longest: int) -> str:
+        """Return the beginning of a MEMORY.md: its confirmed lines and, in a fence, the others, if
+        the thread is labelled anyway or one of them fits its work."""
+        file = self.labelled.get(path)
+        if file is None or self.trust != "standard":
+            return self.note(path, longest)
+        confirmed = file.confirmed_text or ""
+        text, more = _beginning(path, confirmed.encode(errors="replace")[: longest + 1], longest)
+        written = self._read(path, NOTES_BYTES).decode(errors="ignore")
+        if not (lines := unverified_lines(written, confirmed)):
+            return text + more
+        terms = search_words(self.query)
+        if self.is_labelled or any(notes.fits(line, terms) for line in lines):
+            added = "\n".join(lines).encode(errors="replace")
+            shown, others = _beginning(path, added[: longest + 1], longest)
+            unverified = f"{UNVERIFIED_LINES}\n{self.fence(shown, file.label)}{others}"
+        else:
+            by, count = file.label.describe(()), counted(len(lines), "line")
+            unverified = UNCHECKED.format(lines=count, by=by, path=path)
+        return f"{text}{more}\n\n{unverified}".strip()
 
     def log(self, path: str) -> str:
         """Return the end of a daily log."""
@@ -73,6 +99,9 @@ class ShownFiles:
         file = self.labelled.get(path)
         if file is not None and not self.shows_labelled:
             return (file.confirmed_text or "").encode(errors="replace")[:limit]
+        return self._read(path, limit)
+
+    def _read(self, path: str, limit: int) -> bytes:
         try:
             return self.folder.folder.read(path, limit=limit)
         except Refused:
@@ -88,3 +117,12 @@ class ShownFiles:
             newer = NEWER.format(at=file.created_at, by=by, path=path)
             return f"{text}{more}\n\n{newer}".strip()
         return f"{self.fence(text, file.label)}{more}" if text else ""
+
+
+def _beginning(path: str, data: bytes, longest: int) -> tuple[str, str]:
+    """Return the beginning of a notes file, empty if nobody has written in it, and what says where
+    the rest is."""
+    text = data[:longest].decode(errors="ignore").strip()
+    if text in UNWRITTEN or _HEADING_ONLY.fullmatch(text):
+        return "", ""
+    return text, "" if len(data) <= longest else f"\n{MORE.format(path=path)}"

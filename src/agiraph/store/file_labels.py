@@ -42,6 +42,8 @@ class FileLabel:
     confirmed_at: datetime | None = None
     confirmed_text: str | None = None
     """What the file held when its words were last clean; a clean thread is shown this."""
+    unverified_lines: int | None = None
+    """Of MEMORY.md, how many of its lines are not in `confirmed_text`."""
 
 
 FILE_LABELS = Table("file_labels", FileLabel)
@@ -50,10 +52,11 @@ NO_TEAM = TeamId("")
 # The text of the last clean version is kept until the file is clean again.
 _PUT = (
     "insert into file_labels"
-    " (id, team_id, path, hash, label, thread_id, created_at, confirmed_text) values"
-    " (:id, :team_id, :path, :sha, :label, :thread_id, :now, :clean_text)"
+    " (id, team_id, path, hash, label, thread_id, created_at, confirmed_text, unverified_lines)"
+    " values (:id, :team_id, :path, :sha, :label, :thread_id, :now, :clean_text, :lines)"
     " on conflict (team_id, path) do update set hash = excluded.hash, label = excluded.label,"
     " thread_id = excluded.thread_id, created_at = excluded.created_at, confirmed_at = null,"
+    " unverified_lines = excluded.unverified_lines,"
     " confirmed_text = case when file_labels.label is null then excluded.confirmed_text"
     " else file_labels.confirmed_text end"
 )
@@ -165,11 +168,12 @@ def put(
     label: Label,
     thread_id: ThreadId | None = None,
     clean_text: str | None = None,
+    lines: int | None = None,
 ) -> None:
     """Record that these bytes are about to be written with a label. `clean_text` is what the file
-    holds before, if that is clean."""
-    text = None if clean_text is None else to_text(clean_text)
-    _put(tx, team_id, path, digest(data), label=label, thread_id=thread_id, clean_text=text)
+    holds before, if that is clean; `lines` is how many lines nobody has confirmed."""
+    text, sha = None if clean_text is None else to_text(clean_text), digest(data)
+    _put(tx, team_id, path, sha, label=label, thread_id=thread_id, clean_text=text, lines=lines)
 
 
 def put_hash(
@@ -188,6 +192,7 @@ def _put(
     label: Label,
     thread_id: ThreadId | None,
     clean_text: str | None,
+    lines: int | None = None,
 ) -> None:
     given = _given(tx, team_id, path)
     stored_team, stored_path = _key(path, team_id, given)
@@ -201,6 +206,7 @@ def _put(
         thread_id=thread_id,
         now=to_micros(tx.now),
         clean_text=clean_text,
+        lines=lines,
     )
 
 
@@ -211,10 +217,13 @@ def remove(tx: Tx, team_id: TeamId, path: str) -> None:
     tx.run(sql, team_id=stored_team, path=to_text(stored_path))
 
 
-def amend(tx: Tx, file: FileLabel, data: bytes, *, clean_text: str | None) -> None:
+def amend(
+    tx: Tx, file: FileLabel, data: bytes, *, clean_text: str | None, lines: int | None = None
+) -> None:
     """Record that a clean thread is about to change a part of a labelled file. The label stays;
     the last clean version has the change, too."""
-    FILE_LABELS.update(tx, file.id, hash=digest(data), confirmed_text=clean_text)
+    text = None if clean_text is None else to_text(clean_text)
+    FILE_LABELS.update(tx, file.id, hash=digest(data), confirmed_text=text, unverified_lines=lines)
 
 
 def clear(tx: Tx, file: FileLabel, data: bytes, thread_id: ThreadId | None = None) -> None:

@@ -1,7 +1,9 @@
 """File labels: reads and records the labels of the files that an agent's tools read and write."""
 
+from agiraph.domain.fence import OF_TEAM, enclose_foreign, enclose_retold
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, join
+from agiraph.domain.notes import unverified_lines
 from agiraph.home.kept_files import UNVERIFIED, full_path, is_unverified
 from agiraph.home.scopes import Area, ScopedPath
 from agiraph.run_context import RunContext
@@ -70,18 +72,38 @@ def _kept(tx: Tx, ctx: RunContext, path: str) -> Label:
     return found or (UNKNOWN if is_unverified(path) else CLEAN)
 
 
+async def fenced(ctx: RunContext, path: str, text: str, label: Label) -> str:
+    """Return the text of a file as a thread reads it, in a fence if it has a label. The confirmed
+    lines of a whole MEMORY.md stand before the fence."""
+    if not label:
+        return text
+    thread, source = ctx.lease.thread_id, ctx.describe(label)
+    known = await find(ctx, full_path(ctx.scope.locate(path)))
+    if known is None or known.unverified_lines is None or not known.confirmed_text:
+        return enclose_foreign(text, thread=thread, source=source)
+    lines = "\n".join(unverified_lines(text, known.confirmed_text))
+    fence = enclose_retold(lines, thread=thread, author=OF_TEAM, source=source)
+    return f"{known.confirmed_text.rstrip()}\n\n{fence}"
+
+
 async def find(ctx: RunContext, path: str) -> FileLabel | None:
     """Return what is known of a labelled file of the team; None if its words are clean."""
     return await ctx.store.read(rows.find, ctx.team.id, path)
 
 
 async def record(
-    ctx: RunContext, path: str, data: bytes, *, before: bytes | None, joined: bool = False
+    ctx: RunContext,
+    path: str,
+    data: bytes,
+    *,
+    before: bytes | None,
+    joined: bool = False,
+    lines: int | None = None,
 ) -> None:
     """Store the label of this thread for bytes that are about to be written to a team path.
 
     `before` is what the file holds now, None without a file. With `joined` a part of it stays, and
-    so does its label.
+    so does its label. `lines` is how many lines nobody has confirmed.
     """
     clean_text = None if before is None else before.decode(errors="replace")
 
@@ -95,6 +117,7 @@ async def record(
             label=ctx.label if kept is None else ctx.label | kept.label,
             thread_id=ctx.lease.thread_id,
             clean_text=clean_text,
+            lines=lines,
         )
 
     await ctx.store.write(put)

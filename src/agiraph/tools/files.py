@@ -20,7 +20,7 @@ from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
 from agiraph.tools import given_folders, kept_writes
 from agiraph.tools.base import NO_TEXT, Known, tool
-from agiraph.tools.file_labels import label_of, note_use
+from agiraph.tools.file_labels import fenced, label_of, note_use
 from agiraph.tools.kept_writes import FILE_BYTES, Change
 from agiraph.tools.nearest_lines import explain_miss, explain_several
 
@@ -76,14 +76,16 @@ async def read_file(
     if not data:
         return Done(f"(nothing from byte {offset} on)" if offset else "(empty)")
     await note_use(ctx, path)
-    return Done(_page(ctx, path, offset, data, label), label=label, is_fenced=True)
+    return Done(await _page(ctx, path, offset, data, label), label=label, is_fenced=True)
 
 
-def _page(ctx: RunContext, path: str, offset: int, data: bytes, label: Label) -> str:
+async def _page(ctx: RunContext, path: str, offset: int, data: bytes, label: Label) -> str:
     """Return a page of a file as the model reads it; untrusted text is inside a fence."""
     is_last = len(data) <= PAGE_BYTES
     decoder = getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data[:PAGE_BYTES], is_last).replace("\0", NO_TEXT)
+    if is_last and not offset:
+        return await fenced(ctx, path, text, label)
     if label:
         text = enclose_foreign(text, thread=ctx.lease.thread_id, source=ctx.describe(label))
     if is_last:

@@ -1,8 +1,8 @@
 """Kept writes: writes files that outlive a node as the thread's label and the team's trust allow.
 
 A clean thread writes every file of its scope. A thread with untrusted text writes its plan, its
-notebook and the log with its label; a note becomes an unverified one; and what every later thread
-reads as the team's own word waits for a person, while the thread goes on.
+notebook and the log with its label; what it adds to MEMORY.md are unverified lines; a note becomes
+an unverified one; and its identity and preferences wait for a person, while the thread goes on.
 """
 
 import asyncio
@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.notes import front_line
+from agiraph.domain.fence import QUOTE, neutral
+from agiraph.domain.notes import front_line, unverified_lines, with_lines_kept
 from agiraph.domain.outcomes import Done
+from agiraph.domain.plurals import counted
 from agiraph.home import file_lock, file_versions
 from agiraph.home.file_lock import to_the_end
 from agiraph.home.kept_files import (
@@ -22,14 +24,22 @@ from agiraph.home.kept_files import (
     full_path,
     kind_of,
     kind_of_note,
+    waits_for_person,
 )
-from agiraph.home.notes import Composed, Notes, Written, earlier_of
+from agiraph.home.layout import MEMORY
+from agiraph.home.notes import LONGEST_SUMMARY, Notes, Written, earlier_of
+from agiraph.redaction import looks_secret
 from agiraph.run_context import RunContext
 from agiraph.services.knowledge import notes
 from agiraph.store import file_labels as rows
 from agiraph.store.tx import Tx
 from agiraph.tools import file_labels, given_folders
 
+MARKED_LINES = " Its new lines are marked as unverified, because this thread holds words from {by}."
+STAY = (
+    " It still has {lines} that you left out: a person decides about confirmed lines, and others "
+    "go if you were shown them."
+)
 MARKED = " It is marked as unverified, because this thread holds words from {by}."
 PENDING = (
     "Kept as {id} until a person confirms it: this thread holds words from {by}, and {path} is "
@@ -70,19 +80,87 @@ async def write(ctx: RunContext, change: Change, done: str) -> Done:
     label = ctx.label if spot.given is None else given_folders.label_outside(ctx, spot.given)
     if not label:
         async with file_lock.hold(ctx.home, ctx.team.id):
-            await _write_clean(ctx, path, change)
-        return Done(done)
+            stay = await _write_clean(ctx, path, change)
+        return Done(done + stay)
     kind = kind_of(spot, leads=ctx.scope.role == "coordinator")
     if kind is Kind.RUNTIME:
         raise Refused(OF_THE_RUNTIME.format(path=change.path))
-    if ctx.team.trust != "open" and kind in (Kind.LASTING, Kind.NOTE):
+    if waits_for_person(kind, ctx.team.trust) or (kind is Kind.NOTE and ctx.team.trust != "open"):
         return await _set_aside(ctx, change, kind)
     async with file_lock.hold(ctx.home, ctx.team.id):
         before = await asyncio.to_thread(_current, ctx, change)
-        is_edit = change.edit is not None
-        await file_labels.record(ctx, path, change.after, before=before, joined=is_edit)
+        joined, lines, stay = change.edit is not None, None, ""
+        if is_kept_by_line(ctx, kind):
+            text = change.after.decode(errors="replace")
+            memory = await _memory(ctx, path, before, text, is_labelled=True, is_edit=joined)
+            change = replace(change, after=memory.data(change.after))
+            joined, lines, stay = True, memory.unverified, memory.stay
+        await file_labels.record(ctx, path, change.after, before=before, joined=joined, lines=lines)
         await to_the_end(put, ctx, change)
-    return Done(done + MARKED.format(by=sources(ctx)))
+    marked = MARKED if lines is None else MARKED_LINES
+    return Done(done + marked.format(by=sources(ctx)) + stay)
+
+
+def is_kept_by_line(ctx: RunContext, kind: Kind) -> bool:
+    """Whether only the lines that a labelled thread adds to such a file are unverified."""
+    return kind is Kind.MEMORY and ctx.team.trust == "standard"
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What MEMORY.md holds after a write."""
+
+    content: str
+    """What the thread writes."""
+    text: str
+    confirmed: str
+    """The lines of it that are clean."""
+
+    @property
+    def unverified(self) -> int:
+        return len(unverified_lines(self.text, self.confirmed))
+
+    @property
+    def stay(self) -> str:
+        """A sentence about the lines that the thread left out and that stay; empty without any."""
+        count = len(unverified_lines(self.text, self.content))
+        return STAY.format(lines=counted(count, "line")) if count else ""
+
+    def data(self, written: bytes) -> bytes:
+        """Return the bytes of the file; `written` are those of the content."""
+        return written if self.text == self.content else self.text.encode(errors="replace")
+
+
+async def _memory(
+    ctx: RunContext,
+    path: str,
+    before: bytes | None,
+    content: str,
+    *,
+    is_labelled: bool,
+    is_edit: bool = False,
+) -> _Memory:
+    """Return MEMORY.md as a write leaves it. Words with a label take out no confirmed line, and no
+    thread takes out an unverified line that it was not shown. The caller holds the file lock."""
+    if is_labelled and looks_secret(content):
+        raise Refused(notes.NO_SECRETS)
+    known, now = await file_labels.find(ctx, path), (before or b"").decode(errors="replace")
+    clean = now if known is None else known.confirmed_text or ""
+    shown, lines = _shown_lines(ctx), unverified_lines(now, clean)
+    unseen = [line for line in lines if not is_edit and neutral(line).strip() not in shown]
+    must_stay = clean if is_labelled and clean.strip() != MEMORY.strip() else ""
+    text = with_lines_kept(content, confirmed=must_stay, others=unseen, longest=LONGEST_SUMMARY)
+    return _Memory(content, text, clean if is_labelled else content)
+
+
+def _shown_lines(ctx: RunContext) -> frozenset[str]:
+    """Return the lines that stand in the thread: in what it was shown, and in calls that it
+    made."""
+    turns = ctx.transcript.turns
+    values = (v for turn in turns for call in turn.calls for v in call.arguments.values())
+    texts = (*(turn.text for turn in turns), *map(str, values))
+    lines = (line for text in texts for line in neutral(text).splitlines())
+    return frozenset(line.strip().removeprefix(QUOTE) for line in lines)
 
 
 def sources(ctx: RunContext) -> str:
@@ -90,24 +168,34 @@ def sources(ctx: RunContext) -> str:
     return ctx.describe(ctx.label)
 
 
-async def _write_clean(ctx: RunContext, path: str, change: Change) -> None:
-    """Write a file of a clean thread. A file that it writes whole is clean afterwards; one of which
-    it changes a part keeps its label. The caller holds the file lock."""
-    if change.edit is not None:
-        await asyncio.to_thread(_current, ctx, change)
+async def _write_clean(ctx: RunContext, path: str, change: Change) -> str:
+    """Write a file of a clean thread; return a remark for the model. A file that it writes whole is
+    clean afterwards; one of which it changes a part, and MEMORY.md while it has unverified lines,
+    keeps its label. The caller holds the file lock."""
+    kind = kind_of(ctx.scope.locate(change.path), leads=ctx.scope.role == "coordinator")
+    before: bytes | None = None
+    if change.edit is not None or kind is Kind.MEMORY:
+        before = await asyncio.to_thread(_current, ctx, change)
     if (known := await file_labels.find(ctx, path)) is None:
-        return await to_the_end(put, ctx, change)
-    if change.edit is None:
+        await to_the_end(put, ctx, change)
+        return ""
+    clean, lines, stay = known.confirmed_text, known.unverified_lines, ""
+    if change.edit is not None:
+        edited = None if clean is None else change.edit(clean)
+        clean = clean if edited is None else edited
+    elif kind is Kind.MEMORY:
+        text = change.after.decode(errors="replace")
+        memory = await _memory(ctx, path, before, text, is_labelled=False)
+        change = replace(change, after=memory.data(change.after))
+        clean, lines, stay = memory.content, memory.unverified, memory.stay
+    if change.edit is None and not stay:
         await to_the_end(put, ctx, change)
         # After the file: a crash in between leaves a label on clean words.
         await ctx.store.write(rows.clear, known, change.after, ctx.lease.thread_id)
     else:
-        text = known.confirmed_text
-        edited = None if text is None else change.edit(text)
-        await ctx.store.write(
-            rows.amend, known, change.after, clean_text=text if edited is None else edited
-        )
+        await ctx.store.write(rows.amend, known, change.after, clean_text=clean, lines=lines)
         await to_the_end(put, ctx, change, is_labelled=True)
+    return stay
 
 
 async def _set_aside(ctx: RunContext, change: Change, kind: Kind) -> Done:
@@ -120,9 +208,9 @@ async def _set_aside(ctx: RunContext, change: Change, kind: Kind) -> Done:
         ctx.scope.role == "coordinator" and full_path(spot).startswith("agents/")
     )
     name = kept.name(change.path) if is_note else full_path(spot)
-    if kind is Kind.LASTING:
-        return await keep_pending(ctx, name, content)
-    return await keep_unverified(ctx, name, content)
+    if kind is Kind.NOTE:
+        return await keep_unverified(ctx, name, content)
+    return await keep_pending(ctx, name, content)
 
 
 async def keep_pending(ctx: RunContext, name: str, content: str) -> Done:
@@ -166,37 +254,52 @@ async def keep_unverified(ctx: RunContext, name: str, content: str) -> Done:
     return Done(KEPT_UNVERIFIED.format(path=written.path, by=sources(ctx)))
 
 
-async def write_note(ctx: RunContext, kept: Notes, name: str, content: str, today: date) -> Written:
-    """Write a note as the model named it, in a clean thread or where the label goes with it."""
+async def write_note(
+    ctx: RunContext, kept: Notes, name: str, content: str, today: date
+) -> tuple[Written, str]:
+    """Write a note as the model named it, in a clean thread or where the label goes with it; return
+    what was written and remarks on it for the model."""
     async with file_lock.hold(ctx.home, ctx.team.id):
-        composed = await asyncio.to_thread(kept.compose, name, content, today=today)
-        return await _write_note(ctx, kept, composed, content, today)
+        return await _write_note(ctx, kept, name, content, today, is_labelled=bool(ctx.label))
 
 
 async def _write_note(
-    ctx: RunContext, kept: Notes, composed: Composed, content: str, today: date
-) -> Written:
+    ctx: RunContext, kept: Notes, name: str, content: str, today: date, *, is_labelled: bool
+) -> tuple[Written, str]:
     """Write a note and its label. The caller holds the file lock."""
+    composed = await asyncio.to_thread(kept.compose, name, content, today=today)
     known = await file_labels.find(ctx, composed.path)
+    kind = kind_of_note(composed.name)
+    is_log, lines, stay = kind is Kind.WORKING, None, ""
+    before = composed.before.encode(errors="replace") if composed.before else None
+    clean = composed.after
+    if is_log and known is not None:
+        clean = kept.logged(composed.name, known.confirmed_text or "", content.strip(), today)
+    elif is_kept_by_line(ctx, kind) if is_labelled else kind is Kind.MEMORY and known is not None:
+        memory = await _memory(ctx, composed.path, before, composed.after, is_labelled=is_labelled)
+        composed = await asyncio.to_thread(kept.compose, name, memory.text, today=today)
+        content, lines, stay = memory.text, memory.unverified, memory.stay
     data = composed.after.encode(errors="replace")
-    is_log = kind_of_note(composed.name) is Kind.WORKING
     if known is not None and not is_log and composed.before:
         moved = {composed.path: kept.full(earlier_of(composed.name))}
         await ctx.store.write(rows.copy, ctx.team.id, moved)  # the earlier text is kept there
-    if ctx.label:
-        before = composed.before.encode(errors="replace") if composed.before else None
-        await file_labels.record(ctx, composed.path, data, before=before, joined=is_log)
+    stays_labelled = is_log or bool(stay)
+    if is_labelled:
+        joined = is_log or lines is not None
+        await file_labels.record(
+            ctx, composed.path, data, before=before, joined=joined, lines=lines
+        )
         kept = replace(kept, labelled=kept.labelled | {composed.name})
-    elif known is not None and is_log:
-        clean = kept.logged(composed.name, known.confirmed_text or "", content.strip(), today)
-        await ctx.store.write(rows.amend, known, data, clean_text=clean)
+    elif known is not None and stays_labelled:
+        await ctx.store.write(rows.amend, known, data, clean_text=clean, lines=lines)
     elif known is not None:
         kept = replace(kept, labelled=kept.labelled - {composed.name})
     written = await to_the_end(kept.write, composed.name, content, today=today)
-    if known is not None and not ctx.label and not is_log:
+    if known is not None and not is_labelled and not stays_labelled:
         # After the file: a crash in between leaves a label on clean words.
         await ctx.store.write(rows.clear, known, data, ctx.lease.thread_id)
-    return written
+    marked = MARKED if lines is None else MARKED_LINES
+    return written, (marked.format(by=sources(ctx)) if is_labelled else "") + stay
 
 
 async def write_confirmed(
@@ -207,24 +310,8 @@ async def write_confirmed(
         if path.startswith("agents/"):
             await _write_clean(ctx, path, Change(path=path, after=content.encode(errors="replace")))
         else:
-            await _write_confirmed(ctx, kept, path, content, today)
-
-
-async def _write_confirmed(
-    ctx: RunContext, kept: Notes, path: str, content: str, today: date
-) -> None:
-    """Write a confirmed note to the agent's notes. The caller holds the file lock."""
-    name = kept.accepted_name(path, today)
-    composed = await asyncio.to_thread(kept.compose, name, content, today=today)
-    data = composed.after.encode(errors="replace")
-    known = await file_labels.find(ctx, composed.path)
-    is_log = kind_of_note(name) is Kind.WORKING
-    if known is not None and is_log:
-        clean = kept.logged(name, known.confirmed_text or "", content.strip(), today)
-        await ctx.store.write(rows.amend, known, data, clean_text=clean)
-    await to_the_end(kept.accept, path, content, today=today)
-    if known is not None and not is_log:
-        await ctx.store.write(rows.clear, known, data)
+            name = kept.accepted_name(path, today)
+            await _write_note(ctx, kept, name, content, today, is_labelled=False)
 
 
 async def labelled_names(ctx: RunContext) -> frozenset[str]:

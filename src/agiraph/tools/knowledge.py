@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agiraph.domain.errors import Refused
-from agiraph.domain.fence import enclose_foreign, one_line
+from agiraph.domain.fence import OF_TEAM, enclose_foreign, enclose_retold, one_line
 from agiraph.domain.labels import Label, join
 from agiraph.domain.notes import Note, front_line
 from agiraph.domain.outcomes import Answer, Done
@@ -18,7 +18,14 @@ from agiraph.domain.plurals import counted
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.home import file_lock
 from agiraph.home.file_lock import to_the_end
-from agiraph.home.kept_files import ARCHIVE, UNVERIFIED, Kind, is_unverified, kind_of_note
+from agiraph.home.kept_files import (
+    ARCHIVE,
+    UNVERIFIED,
+    Kind,
+    is_unverified,
+    kind_of_note,
+    waits_for_person,
+)
 from agiraph.home.notes import Notes, Written
 from agiraph.providers.embeddings import embeddings
 from agiraph.redaction import looks_secret
@@ -28,7 +35,7 @@ from agiraph.store import file_labels, passages
 from agiraph.store import notes as note_rows
 from agiraph.tools import kept_writes
 from agiraph.tools.base import NO_TEXT, Tool, tool
-from agiraph.tools.file_labels import label_of, note_use
+from agiraph.tools.file_labels import fenced, label_of, note_use
 
 PAGE_CHARS = 16 * 1024
 SMALL_BYTES = 20 * 1024
@@ -115,21 +122,17 @@ async def memory_write(
     # Checked now, while the model can correct it: nobody should confirm a note that cannot be
     # written.
     await asyncio.to_thread(kept.compose, name, content, today=_today(ctx))
-    if ctx.label and ctx.team.trust != "open":
-        match kind_of_note(name):
-            case Kind.LASTING:
-                return await kept_writes.keep_pending(ctx, name, content)
-            case Kind.NOTE:
-                return await kept_writes.keep_unverified(ctx, name, content)
-            case _:
-                pass
-    written = await kept_writes.write_note(ctx, kept, name, content, _today(ctx))
+    kind = kind_of_note(name)
+    if ctx.label and waits_for_person(kind, ctx.team.trust):
+        return await kept_writes.keep_pending(ctx, name, content)
+    if ctx.label and kind is Kind.NOTE and ctx.team.trust != "open":
+        return await kept_writes.keep_unverified(ctx, name, content)
+    written, remarks = await kept_writes.write_note(ctx, kept, name, content, _today(ctx))
     files = await asyncio.to_thread(_files, kept)
     await ctx.store.write(notes.record_write, ctx.agent, written.path, files)
     size = len(files.get(written.path, "").encode(errors="replace"))
-    marked = kept_writes.MARKED.format(by=kept_writes.sources(ctx)) if ctx.label else ""
     said = f"Wrote {written.path} ({size:,} bytes); index.md lists it."
-    return Done(said + marked + _replaced(written))
+    return Done(said + remarks + _replaced(written))
 
 
 def _replaced(written: Written) -> str:
@@ -158,8 +161,9 @@ async def memory_read(
     if not page:
         return Done(f"(nothing from character {offset} on)" if offset else "(empty)")
     await note_use(ctx, full)
-    if label:
-        page = enclose_foreign(page, thread=ctx.lease.thread_id, source=ctx.describe(label))
+    if page == text:
+        return Done(await fenced(ctx, full, page, label), label=label, is_fenced=True)
+    page = retold(page, label, ctx.lease.thread_id, source=ctx.describe(label))
     if offset + PAGE_CHARS < len(text):
         page += f"\n… there is more: memory_read({path!r}, offset={offset + PAGE_CHARS})"
     return Done(page, label=label, is_fenced=True)
@@ -205,9 +209,8 @@ def _note(ctx: RunContext, path: str, text: str, label: Label) -> str:
     """Return a note, or a section of one; with untrusted text, also in its name, in a fence."""
     if not label:
         return f"**{path}**\n{text.strip()}"
-    return enclose_foreign(
-        f"**{path}**\n{text.strip()}", thread=ctx.lease.thread_id, source=ctx.describe(label)
-    )
+    source = ctx.describe(label)
+    return retold(f"**{path}**\n{text.strip()}", label, ctx.lease.thread_id, source=source)
 
 
 async def _note_uses(ctx: RunContext, paths: Iterable[str]) -> None:
@@ -262,15 +265,24 @@ def as_hit(number: int, hit: Passage, thread: str) -> str:
     text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
     if hit.label:
         text = f"{hit.title}\n{text}" if hit.title else text
-        fenced = enclose_foreign(text, thread=thread, source=str(hit.label))
-        return f"[{number}] ({', '.join([*about, 'UNVERIFIED'])})\n{fenced}"
+        fence = foreign if hit.kind == "page" else retold
+        shown = fence(text, hit.label, thread)
+        return f"[{number}] ({', '.join([*about, 'UNVERIFIED'])})\n{shown}"
     title = f" {one_line(hit.title)}" if hit.title else ""
     return f"[{number}]{title} ({', '.join(about)})\n{text}"
 
 
-def fenced_if_foreign(text: str, label: Label, thread: str) -> str:
-    """Return a text; one with untrusted text in a fence."""
+def foreign(text: str, label: Label, thread: str) -> str:
+    """Return a text that others wrote; with a label, in a fence."""
     return enclose_foreign(text, thread=thread, source=str(label)) if label else text
+
+
+def retold(text: str, label: Label, thread: str, *, source: str = "") -> str:
+    """Return words of the team; with a label, in a fence, because they may repeat untrusted
+    text."""
+    if not label:
+        return text
+    return enclose_retold(text, thread=thread, author=OF_TEAM, source=source or str(label))
 
 
 def join_hits(shown: list[str]) -> str:

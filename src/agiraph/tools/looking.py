@@ -69,7 +69,9 @@ def look_into(
         text += f'\n(earlier steps: look_into("{node.id}", page={page + 1}))'
     state = f"{node.id}, {who}: {node.status}."
     if label:
-        return Done(f"{state}\n{text}", label=label)
+        source = ctx.describe(label)
+        retold = knowledge.retold(f"{state}\n{text}", label, ctx.lease.thread_id, source=source)
+        return Done(retold, label=label, is_fenced=True)
     fenced = enclose_words(text, thread=ctx.lease.thread_id, author=who, kind="the record of it")
     return Done(f"{state}\n{fenced}", is_fenced=True)
 
@@ -194,9 +196,10 @@ async def read_report(
     more = ""
     if start + PAGE_CHARACTERS < len(shown):
         more = f'\n(more: read_report("{id}", section="{section}", page={page + 1}))'
-    if label:
-        return Done(f"{part}{more}", label=label)
     thread = ctx.lease.thread_id
+    if label:
+        retold = knowledge.retold(part, label, thread, source=ctx.describe(label))
+        return Done(f"{retold}{more}", label=label, is_fenced=True)
     fenced = enclose_words(part, thread=thread, author="whoever did it", kind=found.name)
     return Done(f"{fenced}{more}", is_fenced=True)
 
@@ -281,29 +284,41 @@ async def search(ctx: RunContext, query: knowledge.Query) -> Answer:
     thread = ctx.lease.thread_id
     shown = [knowledge.as_hit(n, hit, thread) for n, hit in enumerate(passages, start=1)]
     label = join(hit.label for hit in passages)
-    for text, by in (*said, *steps):
-        label |= by
-        shown.append(knowledge.fenced_if_foreign(text, by, thread))
+    for hit in (*said, *steps):
+        label |= hit.label
+        fence = knowledge.retold if hit.is_of_team else knowledge.foreign
+        shown.append(fence(hit.text, hit.label, thread))
     if not shown:
         return Done("Nothing holds any of these words. Try others, or say that you do not know.")
     return Done(knowledge.join_hits(shown), label=label, is_fenced=True)
 
 
-def _said_and_done(
-    tx: Tx, ctx: RunContext, terms: Sequence[str]
-) -> tuple[list[tuple[str, Label]], list[tuple[str, Label]]]:
+class _Hit(NamedTuple):
+    """A message or a step that a search found."""
+
+    text: str
+    label: Label
+    is_of_team: bool
+    """Whether an agent wrote it, and not a person or a tool."""
+
+
+def _said_and_done(tx: Tx, ctx: RunContext, terms: Sequence[str]) -> tuple[list[_Hit], list[_Hit]]:
     """Return messages and steps with these words, those with most of the words first."""
     words = sorted(terms, key=len, reverse=True)[:8]
     found = messages.said_with(tx, ctx.team.id, words, limit=40)
     said = [
-        (f"({m.kind}, {m.created_at:%Y-%m-%d %H:%M}, {planning.name_of(tx, m.sender)}) "
-         f"{_near(m.text, words)}", m.label)
+        _Hit(f"({m.kind}, {m.created_at:%Y-%m-%d %H:%M}, {planning.name_of(tx, m.sender)}) "
+             f"{_near(m.text, words)}", m.label, not is_person(m.sender))
         for m in found
         if m.reply_id != ctx.node.id
     ]  # fmt: skip
     done = team_threads.said_with(tx, ctx.team.id, words, limit=40)
     steps = [
-        (f"(step, {turn.at:%Y-%m-%d %H:%M}, {turn.node_id}) {_near(_words_of(turn), words)}", label)
+        _Hit(
+            f"(step, {turn.at:%Y-%m-%d %H:%M}, {turn.node_id}) {_near(_words_of(turn), words)}",
+            label,
+            turn.role == "assistant",
+        )
         for turn, label in done
     ]
     return _best(said, words)[:MAX_MESSAGES], _best(steps, words)[:MAX_STEPS]
@@ -314,8 +329,8 @@ def _words_of(turn: Turn) -> str:
     return one_line(" ".join([without_fences(turn.text) if not turn.label else turn.text, *calls]))
 
 
-def _best(hits: list[tuple[str, Label]], words: Sequence[str]) -> list[tuple[str, Label]]:
-    return sorted(hits, key=lambda hit: -sum(word in hit[0].lower() for word in words))
+def _best(hits: list[_Hit], words: Sequence[str]) -> list[_Hit]:
+    return sorted(hits, key=lambda hit: -sum(word in hit.text.lower() for word in words))
 
 
 def _near(text: str, words: Sequence[str]) -> str:

@@ -216,6 +216,11 @@ CARRIERS = [
         read=reads(do("read_file", path="agents/{AGENT}/NOTEBOOK.md")),
     ),
     Carrier(
+        name="lines of a MEMORY.md",
+        write=_file("agents/{AGENT}/MEMORY.md"),
+        read=reads(do("read_file", path="agents/{AGENT}/MEMORY.md")),
+    ),
+    Carrier(
         name="a file on the desk",
         write=_file("agents/{AGENT}/found.md"),
         read=reads(do("read_file", path="agents/{AGENT}/found.md")),

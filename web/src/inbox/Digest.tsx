@@ -6,7 +6,7 @@ import { useEffect, useId, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { digestQuery, queryClient, queryKeys } from "@/api/queries";
 import { Literal, LongText } from "@/conversation/Literal";
-import { decidedText, type Decisions, type DigestEntry, entrySource, entryTitle, entryWords, groupEntries, isForAll } from "@/inbox/digestEntries";
+import { decidedText, type Decisions, type DigestEntry, entryTitle, entryWords, groupEntries, isForAll } from "@/inbox/digestEntries";
 import { NONE, only, type Selection, toggle, toggleAll } from "@/inbox/selection";
 import { bulk, type Outcome } from "@/inbox/useFiling";
 import { fullTime, plural, shortTime } from "@/lib/format";
@@ -143,7 +143,8 @@ function SelectedBar({ team, selection, onSelect }: { team: TeamDigest; selectio
 
 function TeamSection({ team }: { team: TeamDigest }) {
   const [chosen, setChosen] = useState<Selection>(NONE);
-  const order = groupEntries(team.entries).flatMap(({ entries }) => entries.filter(isForAll).map((entry) => entry.id));
+  const groups = groupEntries(team);
+  const order = groups.flatMap(({ sources }) => sources.flatMap(({ entries }) => entries.filter(isForAll).map((entry) => entry.id)));
   const selection = only(chosen, order);
   const decide = useDecide();
   const section = useRef<HTMLElement>(null);
@@ -173,28 +174,38 @@ function TeamSection({ team }: { team: TeamDigest }) {
         </p>
       )}
       <SelectedBar team={team} selection={selection} onSelect={setChosen} />
-      {groupEntries(team.entries).map(({ name, title, note, entries }) => (
+      {groups.map(({ name, title, note, sources }) => (
         <div key={name} role="group" aria-label={title} className="mt-4">
           <h3 dir="auto" className="flex items-baseline gap-2 text-sm font-semibold">
-            {title} <span className="tabular text-xs font-normal text-ink-3">{entries.length}</span>
+            {title} <span className="tabular text-xs font-normal text-ink-3">{sources.reduce((count, { entries }) => count + entries.length, 0)}</span>
           </h3>
           <p className="text-xs text-ink-2">{note}</p>
-          <ul className="divide-y divide-line">
-            {entries.map((entry) => (
-              <Row
-                key={entry.id}
-                entry={entry}
-                team={team.team_id}
-                isSending={decide.isPending}
-                isSelected={selection.ids.has(entry.id)}
-                onSelect={(isRange) => setChosen(toggle(selection, entry.id, order, isRange))}
-                decide={(body) => {
-                  decidedId.current = entry.id;
-                  decide.mutate(body);
-                }}
-              />
-            ))}
-          </ul>
+          {sources.map(({ source, entries }) => (
+            <div key={source}>
+              {source && entries.length > 1 && (
+                <h4 dir="ltr" className="literal mt-2 text-xs font-medium text-ink-2">
+                  {entries.length} from <Literal text={source} />
+                </h4>
+              )}
+              <ul className="divide-y divide-line">
+                {entries.map((entry) => (
+                  <Row
+                    key={entry.id}
+                    entry={entry}
+                    source={entries.length === 1 ? source : ""}
+                    team={team.team_id}
+                    isSending={decide.isPending}
+                    isSelected={selection.ids.has(entry.id)}
+                    onSelect={(isRange) => setChosen(toggle(selection, entry.id, order, isRange))}
+                    decide={(body) => {
+                      decidedId.current = entry.id;
+                      decide.mutate(body);
+                    }}
+                  />
+                ))}
+              </ul>
+            </div>
+          ))}
         </div>
       ))}
     </section>
@@ -203,6 +214,8 @@ function TeamSection({ team }: { team: TeamDigest }) {
 
 interface RowProps {
   entry: DigestEntry;
+  /** Where its words come from, if no heading above says it. */
+  source: string;
   team: string;
   decide: (body: Decisions) => void;
   isSending: boolean;
@@ -210,10 +223,9 @@ interface RowProps {
   onSelect: (isRange: boolean) => void;
 }
 
-function Row({ entry, team, decide, isSending, isSelected, onSelect }: RowProps) {
+function Row({ entry, source, team, decide, isSending, isSelected, onSelect }: RowProps) {
   const textId = useId();
   const title = entryTitle(entry);
-  const source = entrySource(entry);
   return (
     // A digest may have thousands of entries: the browser lays out only those that are in view.
     <li data-entry={entry.id} className="flex gap-2 py-3 [contain-intrinsic-size:auto_110px] [content-visibility:auto]">

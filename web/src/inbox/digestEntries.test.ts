@@ -3,21 +3,47 @@ import { decidedText, type DigestEntry, entrySource, entryTitle, entryWords, gro
 
 const entry = (more: Partial<DigestEntry>): DigestEntry => ({ id: "x", kind: "pending", title: "note", text: "words", is_cut: false, source: "", agent_id: null, created_at: "2026-01-01T00:00:00Z", is_waited_for: false, always: null, ...more });
 
+/** A digest with these entries, which the server groups by kind and source. */
+function digest(entries: DigestEntry[]) {
+  const keys = [...new Set(entries.map(({ kind, source }) => JSON.stringify([kind, source])))];
+  const groups = keys.map((key) => {
+    const [kind, source] = JSON.parse(key) as [DigestEntry["kind"], string];
+    return { kind, source, ids: entries.filter((one) => one.kind === kind && one.source === source).map(({ id }) => id) };
+  });
+  return { entries, groups };
+}
+
+const grouped = (given: DigestEntry[]) => groupEntries(digest(given)).map(({ name, sources }) => [name, sources.map(({ source, entries }) => [source, entries.map(({ id }) => id)])]);
+
 test("requests come first, and kinds without entries are left out", () => {
   const given = [entry({ id: "a", kind: "trigger" }), entry({ id: "b", kind: "ask" }), entry({ id: "c", kind: "trigger" })];
 
-  expect(groupEntries(given).map((group) => [group.name, group.entries.map(({ id }) => id)])).toEqual([
-    ["ask", ["b"]],
-    ["trigger", ["a", "c"]],
+  expect(grouped(given)).toEqual([
+    ["ask", [["", ["b"]]]],
+    ["trigger", [["", ["a", "c"]]]],
+  ]);
+});
+
+test("entries of a kind stand together by their source, as the server groups them", () => {
+  const from = (id: string, source: string) => entry({ id, kind: "unverified", source });
+
+  expect(grouped([from("a", "a web search"), from("b", "a page of x.example"), from("c", "a web search")])).toEqual([
+    [
+      "unverified",
+      [
+        ["a web search", ["a", "c"]],
+        ["a page of x.example", ["b"]],
+      ],
+    ],
   ]);
 });
 
 test("uploaded files have a group of their own, and do not say that their words come from themselves", () => {
   const given = [entry({ id: "a", kind: "file", text: "user_uploads/offer.md", source: "the file offer.md" }), entry({ id: "b", kind: "file", text: "PLAN.md", source: "the file offer.md" })];
 
-  expect(groupEntries(given).map((group) => [group.name, group.entries.map(({ id }) => id)])).toEqual([
-    ["file", ["b"]],
-    ["upload", ["a"]],
+  expect(grouped(given)).toEqual([
+    ["file", [["the file offer.md", ["b"]]]],
+    ["upload", [["", ["a"]]]],
   ]);
   expect(given.map(entrySource)).toEqual(["", "the file offer.md"]);
 });

@@ -4,6 +4,7 @@ import { capitalize, plural } from "@/lib/format";
 import { isUploaded } from "@/lib/sources";
 
 export type DigestEntry = Schemas["DigestEntry"];
+type Digest = Pick<Schemas["DigestView"], "entries" | "groups">;
 export type Decisions = Partial<Schemas["DigestDecisions"]>;
 
 type GroupName = DigestEntry["kind"] | "upload";
@@ -21,14 +22,29 @@ export interface EntryGroup {
   name: GroupName;
   title: string;
   note: string;
-  entries: DigestEntry[];
+  /** The entries by their source, as the server groups them. */
+  sources: { source: string; entries: DigestEntry[] }[];
 }
 
 const groupOf = ({ kind, text }: DigestEntry): GroupName => (kind === "file" && isUploaded(text) ? "upload" : kind);
 
-/** Return the entries by kind, requests first; kinds without entries are left out. */
-export const groupEntries = (entries: readonly DigestEntry[]): EntryGroup[] =>
-  GROUPS.map(([name, title, note]) => ({ name, title, note, entries: entries.filter((entry) => groupOf(entry) === name) })).filter((group) => group.entries.length > 0);
+/** Return the entries by kind and source, requests first; kinds without entries are left out. */
+export function groupEntries({ entries, groups }: Digest): EntryGroup[] {
+  const known = new Map(entries.map((entry) => [entry.id, entry]));
+  const ordered = groups.flatMap(({ ids }) => ids.flatMap((id) => known.get(id) ?? []));
+  return GROUPS.map(([name, title, note]) => ({ name, title, note, sources: bySource(ordered.filter((entry) => groupOf(entry) === name)) })).filter((group) => group.sources.length > 0);
+}
+
+function bySource(entries: DigestEntry[]): EntryGroup["sources"] {
+  const found = new Map<string, DigestEntry[]>();
+  for (const entry of entries) {
+    const source = entrySource(entry);
+    const same = found.get(source);
+    if (same) same.push(entry);
+    else found.set(source, [entry]);
+  }
+  return [...found].map(([source, same]) => ({ source, entries: same }));
+}
 
 /** Return where the words of an entry come from; nothing of an uploaded file, which is named already. */
 export const entrySource = (entry: DigestEntry): string => (groupOf(entry) === "upload" ? "" : entry.source);

@@ -1,11 +1,12 @@
 """Files: a person confirms a file that holds untrusted text, or writes it anew."""
 
 from dataclasses import replace
+from datetime import datetime
 
 from agiraph.domain.errors import Conflict
 from agiraph.domain.ids import TeamId
 from agiraph.domain.knowledge import ChangedItem
-from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.home.kept_files import is_unverified
 from agiraph.services.knowledge import changes
 from agiraph.store import file_labels, teams
@@ -16,12 +17,14 @@ PREFIX = "file_"
 """How the ids of labelled files begin."""
 LEAST_HASH = 16
 """Characters of a file's hash that say which words a person has read."""
+_WEB = frozenset({"page", "search", "network"})
+"""Kinds of sources that are sites."""
 
 
 def labelled(tx: Tx, team_id: TeamId) -> list[FileLabel]:
     """Return, by path, the team's files that hold untrusted text and that later threads read: plan,
-    notebooks, logs and, if the team's setting `trust` is `open`, notes. Leave out unverified notes
-    and the files of a single node or thread."""
+    notebooks, logs, MEMORY.md and, if the team's setting `trust` is `open`, notes. Leave out
+    unverified notes and the files of a single node or thread."""
     return [
         file
         for file in file_labels.under(tx, team_id)
@@ -32,6 +35,24 @@ def labelled(tx: Tx, team_id: TeamId) -> list[FileLabel]:
 def _belongs_to_work(path: str) -> bool:
     names = path.split("/")
     return names[0] == "nodes" or (names[0] == "agents" and names[2:3] in (["pages"], ["results"]))
+
+
+def remark_on_memory(tx: Tx, team_id: TeamId, *, since: datetime) -> str:
+    """Return a sentence for the person about the lines that labelled threads wrote to MEMORY.md
+    since then and that nobody has confirmed; empty without any."""
+    written = [
+        file
+        for file in file_labels.under(tx, team_id)
+        if file.unverified_lines and file.created_at >= since
+    ]
+    if not (count := sum(file.unverified_lines or 0 for file in written)):
+        return ""
+    label = join(file.label for file in written)
+    is_web = {source.partition(":")[0] for source in label.sources} <= _WEB
+    origin = "the web" if is_web else str(label)
+    if count == 1:
+        return f"1 line in MEMORY.md comes from {origin}, and nobody has checked it."
+    return f"{count:,} lines in MEMORY.md come from {origin}, and nobody has checked them."
 
 
 def confirm(tx: Tx, file_id: str, *, author: str, digest: str) -> FileLabel:

@@ -1,7 +1,7 @@
 """Notes: keep an agent's notes with untrusted text, and the search index of its note files."""
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from agiraph.domain.ids import SYSTEM, AgentId, TeamId, ThreadId
 from agiraph.domain.knowledge import ChangedItem, ChangeVerb
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label
 from agiraph.domain.notes import FRONT, UNVERIFIED_FOR, Note, NoteStatus
-from agiraph.domain.passages import Passage, search_words, words
+from agiraph.domain.passages import search_words, words
 from agiraph.home.kept_files import UNVERIFIED, is_unverified
 from agiraph.redaction import looks_secret
 from agiraph.services.knowledge import changes
@@ -229,14 +229,17 @@ def for_work(tx: Tx, team: Team, agent: Agent, task: str) -> Unverified:
     """
     if team.trust == "strict" or not (titles := rows.titles(tx, agent.id, limit=MAX_TITLES)):
         return Unverified()
-    query = f"{team.goal}\n{task}" if agent.role == "coordinator" else task
+    query = query_for(team, agent, task)
+    terms = search_words(query)
     hits = passages.find(
         tx, query, team_id=team.id, owner=agent.id, kinds=("note",), limit=passages.CANDIDATES
     )
     fitting: list[FittingNote] = []
     room = MAX_SHOWN_CHARS
     for hit in hits:
-        if not (hit.label and is_unverified(hit.ref)) or not _fits(hit, query):
+        if not (hit.label and is_unverified(hit.ref)):
+            continue
+        if not fits(f"{hit.title}\n{hit.text}", terms):
             continue
         text = hit.text[:SECTION_CHARS]
         room -= len(text)
@@ -248,11 +251,14 @@ def for_work(tx: Tx, team: Team, agent: Agent, task: str) -> Unverified:
     return Unverified(tuple(fitting), tuple(t for t in titles if t.name not in known))
 
 
-def _fits(hit: Passage, query: str) -> bool:
-    """Whether enough words of the query stand in the section, besides the line of the runtime."""
-    terms = search_words(query)
-    own = "\n".join(line for line in hit.text.splitlines() if not line.startswith(FRONT))
-    contained = set(words(f"{hit.title} {own}"))
+def query_for(team: Team, agent: Agent, task: str) -> str:
+    """Return the words by which notes for a task of the agent are chosen."""
+    return f"{team.goal}\n{task}" if agent.role == "coordinator" else task
+
+
+def fits(text: str, terms: Sequence[str]) -> bool:
+    """Whether enough of these words stand in the text, besides the line of the runtime."""
+    contained = set(words("\n".join(ln for ln in text.splitlines() if not ln.startswith(FRONT))))
     shared = sum(term in contained for term in terms)
     return shared >= min(LEAST_SHARED_WORDS, len(terms))
 

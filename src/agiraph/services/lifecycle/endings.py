@@ -35,6 +35,7 @@ from agiraph.services.board import (
     unfinished,
     waiting,
 )
+from agiraph.services.knowledge import files
 from agiraph.services.lifecycle import idle, spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
@@ -55,7 +56,8 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
     if outcome.result:
-        outcome = replace(outcome, result=fence.to_store(outcome.result))
+        result = fence.to_store(outcome.result)
+        outcome = replace(outcome, result=_with_remark(tx, node, result))
     status, text, doubts = _as_stored(node, outcome)
     node = nodes.move(
         tx,
@@ -90,6 +92,15 @@ _EVENTS = {
     NodeStatus.PARTIAL: NodePartial,
     NodeStatus.FAILED: NodeFailed,
 }
+
+
+def _with_remark(tx: Tx, node: WorkNode, result: str) -> str:
+    """Return the result; one for a person with a sentence about the lines that the work wrote to
+    MEMORY.md and nobody has checked."""
+    if node.lane != "work" or not is_person(node.creator_id):
+        return result
+    remark = files.remark_on_memory(tx, node.team_id, since=node.created_at)
+    return f"{result}\n\n{remark}" if remark else result
 
 
 def _children_run_on(node: WorkNode) -> bool:

@@ -159,8 +159,8 @@ def check_channel(tx: Tx, person_id: PersonId, channel: str) -> None:
 
 def _first_due(tx: Tx, message: Message, channel: ChannelState, *, since: datetime) -> datetime:
     """Return when a message that could be sent from `since` on may be sent: when the person is
-    back, if they are away or have muted the channel or the team, and a briefing not before the
-    quiet hours are over. A reply is sent at once."""
+    back, if they are away or have muted the channel or the team, and a briefing or the notice of
+    a digest not before the quiet hours are over. A reply is sent at once."""
     if message.kind not in INBOX:
         return tx.now  # they have just asked on this channel
     back = PERSONS.get(tx, PersonId(message.recipient)).away_until
@@ -169,8 +169,9 @@ def _first_due(tx: Tx, message: Message, channel: ChannelState, *, since: dateti
     if message.recipient != team.owner_id:
         return due  # a team is muted, and quiet, for its owner
     due = max(due, team.muted_until or due)
-    is_briefing = message.kind == "briefing"
-    return quiet_hours.end_of_quiet(team, due) or due if is_briefing else due
+    is_notice = (message.ref or "").startswith(messages.DIGEST)
+    can_wait = message.kind == "briefing" or is_notice
+    return quiet_hours.end_of_quiet(team, due) or due if can_wait else due
 
 
 def reschedule(tx: Tx, person_id: PersonId) -> None:

@@ -1,4 +1,5 @@
-"""Quiet hours: the daily hours in which no briefings are sent to the person's channels."""
+"""Quiet hours: the daily hours in which no briefing and no notice of a digest is sent to the
+person's channels."""
 
 from datetime import datetime
 
