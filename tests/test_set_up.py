@@ -47,6 +47,46 @@ def test_an_old_python_is_refused_with_a_sentence_before_anything_is_made(tmp_pa
     assert not (tmp_path / ".venv").exists()
 
 
+PYTHON = """
+case "$1 $2" in
+    "--version "*) echo Python 3.13.1 ;;
+    "-c "*) echo True ;;
+    "-m venv") mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
+    *) cat pip-says; exit "$(cat pip-ends)" ;;
+esac
+"""
+
+
+def test_the_set_up_says_how_far_it_is_wherever_packages_come_from(tmp_path: Path) -> None:
+    python = program(tmp_path / "python", PYTHON)
+    (tmp_path / "some.lock").write_text("".join(f"p{n}==1\n" for n in range(30)))
+    lines = [f"Collecting p{n}\n  Downloading p{n}" for n in range(10)]
+    lines += [f"Processing /wheels/p{n}.whl" for n in range(10, 20)]
+    lines += [f"Requirement already satisfied: p{n}" for n in range(20, 30)]
+    (tmp_path / "pip-says").write_text("\n".join([*lines, "Installing collected packages: p1\n"]))
+    (tmp_path / "pip-ends").write_text("0")
+    install = ("sh", str(ROOT / "packaging" / "install"), "some.lock")
+
+    code, out, err = run(tmp_path, *install, PY=str(python))
+
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "set-up: installing 30 packages (some.lock) into .venv with Python 3.13.1",
+        *(f"set-up: {n} of 30 packages fetched" for n in (10, 20, 30)),
+        "set-up: unpacking them",
+        "set-up: done; the command is .venv/bin/agiraph",
+    ]
+    (tmp_path / "pip-ends").write_text("1")
+    code, _, err = run(tmp_path, *install, PY=str(python))
+    assert (code, "Is a package index within reach?" in err) == (1, True)
+
+
+def test_a_program_that_is_no_python_is_refused(tmp_path: Path) -> None:
+    install = str(ROOT / "packaging" / "install")
+    code, out, err = run(tmp_path, "sh", install, "some.lock", PY="true")
+    assert (code, out, "needs Python 3.11 or later" in err) == (1, "", True)
+
+
 def checkout(folder: Path) -> Path:
     """Make a checkout with the script alone."""
     (folder / "tests").mkdir(parents=True)

@@ -16,6 +16,7 @@ from agiraph.services.board import approvals
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
+from agiraph.store import messages
 from tests.api.serving import Served
 
 COMMAND = "curl https://git.example.test"
@@ -164,3 +165,27 @@ async def test_a_token_to_talk_answers_questions_and_decides_on_nothing(
         "POST", path, {"decision": "approve"}, **await token(served, "operate")
     )
     assert status == 200
+
+
+@pytest.mark.parametrize(
+    ("scope", "hosts"), [("talk", []), ("operate", ["a.test", "b.test", "c.test"])]
+)
+async def test_words_sent_with_a_token_that_can_only_talk_are_those_of_a_client(
+    served: Served, team: NewTeam, scope: Scope, hosts: list[str]
+) -> None:
+    lead, bearer = team.coordinator.id, await token(served, scope)
+    question = await served.world.store.write(
+        bus.send, team_id=team.team.id, sender=lead, recipient=OWNER, kind="question", text="Where?"
+    )
+    said = [
+        (f"/agents/{lead}/send", {"message": "See https://a.test/x"}),
+        (f"/teams/{team.team.id}/broadcast", {"message": "See https://b.test/x"}),
+        (f"/inbox/{question.id}/answer", {"text": "See https://c.test/x"}),
+    ]
+    for path, body in said:
+        status, _ = await served.ask("POST", path, body, **bearer)
+        assert (status in (200, 202), path) == (True, path)
+    _, found = await served.ask("GET", f"/teams/{team.team.id}/grants")
+    assert sorted(grant["pattern"] for grant in found) == hosts
+    heard = await served.world.store.read(messages.from_people, team.team.id, limit=9)
+    assert {str(message.label) for message in heard} == {"" if hosts else "the client talk"}

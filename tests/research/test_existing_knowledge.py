@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
@@ -47,6 +49,27 @@ async def test_a_second_research_on_a_subject_is_planned_with_what_the_first_fou
         assert (await it.report()).startswith("## Answer\n\nBoth say 330 metres [1][2].")
         [item] = [m for m in await it.world.inbox() if m.node_id == second.id]
         assert set(of_page(FACTS).sources) <= set(item.label.sources)
+
+
+@pytest.mark.parametrize(
+    ("again", "is_known"),
+    [
+        ("What is the height of the Grand Tower?", True),
+        ("Wie hoch ist der Grand Tower, und seit wann?", True),
+        ("Grand Tower: height, year of opening, visitors a day", True),
+        ("How tall is the lighthouse of Genoa?", False),
+        ("Which soup tastes best with carrots?", False),
+    ],
+)
+async def test_a_subject_is_known_in_other_words(
+    tmp_path: Path, again: str, is_known: bool
+) -> None:
+    cast = Cast(readers={QUESTION: READER})
+    async with scene(tmp_path, cast) as it:
+        first = await it.start()
+        await it.start(again)
+        system, _ = cast.asked("brief")[-1]
+        assert (first.id in system) is is_known
 
 
 async def test_research_on_another_subject_is_planned_with_the_goal_alone(tmp_path: Path) -> None:

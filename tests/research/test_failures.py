@@ -44,6 +44,22 @@ async def test_a_job_whose_readers_all_fail_fails_with_their_reason(
         assert NO_MODEL in told
 
 
+async def test_a_job_fails_if_one_reader_failed_and_the_other_found_nothing(tmp_path: Path) -> None:
+    brief = brief_of(QUESTION, SECOND, kind="comparison")
+    for failing in (QUESTION, SECOND):
+        cast = Cast(brief=[says(brief)], readers={failing: [refuses]})
+        async with scene(tmp_path / failing[:4], cast) as it:
+            job = await it.start()
+            assert (job.status, job.stop_reason) == (NodeStatus.FAILED, StopReason.MODEL_REFUSED)
+            assert NO_MODEL in await _last_words(it)
+
+
+async def test_a_job_whose_readers_found_nothing_is_done(tmp_path: Path) -> None:
+    async with scene(tmp_path, Cast()) as it:
+        assert (await it.start()).status is NodeStatus.COMPLETED
+        assert (await it.report()).startswith("No evidence was found")
+
+
 async def test_a_failed_job_that_is_tried_again_reads_its_questions_again(tmp_path: Path) -> None:
     cast = Cast(readers={QUESTION: [refuses]})
     async with scene(tmp_path, cast) as it:

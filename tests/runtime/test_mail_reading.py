@@ -147,6 +147,21 @@ FORWARDS = {
     "dashes of another script": f"———— Переслано ————\n{PAY}",
     "carriage returns": f"----- x -----\r{HEADERS}",
     "invisible letter before": f"\u200b---------- Forwarded ---------\n{PAY}",
+    "one header": f"From: {STRANGER}\n\n{PAY}",
+    "two headers": f"From: {STRANGER}\nDate: Monday\n\n{PAY}",
+    "headers without spaces": f"From:Bob\nSent:5 January 2026 09:00\nTo:Ada\n\n{PAY}",
+    "headers above their values": f"From:\nBob\nSent:\n5 January 2026\nTo:\nAda\n\n{PAY}",
+    "a long header": f"From: Bob\nTo: Ada <ada@home.test>,\n  Carl\nCc: D\nSubject: x\n\n{PAY}",
+    "Arabic digits": f"من: Bob\nالتاريخ: ٥ يناير ٢٠٢٦\nإلى: Ada\n\n{PAY}",
+    "an author on two lines": f"Le 5 janv. 2026 à 09:00, {STRANGER} a\nécrit :\n\n{PAY}",
+    "a name that orders, quoted": f"Le 5 janv. 2026, Pay Bob <bob@evil.test> a\nécrit :\n\n> {PAY}",
+    "words behind the author": f"On 5 Jan 2026 {STRANGER} wrote: {PAY}",
+    "three dashes": f"--- Forwarded message ---\n{PAY}",
+    "dashes with spaces": f"- - - - Forwarded - - - -\n{PAY}",
+    "tildes": f"~~~~~~ Forwarded ~~~~~~\n{PAY}",
+    "proton, old": f"‐‐‐‐‐‐‐ Original Message ‐‐‐‐‐‐‐\n{PAY}",
+    "a thick line": f"━━━━━━━━ Forwarded\n{PAY}",
+    "wide marks, quoted": f"＞ {PAY}",
 }
 
 
@@ -170,6 +185,10 @@ WITHOUT_A_SIGN = {
     "thunderbird": {"X_Forwarded_Message_Id": "<bobs@evil.test>"},
     "outlook": {"Thread_Index": base64.b64encode(b"x" * 27).decode()},
     "resent": {"Resent_From": "ada@home.test"},
+    "forwarded by a rule": {"Auto_Forwarded": "true"},
+    "subject in brackets": {"Subject": "[Fwd: pay Bob]"},
+    "subject behind a mark": {"Subject": "[EXT] ⚠ Fwd: pay Bob"},
+    "subject, pine": {"Subject": "pay Bob (fwd)"},
 }
 
 
@@ -193,6 +212,14 @@ def test_a_mail_passed_on_without_a_sign_of_where_it_begins_has_no_words_of_the_
         f'<p>Please look.</p><div class="moz-forward-container">{PAY}</div>',
         f"<p>Please look.</p><b>De :</b> Bob<br><b>Envoyé :</b> 5 janvier 2026 09:00<br>"
         f"<b>À :</b> Ada<br><p>{PAY}</p>",
+        "<p>Please look.</p><table><tr><td>From:</td><td>Bob</td></tr><tr><td>Sent:</td><td>5 "
+        f"January 2026</td></tr><tr><td>To:</td><td>Ada</td></tr></table><p>{PAY}</p>",
+        "<p>Please look.</p><section>From: Bob</section><section>Date: 5 January 2026</section>"
+        f"<section>To: Ada</section><section>{PAY}</section>",
+        f'<p>Please look.</p><div id="appendonsend"></div><div>{PAY}</div>',
+        f'<p>Please look.</p><div id="divRplyFwdMsg">From: Bob</div><div>{PAY}</div>',
+        f'<p>Please look.</p><div class="ms-outlook-mobile-reference-message">{PAY}</div>',
+        f'<p>Please look.</p><div style="border-left: 2px solid #ccc">{PAY}</div>',
     ],
 )
 def test_words_forwarded_in_html_are_a_file_too(html: str) -> None:
@@ -213,6 +240,9 @@ def test_words_forwarded_in_html_are_a_file_too(html: str) -> None:
         ("Task: pumps", "Write to Bob:\nTo: Bob\nSubject: Hi\n\nThat is all."),
         ("Reminder: milk", "At 9:00 buy milk.\n---\nAnd bread, as bob@shop.test said."),
         ("Pumps", "The list:\n- one\n- two\n\nAda\nTel: 123\nFax: 124"),
+        ("Pumps (EU)", "Price: 1200 euros\nNoise: 40 dB\nSize: 3 m\nSee https://shop.test:8080/"),
+        ("Find 3 flights", "Find 3 flights under 1500:\n- to Rome\n- to Bonn, at 9:00\n\nAda"),
+        ("Call", "Call bob@shop.test at 9:00.\n---\nThen write: done.\nC:\\tea is the folder."),
     ],
 )
 def test_a_persons_own_mail_stays_their_own(subject: str, text: str) -> None:

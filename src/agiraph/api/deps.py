@@ -134,9 +134,10 @@ PersonDep = Annotated[PersonId, Depends(_person)]
 
 def _said_by(connection: HTTPConnection) -> Label:
     """Return the label of the words in a request: of the program that wrote them for a person, if
-    the request names one."""
-    named = connection.headers.get(CLIENT_HEADER, "")
-    return of_client(_caller(connection).client(named)) if named else CLEAN
+    the request names one, or if its token can only talk."""
+    named, caller = connection.headers.get(CLIENT_HEADER, ""), _caller(connection)
+    is_client = bool(named) or not covers(caller.scope, "operate")
+    return of_client(caller.client(named)) if is_client else CLEAN
 
 
 SaidByDep = Annotated[Label, Depends(_said_by)]

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 
 from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.passages import is_unspaced
 from agiraph.domain.report_check import check_report, plain, without_urls
 from agiraph.domain.report_words import ReportPhrases, words_of
 from agiraph.domain.sentences import CITATION, units
@@ -14,8 +15,9 @@ from agiraph.domain.sources import host_of
 from agiraph.domain.value import value
 
 _LONGEST_TITLE = 160
-_WORD = re.compile(r"[^\W\d_]{4,}|\b[A-Z]{2,}")
-"""A word of a claim, or an abbreviation: other short words, such as articles, stand everywhere."""
+_WORD = re.compile(r"[^\W\d_]{4,}|\b[A-Z]{2,}|(?<=\d)[^\W\d_]+|(?<=\d\s)[^\W\d_]+")
+"""A word of a claim, an abbreviation or the unit of a number: other short words, such as articles,
+stand everywhere."""
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
 
 
@@ -129,8 +131,8 @@ def _confirmed(
     """Return the addresses whose claim an independent source shows, too.
 
     A claim is the part of a sentence before one mark. Two sources confirm it if each of them alone
-    shows all its numbers, dates and quotations, and if they are not about different things: then
-    each would hold a word of the claim that the other lacks.
+    shows all its numbers, dates and quotations, and if they are about the same thing: neither holds
+    a word of the claim that the other lacks, but for one that holds at least half of the other's.
     """
     found: set[str] = set()
     for claim, ids in (each for unit in units(text) for each in _claims(unit.text)):
@@ -142,8 +144,8 @@ def _confirmed(
         ]
         states_facts = bool(check_report(claim, ()))
         for one, other in combinations(shown, 2):
-            mine, its = _words_of(claim, one), _words_of(claim, other)
-            is_same = (mine <= its or its <= mine) and (states_facts or bool(mine & its))
+            few, many = sorted((_words_of(claim, one), _words_of(claim, other)), key=len)
+            is_same = few <= many and 2 * len(few) >= len(many) and (states_facts or bool(few))
             if is_same and groups.get(one.id, 0) != groups.get(other.id, 0):
                 found |= {one.url, other.url}
     return frozenset(found)
@@ -167,7 +169,10 @@ def _claims(sentence: str) -> list[tuple[str, list[str]]]:
 def _words_of(claim: str, row: EvidenceRow) -> set[str]:
     """Return the words of a claim that an entry of the ledger holds."""
     held = f"{row.claim} {row.quote} {row.title}".casefold()
-    return {word for each in _WORD.findall(claim) if (word := each.casefold()) in held}
+    found = (each.casefold() for each in _WORD.findall(claim))
+    # Where no spaces stand between words, each letter is taken for one.
+    words = (part for each in found for part in (each if is_unspaced(each[0]) else (each,)))
+    return {word for word in words if word in held}
 
 
 def _mark_single(

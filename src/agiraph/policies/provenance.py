@@ -24,7 +24,7 @@ async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) ->
     is_free = not label or ctx.node.is_public
     is_confined = ctx.command_rules.confinement.is_confined
     if is_free and (is_confined or not runs_commands):
-        return await private_sends.way_out(ctx, call) if runs_commands else None
+        return await private_sends.way_out(ctx, tool, call)
     way = await tool.way_out(ctx, call)
     if way is None or (is_free and way.sink is not Sink.UNCONFINED_COMMAND):
         return None

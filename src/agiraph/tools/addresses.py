@@ -51,6 +51,16 @@ def made_up(ctx: RunContext, text: str) -> list[str]:
     return list(unknown)
 
 
+def carries_words(tx: Tx, ctx: RunContext, address: str) -> bool:
+    """Whether opening this address could tell its host something of this thread: the model made it
+    up, and neither has a person named it nor has the team read a page there."""
+    wanted = links.requested(address)
+    if wanted is None or not made_up(ctx, address):
+        return False
+    named = was_named_by_person(tx, ctx.team.id, wanted)
+    return not (named or _was_read_before(tx, ctx, wanted))
+
+
 def _bare(address: str) -> str:
     """Return an address as it is compared: the scheme and a slash at the end do not matter."""
     return address.partition("://")[2].rstrip("/").lower()

@@ -1,7 +1,7 @@
-"""Private sends: a clean thread asks once before a command can send a person's files or mail to a
-host that nobody allowed.
+"""Private sends: a clean thread asks once before a command, or an address that the model made up,
+can send a person's files or mail to a host that nobody allowed.
 
-No stranger is behind such a command, but a mistake of the model may be: it posts to the wrong host
+No stranger is behind such a call, but a mistake of the model may be: it posts to the wrong host
 what a person gave it to read.
 """
 
@@ -15,12 +15,13 @@ from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
 from agiraph.store import channels, file_labels, grants, messages
 from agiraph.store.tx import Tx
-from agiraph.tools import given_folders
+from agiraph.tools import addresses, given_folders
+from agiraph.tools.base import Tool
 from agiraph.web import links
 
 OPEN = "open"
 WHY = (
-    "the command would reach {hosts}, which nobody has allowed for this team, and it can send "
+    "the {call} would reach {hosts}, which nobody has allowed for this team, and it can send "
     "{what} there; this work has read {size:,} bytes of that"
 )
 _READ_BY_TOOL = frozenset({Area.GIVEN_TO_READ, Area.GIVEN_TO_CHANGE, Area.UPLOADS})
@@ -48,9 +49,32 @@ def _uploads(ctx: RunContext) -> set[str]:
         return {f"{UPLOADS}/{entry.name}" for entry in folder.list(UPLOADS)}
 
 
-async def way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
-    """Return the way out of a command with the whole network that can send what is a person's; None
-    if there is nothing to send, or if all hosts that its words name were allowed."""
+async def way_out(ctx: RunContext, tool: Tool, call: ToolCall) -> WayOut | None:
+    """Return the way out of a call that can send what is a person's; None if it cannot."""
+    if tool.properties.opens_address:
+        return await _way_of_address(ctx, call)
+    return await _way_of_command(ctx, call) if tool.properties.runs_commands else None
+
+
+async def _way_of_address(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    """Return the way out of an address that the model made up, where this thread has read what is a
+    person's; None at hosts that were allowed, and at those where only their operator sees it."""
+    address = addresses.of_call(call)
+    host = links.host_of(address)
+    if not host or ctx.web.reading_hosts.has(address) or not (what := await sources(ctx)):
+        return None
+    size = await ctx.store.read(_bytes_read, ctx)
+    if not size or not await ctx.store.read(addresses.carries_words, ctx, address):
+        return None
+    if await ctx.store.read(_may_open, ctx, host):
+        return None
+    why = WHY.format(call="address", hosts=host, what=" and ".join(what), size=size)
+    return WayOut(sink=Sink.PRIVATE_SEND, target=host, why=why)
+
+
+async def _way_of_command(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    """Return the way out of a command with the whole network; None if there is nothing to send, or
+    if all hosts that its words name were allowed."""
     if call.arguments.get("network") != OPEN or not (what := await sources(ctx)):
         return None
     command = str(call.arguments.get("command", ""))
@@ -60,7 +84,7 @@ async def way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
         return None
     size = await ctx.store.read(_bytes_read, ctx)
     named = ", ".join(unknown) or "hosts that its words do not name"
-    why = WHY.format(hosts=named, what=" and ".join(what), size=size)
+    why = WHY.format(call="command", hosts=named, what=" and ".join(what), size=size)
     if not unknown:
         return WayOut(sink=Sink.NETWORK_COMMAND, target=command, why=why)
     return WayOut(sink=Sink.PRIVATE_SEND, target=unknown[0], why=why)
@@ -84,9 +108,15 @@ def allowed_hosts(tx: Tx, ctx: RunContext, hosts: Collection[str]) -> set[str]:
         host
         for m in asked
         if m.decision == "approve" and m.call and m.way_out and m.way_out.sink is Sink.PRIVATE_SEND
-        for host in links.typed_hosts(str(m.call.arguments.get("command", "")))
+        for host in links.typed_hosts(" ".join(map(str, m.call.arguments.values())))
     }
     return {h for h in hosts if h in sent or grants.find(tx, ctx.team.id, "reach", h) is not None}
+
+
+def _may_open(tx: Tx, ctx: RunContext, host: str) -> bool:
+    """Whether a person lets the team read or reach this host, or has let this thread send there."""
+    is_read = grants.find(tx, ctx.team.id, "read", host) is not None
+    return is_read or bool(allowed_hosts(tx, ctx, [host]))
 
 
 def _bytes_read(tx: Tx, ctx: RunContext) -> int:

@@ -181,13 +181,17 @@ async def read_up_to(agent: str, body: MarkReadRequest, api: ApiDep, person: Per
 
 @router.post("/teams/{team}/broadcast", status_code=202, responses=documented(404, 409))
 async def broadcast(
-    team: str, body: BroadcastRequest, person: PersonDep, idempotently: Idempotent
+    team: str,
+    body: BroadcastRequest,
+    person: PersonDep,
+    said_by: SaidByDep,
+    idempotently: Idempotent,
 ) -> list[MessageView]:
     """Send a message to every member of the team."""
 
     def tell(tx: Tx) -> list[MessageView]:
         found = teams.find(tx, team)
-        sent = bus.broadcast(tx, team_id=found.id, sender=person, text=body.message)
+        sent = bus.broadcast(tx, team_id=found.id, sender=person, text=body.message, label=said_by)
         return [message_view(tx, message) for message in sent]
 
     return await idempotently(tell, status=202)  # pyright: ignore[reportReturnType]

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import parseaddr, parsedate_to_datetime
 from html.parser import HTMLParser
+from itertools import islice
 
 from agiraph.domain.channels import Incoming
 from agiraph.domain.chat import Attachment
@@ -29,15 +30,21 @@ _IDS = re.compile(r"<[^<>\s]+>")
 _MEDIA_TYPE = re.compile(r"[a-z]+/[A-Za-z0-9.+-]+")
 # No language is read below. What mail clients write above another mail looks alike in all of them.
 _UNSEEN = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
-_RULE = re.compile(r"[^\w\n]{0,8}(?:-{4}|_{4}|={4}|\*{4}|[\u2013\u2014\u2500]{3})")
+_RULE = re.compile(
+    r"[^\w\n]{0,8}(?:(?:[-_=*~+] ?){4}|[\u2010-\u2015\u2500-\u257f\uff0d\uff1d\uff3f]{3}|---\s?\w)"
+)
 """The beginning of a line that clients draw above another mail."""
-_LABELLED = re.compile(r"[ \t*]{0,4}[^\s:\uff1a<>@][^:\uff1a<>@]{0,30}(?::\*?(?:\s|$)|\uff1a)")
+_LABELLED = re.compile(r"[ \t*]{0,4}[^\s:\uff1a<>@][^:\uff1a<>@]{0,30}(?:(?<!\d):(?![/\\])|\uff1a)")
 """A line such as `From: …`, in any language."""
-_MOMENT = re.compile(r"\d:\d\d|\b(?:19|20)\d\d\D+\d|\d\D{1,12}(?:19|20)\d\d\b")
+_YEAR = r"(?:19|20|\u0662\u0660|\u06f1\u06f4)\d\d"  # the last two in Arabic and Persian digits
+_MOMENT = re.compile(rf"\d:\d\d|\b{_YEAR}[^\d\n]+\d|\d[^\d\n]{{1,12}}{_YEAR}\b")
 """A time, or a year beside another number: a date."""
 _ADDRESS = re.compile(r"<[^<>\s@]+@[^<>\s@]+>")
-_PREFIX = re.compile(r"\s*[^\W\d]{1,3}(?:\[\d+\])?\s?[:\uff1a]")
-"""How a subject begins if the mail answers or forwards another one: `Fwd:`, `WG:`, `转发:`."""
+_PREFIX = re.compile(
+    r"(?:\[[^\[\]:]{1,20}\]|\W)*+[^\W\d]{1,3}(?:\[\d+\])?\s?[:\uff1a]|.*\((?i:fwd)\)$"
+)
+"""The subject of a mail that answers or forwards one: `Fwd:`, `[WG: …]`, `转发:`, `… (fwd)`."""
+_PASSED_ON = ("resent-", "x-forwarded", "auto-forwarded")
 HEADERS = 3
 """A block of so many labelled lines with a date or an address is the headers of another mail."""
 FIRST_OF_ITS_THREAD = 22
@@ -45,7 +52,12 @@ FIRST_OF_ITS_THREAD = 22
 NO_WORDS = "(A forwarded mail, with no words of its own: see forwarded.txt.)"
 DRAWN_LINE = "-" * 10
 _SKIPPED = frozenset({"script", "style", "head", "title"})
-_BREAKS = frozenset({"p", "br", "div", "tr", "li", "h1", "h2", "h3", "table"})
+_BREAKS = frozenset(
+    {"p", "br", "div", "tr", "li", "dl", "dt", "h1", "h2", "h3", "table", "section", "article"}
+)
+_CELLS = frozenset({"td", "th", "dd"})
+_OTHER_MAIL = ("quote", "forward", "fwd", "cite", "appendonsend", "reference-message", "zmail_")
+"""Parts of the names that clients give to the element which holds another mail."""
 
 
 def receipt_of(message_id: str) -> str:
@@ -198,7 +210,7 @@ def _date(mail: EmailMessage) -> datetime:
 
 def _is_derived(mail: EmailMessage) -> bool:
     """Whether a mail that answers none of ours answers or forwards another one."""
-    if _answered(mail) or any(name.lower().startswith(("resent-", "x-forwarded")) for name in mail):
+    if _answered(mail) or any(name.lower().startswith(_PASSED_ON) for name in mail):
         return True
     with contextlib.suppress(ValueError):
         if len(base64.b64decode(_header(mail, "Thread-Index"))) > FIRST_OF_ITS_THREAD:
@@ -239,20 +251,31 @@ def split_at_another_mail(text: str, *, is_answer: bool, is_derived: bool) -> tu
     """
     lines = text.split("\n")
     labelled: list[int] = []
+    last_words = 0
     for number, line in enumerate(lines):
         if not line.strip():
             continue
         if _begins_others_words(line, is_answer=is_answer) and not (
-            is_answer and next(filter(str.strip, lines[number + 1 :]), "").startswith(">")
+            is_answer and _is_above_quote(lines, number)
         ):
             return _split(lines, labelled[0] if len(labelled) > 1 else number)
-        labelled = [*labelled[-9:], number] if _LABELLED.match(line) else []
-        block = "\n".join(lines[each] for each in labelled)
+        if _LABELLED.match(line):
+            labelled = [*labelled[-9:], number]
+        elif labelled and last_words > labelled[-1]:
+            labelled = []  # two lines without a label; one may belong to the header above it
+        last_words = number
+        block = "\n".join(lines[labelled[0] : number + 1]) if labelled else ""
         if len(labelled) >= HEADERS and (
             is_derived or _MOMENT.search(block) or _ADDRESS.search(block)
         ):
             return _split(lines, labelled[0])
     return text, ""
+
+
+def _is_above_quote(lines: list[str], number: int) -> bool:
+    """Whether one of the next two lines with words is quoted: an author's name may need two."""
+    below = islice(filter(str.strip, islice(lines, number + 1, None)), 2)
+    return any(line.startswith(">") for line in below)
 
 
 def _split(lines: list[str], number: int) -> tuple[str, str]:
@@ -267,10 +290,13 @@ def _begins_others_words(line: str, *, is_answer: bool) -> bool:
     """Whether a line is drawn, quoted, or names an author: `On Monday Bob <bob@x> wrote:`."""
     if _RULE.match(line):
         return not is_answer or any(character.isalpha() for character in line)
-    if line.lstrip().startswith(">"):
+    if line.lstrip().startswith((">", "\uff1e")):
         return not is_answer
     ends = line.rstrip().endswith((":", "\uff1a"))
-    return ends and (_ADDRESS.search(line) or _MOMENT.search(line)) is not None
+    has_address, has_moment = _ADDRESS.search(line), _MOMENT.search(line)
+    if has_address and (ends or has_moment or _LABELLED.match(line)):
+        return True
+    return ends and has_moment is not None
 
 
 def _first_address(text: str) -> str:
@@ -337,20 +363,20 @@ class _HtmlText(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
-        is_quote = tag == "blockquote" or "quote" in (found.get("class") or "")
+        is_quote = tag in ("blockquote", "q") or "quote" in (found.get("class") or "")
         if self._keeps_quotes and (is_quote or _is_drawn(tag, found)) and not self._skipped:
             self.parts.append(f"\n{DRAWN_LINE}\n")
         elif tag in _SKIPPED or is_quote:
             self._skipped.append(tag)
         elif self._skipped and tag == self._skipped[-1]:
             self._skipped.append(tag)  # the same tag inside: its end is not the end of the quote
-        elif tag in _BREAKS and not self._skipped:
-            self.parts.append("\n")
+        elif not self._skipped:
+            self.parts.append("\n" if tag in _BREAKS else " " if tag in _CELLS else "")
 
     def handle_endtag(self, tag: str) -> None:
         if self._skipped and tag == self._skipped[-1]:
             self._skipped.pop()
-        elif tag in ("p", "div", "li") and not self._skipped:
+        elif tag in ("p", "div", "li", "section", "article") and not self._skipped:
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:
@@ -360,5 +386,7 @@ class _HtmlText(HTMLParser):
 
 def _is_drawn(tag: str, attributes: dict[str, str | None]) -> bool:
     """Whether an element draws the line above another mail, or holds one."""
-    style, name = attributes.get("style") or "", attributes.get("class") or ""
-    return tag == "hr" or "border-top" in style.replace(" ", "") or "forward" in name
+    style = (attributes.get("style") or "").replace(" ", "")
+    names = f"{attributes.get('class')} {attributes.get('id')}".lower()
+    is_marked = any(mark in names for mark in _OTHER_MAIL)
+    return tag == "hr" or "border-top" in style or "border-left" in style or is_marked

@@ -281,6 +281,7 @@ def broadcast(
     node_id: NodeId | None = None,
     hops: int = 0,
     is_urgent: bool = False,
+    label: Label = CLEAN,
 ) -> list[Message]:
     """Send a message to every other member of the team. It ends no wait for a person, unless it is
     urgent.
@@ -300,6 +301,7 @@ def broadcast(
             sets_to_work=agent.role == "coordinator",
             is_urgent=is_urgent,
             to_everyone=True,
+            label=label,
         )
         # `send` locks each recipient. The order of `members` is the same for every broadcast.
         for agent in teams.members(tx, team_id)

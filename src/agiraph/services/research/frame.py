@@ -57,7 +57,7 @@ class NothingNew:
 
 @dataclass(frozen=True, slots=True)
 class Fails:
-    """All readers failed and noted nothing: the job fails for the reason of the last one."""
+    """Nothing was noted, and readers failed: the job fails for the reason of the last of them."""
 
     reason: StopReason
     why: str
@@ -126,15 +126,17 @@ def _has_failed(found: Mapping[NodeId, WorkNode], reading: Reading) -> bool:
 
 
 def _failure(step: _Step) -> Fails | None:
-    """Return why a job has nothing of its own to report; None if a reader ended well or noted
-    something, or if a limit ended the job."""
-    found = {reader.id: reader for reader in reading_budget.readers(step.tx, step.job.id)}
-    readings = step.job.readings
+    """Return why a job has nothing of its own to report; None if a reader noted something, if none
+    of them failed, or if a limit ended the job."""
     if step.job.stopped or evidence.count(step.tx, step.job.id):
         return None
-    if not all(_has_failed(found, each) for each in readings) or not readings:
+    found = {reader.id: reader for reader in reading_budget.readers(step.tx, step.job.id)}
+    failed = [
+        found[id] for each in step.job.readings if _has_failed(found, each) and (id := each.node_id)
+    ]
+    if not failed:
         return None
-    last = found[max(id for each in readings if (id := each.node_id) is not None)]
+    last = max(failed, key=lambda reader: reader.id)
     return Fails(last.stop_reason or StopReason.NO_RESULT, parts.why_failed(last))
 
 

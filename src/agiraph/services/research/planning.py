@@ -1,5 +1,6 @@
 """Planning: stores the brief of a research job, and the gaps that a look at its ledger found."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.ids import NodeId
 from agiraph.domain.knowledge import Insight
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.passages import search_words, words
+from agiraph.domain.passages import Passage, search_words, words
 from agiraph.domain.report_words import ENGLISH
 from agiraph.domain.research import DEPTH_OF_KIND, DEPTHS, Brief, Reading, ResearchJob, SubQuestion
 from agiraph.domain.work import StopReason
@@ -56,13 +57,20 @@ def known(tx: Tx, job_id: NodeId) -> Known:
     for passage in passages.find(
         tx, job.question, team_id=job.team_id, owner=(), kinds=("report",), limit=SEARCHED
     ):
-        held = set(words(f"{passage.title} {passage.text}"))
-        if 2 * sum(word in held for word in asked) > len(asked):
+        if _is_same_subject(asked, passage):
             found |= _earlier(tx, passage.ref)
     newest = sorted(found.values(), key=lambda each: each.job.id, reverse=True)
     insights = [] if node.asked_of is None else recall.for_work(tx, node.asked_of, job.question)
     fitting = [each for each in insights if not set(asked).isdisjoint(words(each.content))]
     return Known(newest[:SHOWN], [each for each in fitting if not each.label])
+
+
+def _is_same_subject(asked: Sequence[str], report: Passage) -> bool:
+    """Whether a section of a report holds most words of a question, or its title two of them: names
+    stay the same in other words and languages."""
+    title, text = set(words(report.title)), set(words(report.text))
+    in_title = sum(word in title and not word.isdigit() for word in asked)
+    return in_title >= 2 or 2 * sum(word in title | text for word in asked) > len(asked)
 
 
 def _earlier(tx: Tx, ref: str) -> dict[str, Earlier]:
