@@ -25,6 +25,7 @@ from agiraph.mcp_client.pins import SCHEMA_BYTES, PinnedTool, Pins
 from agiraph.mcp_client.servers import _tools_of
 from agiraph.mcp_client.settings import McpServer, literals, servers
 from agiraph.mcp_client.toolbox import McpTools, _OfServer, tool_name
+from agiraph.web.addresses import AddressPolicy
 from tests.mcp.kit import RUDE, call, opened, rude
 from tests.mcp.test_toolbox import TEAM
 
@@ -294,7 +295,8 @@ async def test_a_compressed_answer_is_refused() -> None:
         )
 
     inner: Any = httpx2.MockTransport(answer)
-    async with httpx2.AsyncClient(transport=_Metered(link=Link(), inner=inner)) as http:
+    metered = _Metered(link=Link(), own="a.example", policy=AddressPolicy(), inner=inner)
+    async with httpx2.AsyncClient(transport=metered) as http:
         with pytest.raises(httpx2.ReadError, match="compressed"):
             await http.get("http://a.example/")
 

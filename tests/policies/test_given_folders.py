@@ -137,7 +137,7 @@ async def test_a_second_team_with_the_folder_sees_the_labels_of_the_first(
             folders=given(app),
         )
         second = await world.found("Look", folders=given(app, "code"), start=False)
-        await trust(world, second, "folder:work")
+        await trust(world, second, "folder:code")
         for path in ("by_tool.md", "by_command.md"):
             await go_on_with(world, second, call("read_file", path=f"folders/code/{path}"))
             last = (await world.board(second.team.id))[-1]

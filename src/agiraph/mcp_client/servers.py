@@ -19,6 +19,7 @@ from agiraph.home.levels import CommandRules
 from agiraph.home.named_secrets import NamedSecrets
 from agiraph.mcp_client import launching, pins
 from agiraph.mcp_client.connection import (
+    LED_INSIDE,
     Connection,
     ServerFailed,
     Session,
@@ -179,7 +180,8 @@ class McpServers:
                 )
                 streams = transport.piped(self._home, launch, link)
             else:
-                streams = transport.over_http(server, link, self._auth(server))
+                policy = self._web.fetcher.policy
+                streams = transport.over_http(server, link, policy, self._auth(server))
             client = Client(
                 cast(Any, streams),
                 client_info=Implementation(name="agiraph", version="1"),
@@ -189,8 +191,8 @@ class McpServers:
                 await stack.enter_async_context(client)
             except Exception as error:
                 said = link.said() or words_of(error)
-                if link.wants_sign_in:
-                    why = sign_in_wanted(server.name)
+                if link.led_inside or link.wants_sign_in:
+                    why = LED_INSIDE if link.led_inside else sign_in_wanted(server.name)
                     raise ServerFailed(
                         f"The MCP server {server.name!r} {why}", said=said
                     ) from error
