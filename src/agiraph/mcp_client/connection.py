@@ -48,6 +48,8 @@ class Session:
 
     client: "Client"
     link: "Link"
+    tidy: Callable[[], Awaitable[None]] | None = None
+    """Called after each call: it makes good what the program may have left for the person."""
 
 
 Open = Callable[[], AbstractAsyncContextManager[Session]]
@@ -92,7 +94,11 @@ class Connection:
         there is none."""
         async with self._held() as session:
             session.link.begin_call()
-            return await self._in_time(session, act)
+            try:
+                return await self._in_time(session, act)
+            finally:
+                if session.tidy is not None:
+                    await session.tidy()
 
     async def close(self) -> None:
         """End the server."""

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -170,13 +170,20 @@ class McpServers:
         from mcp import Client
 
         server, link = expanded(server, self._secrets), transport.Link()
+        tidy: Callable[[], Awaitable[None]] | None = None
         async with contextlib.AsyncExitStack() as stack:
             if server.kind == "stdio":
                 gate = launching.gate_of(server, self._web, self._rules)
                 if gate is not None:
                     stack.push_async_callback(gate.close)
+                guards = await asyncio.to_thread(
+                    stack.enter_context, launching.guarded(self._home, server)
+                )
+                if guards:
+                    tidy = partial(asyncio.to_thread, launching.switch_off, guards)
+                    stack.push_async_callback(tidy)
                 launch = await asyncio.to_thread(
-                    launching.launch, self._home, server, self._rules, gate
+                    launching.launch, self._home, server, self._rules, gate, guards
                 )
                 streams = transport.piped(self._home, launch, link)
             else:
@@ -201,7 +208,7 @@ class McpServers:
             # schema may hold a regular expression that runs for ever, and a result that does not
             # fit raises an error that would end the session for all agents. So it is off.
             setattr(client.session, "validate_tool_result", _unchecked)  # noqa: B010
-            yield Session(client, link)
+            yield Session(client, link, tidy)
 
     def _auth(self, server: McpServer) -> "httpx2.Auth | None":
         """Return what authenticates requests to a server: the sign-in that is under way, else
