@@ -162,6 +162,41 @@ ATTACKS = {
     "a repository around": Attack(
         "mv .git ../away", "git init -q . && git config core.fsmonitor 'touch MARK;:'"
     ),
+    "a filter of attributes": Attack(
+        "",
+        "git config filter.x.clean 'touch MARK; cat'; echo '* filter=x' > .gitattributes; "
+        "echo 2 > main.py",
+        "git add main.py",
+    ),
+    "attributes that settings name": Attack(
+        "mkdir a && touch a/at a/f.sh && chmod +x a/f.sh && git config core.attributesFile a/at && "
+        "git config filter.x.clean a/f.sh",
+        f"echo '* filter=x' > a/at; {HOOK.format('a/f.sh')}; echo 2 > main.py",
+        "git add main.py",
+    ),
+    "an alias": Attack("", "git config alias.st '!touch MARK'", "git st"),
+    "an alias that names a script": Attack(
+        "mkdir a && touch a/st.sh && chmod +x a/st.sh && git config alias.st '!a/st.sh'",
+        HOOK.format("a/st.sh"),
+        "git st",
+    ),
+    "the program for ssh": Attack(
+        "git remote add origin ssh://a.example/x",
+        "git config core.sshCommand 'touch MARK;:'",
+        "git fetch -q origin",
+    ),
+    "a repository that a variable names": Attack(
+        "",
+        "export GIT_DIR=$PWD/.git GIT_WORK_TREE=$PWD; cd /; git config core.fsmonitor "
+        "'touch MARK;:'; git config --file $GIT_DIR/config core.fsmonitor 'touch MARK;:'",
+    ),
+    "settings that are included by a condition": Attack(
+        "touch .local && git config includeIf.onbranch:main.path ../.local",
+        "printf '[core]\\nfsmonitor = touch MARK;:\\n' > .local",
+    ),
+    "a program for differences": Attack(
+        "", "git config diff.external 'touch MARK;:'; echo 2 > main.py", "git diff"
+    ),
     "a clone with submodules": Attack(
         "",
         "git clone -q . new && mkdir -p new/.git/modules/x && cp -r .git/. new/.git/modules/x && "

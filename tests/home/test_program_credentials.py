@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain.errors import OutOfScope
 from agiraph.home import program_credentials as credentials
 
 SIGNED_IN: dict[str, Any] = {
@@ -98,6 +99,43 @@ def test_a_link_to_another_file_is_not_read_and_a_newer_file_of_the_person_stays
     (person / ".claude" / ".credentials.json").write_text(newer)
     assert credentials.take_back(lent) == []
     assert (person / ".claude" / ".credentials.json").read_text() == newer
+
+
+@pytest.mark.parametrize("place", ["home", "home/.codex", "home/.codex/config.toml"])
+def test_a_link_that_a_program_left_leads_nowhere(tmp_path: Path, place: str) -> None:
+    target = tmp_path / "outside"
+    (target / ".codex").mkdir(parents=True)
+    for folder in (target, target / ".codex"):
+        (folder / "config.toml").write_text("mine")
+        (folder / "auth.json").write_text("mine")
+    person, home, link = tmp_path / "person", tmp_path / "home", tmp_path / place
+    (person / ".codex").mkdir(parents=True)
+    (person / ".codex" / "auth.json").write_text('{"tokens": {"access_token": "old"}}')
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(target / "config.toml" if place.endswith(".toml") else target)
+    if place == "home":
+        with pytest.raises(OutOfScope):
+            credentials.lend("codex", person, home)
+    else:
+        credentials.lend("codex", person, home)
+        assert (home / ".codex" / "config.toml").read_text().startswith("check_for_update")
+        assert not any(path.is_symlink() for path in home.rglob("*"))
+    assert {file.read_text() for file in target.rglob("*") if file.is_file()} == {"mine"}
+
+
+def test_a_copy_behind_a_linked_folder_does_not_come_back(person: Path, tmp_path: Path) -> None:
+    lent = credentials.lend("claude", person, tmp_path / "home")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".credentials.json").write_text(json.dumps(RENEWED))
+    (tmp_path / "home" / ".claude").rename(tmp_path / "home" / "moved")
+    (tmp_path / "home" / ".claude").symlink_to(tmp_path / "other")
+    assert credentials.take_back(lent) == []
+    assert json.loads((person / ".claude" / ".credentials.json").read_text()) == SIGNED_IN
+    # The next run has its sign-in again, and one that it renews comes back.
+    lent = credentials.lend("claude", person, tmp_path / "home")
+    assert json.loads((tmp_path / "other" / ".credentials.json").read_text()) == RENEWED
+    (tmp_path / "home" / ".claude" / ".credentials.json").write_text(json.dumps(RENEWED))
+    assert credentials.take_back(lent) == [".credentials.json"]
 
 
 def test_the_folders_of_a_program_are_its_packages_and_node(tmp_path: Path) -> None:

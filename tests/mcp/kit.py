@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from agiraph.home.layout import Home
-from agiraph.home.levels import CommandRules
+from agiraph.home.levels import CommandRules, Wanted
 from agiraph.home.named_secrets import NamedSecrets
 from agiraph.mcp_client.content import text_of
 from agiraph.mcp_client.servers import McpServers
@@ -27,11 +27,12 @@ def rude(name: str = "rude", **more: Any) -> McpServer:
 
 @asynccontextmanager
 async def opened(
-    path: Path, *servers: McpServer, web: Web | None = None
+    path: Path, *servers: McpServer, web: Web | None = None, level: Wanted = ""
 ) -> AsyncGenerator[McpServers]:
-    """Open servers of a home, confined as on this machine; end them with the block."""
+    """Open servers of a home, confined as on this machine or at this level; end them with the
+    block."""
     home = Home.open(path)
-    rules = await asyncio.to_thread(CommandRules().confined, "", home.path)
+    rules = await asyncio.to_thread(CommandRules().confined, level, home.path)
     named = {one.name: one for one in servers}
     made = McpServers(named, home, rules, web or Web(), NamedSecrets())
     try:

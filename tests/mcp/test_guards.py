@@ -17,7 +17,8 @@ import pytest
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.sinks import Sink
-from agiraph.home.levels import CommandRules, Confinement
+from agiraph.home import levels
+from agiraph.home.levels import CommandRules, Confinement, Wanted
 from agiraph.mcp_client import launching, pins
 from agiraph.mcp_client.arguments import checkable, fault_in, is_plain_name
 from agiraph.mcp_client.connection import Connection, ServerFailed, Session
@@ -25,6 +26,8 @@ from agiraph.mcp_client.pins import SCHEMA_BYTES, PinnedTool, Pins
 from agiraph.mcp_client.servers import _tools_of
 from agiraph.mcp_client.settings import McpServer, literals, servers
 from agiraph.mcp_client.toolbox import McpTools, _OfServer, tool_name
+from agiraph.web.addresses import AddressPolicy
+from tests.home.git_attacks import ATTACKS, Person
 from tests.mcp.kit import RUDE, call, opened, rude
 from tests.mcp.test_toolbox import TEAM
 
@@ -219,9 +222,9 @@ def test_a_program_that_cannot_be_confined_is_not_started_unless_a_person_says_s
 ) -> None:
     rules = CommandRules(confinement=Confinement(level="none"))
     with pytest.raises(ServerFailed, match=r"unconfined = true in \[mcp\.rude\]"):
-        launching._spec(cast(Any, None), rude(), rules, tmp_path, has_gate=False)
+        launching._spec(cast(Any, None), rude(), rules, tmp_path, {}, has_gate=False)
     allowed = rude(unconfined=True)
-    assert launching._spec(cast(Any, None), allowed, rules, tmp_path, has_gate=False) is None
+    assert launching._spec(cast(Any, None), allowed, rules, tmp_path, {}, has_gate=False) is None
 
 
 class _Link:
@@ -294,7 +297,8 @@ async def test_a_compressed_answer_is_refused() -> None:
         )
 
     inner: Any = httpx2.MockTransport(answer)
-    async with httpx2.AsyncClient(transport=_Metered(link=Link(), inner=inner)) as http:
+    metered = _Metered(link=Link(), own="a.example", policy=AddressPolicy(), inner=inner)
+    async with httpx2.AsyncClient(transport=metered) as http:
         with pytest.raises(httpx2.ReadError, match="compressed"):
             await http.get("http://a.example/")
 
@@ -314,3 +318,47 @@ async def test_a_server_writes_its_database_in_a_given_folder_at_every_start(
         async with opened(tmp_path / "home", server) as servers:
             await call(servers, "echo", text="hello")
     assert database.read_text() == "start\nstart\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap", "landlock"])
+async def test_a_server_leaves_nothing_for_git_in_a_given_folder(
+    tmp_path: Path, level: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if levels.choose(level).reasons:
+        pytest.skip(f"this machine has no {level}")
+    persons = {name: Person(tmp_path / str(n)) for n, name in enumerate(ATTACKS)}
+    monkeypatch.setenv("HOME", str(next(iter(persons.values())).home))
+    for name, person in persons.items():
+        person.do(ATTACKS[name].before)
+    harmed: dict[str, bool] = {}
+    every = list(persons.items())
+    for some in (every[at : at + 16] for at in range(0, len(every), 16)):
+        attacks = [f"(cd {person.app}; {ATTACKS[name].on(person)})" for name, person in some]
+        script = "\n".join(["exec 3>&1 >&2", *attacks, 'exec >&3 "$1" -I -S "$2"'])
+        # Arguments lie in folders that it may write, as that of `--repository FOLDER` does.
+        folders = [str(person.app.resolve()) for _, person in some]
+        words = ("bash", "-c", script, "server", sys.executable, str(RUDE), *folders)
+        given = tuple(f"{folder}:rw" for folder in folders)
+        server = McpServer(name="rude", command=words, folders=given, start_s=300)
+        async with opened(tmp_path / "home", server, level=level) as servers:
+            await call(servers, "echo", text="hello")
+            # The server still runs: what it has made is switched off after each call.
+            harmed |= {name: person.is_harmed_by(ATTACKS[name]) for name, person in some}
+    assert harmed == dict.fromkeys(ATTACKS, False)
+
+
+@pytest.mark.slow
+async def test_a_server_writes_files_beside_git_in_a_given_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = Person(tmp_path / "person")
+    monkeypatch.setenv("HOME", str(person.home))
+    work = 'cd "$3" && echo 2 > main.py && mkdir -p new && echo 3 > new/b && cd'
+    script = f'{work} && exec "$1" -I -S "$2"'
+    folder = str(person.app.resolve())
+    words = ("sh", "-c", script, "server", sys.executable, str(RUDE), folder)
+    server = McpServer(name="rude", command=words, folders=(f"{folder}:rw",))
+    async with opened(tmp_path / "home", server) as servers:
+        await call(servers, "echo", text="hello")
+    assert person.do("git status --short").split() == ["M", "main.py", "??", "new/"]

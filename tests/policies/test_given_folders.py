@@ -136,10 +136,10 @@ async def test_a_second_team_with_the_folder_sees_the_labels_of_the_first(
             call("bash", command=f"echo y > {app}/by_command.md"),
             folders=given(app),
         )
-        second = await world.found("Look", folders=given(app, "work"), start=False)
-        await trust(world, second, "folder:work")
+        second = await world.found("Look", folders=given(app, "code"), start=False)
+        await trust(world, second, "folder:code")
         for path in ("by_tool.md", "by_command.md"):
-            await go_on_with(world, second, call("read_file", path=f"folders/work/{path}"))
+            await go_on_with(world, second, call("read_file", path=f"folders/code/{path}"))
             last = (await world.board(second.team.id))[-1]
             assert (await world.thread(last.id)).label == Label(("page:example.com",))
         below = await world.found("Look", folders=given(app.parent, "all"), start=False)
@@ -150,7 +150,7 @@ async def test_a_second_team_with_the_folder_sees_the_labels_of_the_first(
         ]
         # A clean thread of the second team writes it whole: it is clean for both.
         await go_on_with(
-            world, second, call("write_file", path="folders/work/by_tool.md", content="z")
+            world, second, call("write_file", path="folders/code/by_tool.md", content="z")
         )
         left = await world.store.read(file_labels.under, first.team.id, "folders/")
         assert [file.path for file in left] == ["folders/app/by_command.md"]

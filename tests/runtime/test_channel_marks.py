@@ -47,8 +47,12 @@ def mail(label: Label) -> str:
 def test_an_e_mail_names_the_sources_of_its_words() -> None:
     said = "ada says:\n\nTea is cheap: https://example.org/tea"
     assert mail(CLEAN) == said
-    mark = "(Holds words from a page of example.org. Take care with its links.)"
-    assert mail(of_page("https://example.org/tea")) == f"{said}\n\n{mark}"
+    mark = (
+        "(Holds words from a page of example.org. Addresses with [.] are no links, because you have"
+        " not allowed their hosts: check one before you open it.)"
+    )
+    marked = mail(of_page("https://example.org/tea"))
+    assert "".join(marked.split()) == "".join(f"{said}{mark}".split())
 
 
 def test_a_webhook_gets_the_sources_of_the_words() -> None:

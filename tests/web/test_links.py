@@ -1,5 +1,7 @@
 """Links: addresses in texts, and which spellings mean the same request, host and site."""
 
+import time
+
 import pytest
 
 from agiraph.web import links
@@ -63,3 +65,68 @@ def test_a_text_holds_an_address_in_any_spelling() -> None:
     assert links.holds(text, "http://xn--bcher-kva.example/x")
     assert not links.holds(text, "http://example.org/a")
     assert links.hosts_in(text) == {"example.org", "xn--bcher-kva.example"}
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("(see https://evil.example/?q=s).", "(see https[:]//evil[.]example/?q=s)."),
+        ("[good](https://evil.example/s)", "[good](https[:]//evil[.]example/s)"),
+        ("![](http://1.2.3.4/s)", "![](http[:]//1[.]2[.]3[.]4/s)"),
+        ("<https://evil.example|good>", "<https[:]//evil[.]example|good>"),
+        ("http://[2001:db8::1]/s", "http[:]//[2001:db8::1]/s"),
+        ("ftp://evil.example/s", "ftp[:]//evil[.]example/s"),
+        ("HTTPS://EVIL.example/s", "HTTPS[:]//EVIL[.]example/s"),
+        ("https://s@good.example/", "https[:]//s@good.example/"),
+        ("https://good.example.evil.example/", "https[:]//good[.]example[.]evil[.]example/"),
+        ("www.evil.example", "www[.]evil[.]example"),
+        ("evil.example/?q=s", "evil[.]example/?q=s"),
+        ("evil.example?q=s", "evil[.]example?q=s"),
+        ("s.evil.example", "s[.]evil[.]example"),
+        (".s.evil.xn--p1ai", ".s[.]evil[.]xn--p1ai"),
+        ("//evil.example/s", "//evil[.]example/s"),
+        (
+            "https://good.example/https://evil.example/s",
+            "https[:]//good.example/https[:]//evil[.]example/s",
+        ),
+        ("https://good.example](https://evil.example/s)",
+         "https://good.example](https[:]//evil[.]example/s)"),
+        ("https://named.example/a)s", "https[:]//named[.]example/a)s"),
+        ("https://named.example/as", "https[:]//named[.]example/as"),
+    ],
+)  # fmt: skip
+def test_no_address_stays_a_link_that_is_not_allowed(text: str, written: str) -> None:
+    assert without_links(text) == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://good.example/?q=1#x, [a](https://good.example/a) and www.good.example/b.",
+        "See (https://named.example/a).",
+        "[https://good.example](https://good.example)",
+        "report.md, app.py: line 3. Did you read notes.md? Version 3.11.2, e.g. 1.5 of 2.5 MB.",
+        "a@b.example, 12:30, src/app.py",
+        "",
+    ],
+)
+def test_allowed_links_and_names_of_files_stay(text: str) -> None:
+    assert without_links(text) == text
+
+
+def test_many_addresses_are_written_in_a_time_that_grows_with_the_text() -> None:
+    for unit in ("https://good.example)", "https://a.b", "a.", "www.", "://", "https://(", "a.b/"):
+        times: list[float] = []
+        for size in (20_000, 80_000):
+            begun = time.thread_time()
+            without_links(unit * (size // len(unit)))
+            times.append(time.thread_time() - begun)
+        assert times[1] < max(8 * times[0], 0.5), unit
+
+
+def without_links(text: str) -> str:
+    return links.without_links(
+        text,
+        is_allowed=lambda host: host in ("good.example", "www.good.example"),
+        is_named=lambda address: address == "https://named.example/a",
+    )

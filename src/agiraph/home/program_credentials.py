@@ -12,11 +12,13 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 import orjson
 
+from agiraph.domain.errors import Refused
+from agiraph.home.safe_folder import Folder
 from agiraph.home.safe_open import PARTIAL
 
 FILE_BYTES = 2**20
@@ -98,7 +100,8 @@ class Lent:
     """A file of the person that a program has a copy of."""
 
     own: Path
-    copy: Path
+    home: Path
+    name: str
     data: bytes
 
 
@@ -112,14 +115,15 @@ def lend(program: str, person: Path, home: Path) -> list[Lent]:
     if preset is None:
         return []
     lent: list[Lent] = []
-    for name in (*preset.signed_in, *preset.settings):
-        data = _read(person / name)
-        if data is not None:
-            _write(home / name, data, mode=0o600)
-            if name in preset.signed_in:
-                lent.append(Lent(person / name, home / name, data))
-        elif name in preset.defaults:
-            _write(home / name, preset.defaults[name].encode(), mode=0o600)
+    with _opened(home) as folder:
+        for name in (*preset.signed_in, *preset.settings):
+            data = _read(person / name)
+            if data is not None:
+                _replace(folder, name, data)
+                if name in preset.signed_in:
+                    lent.append(Lent(person / name, home, name, data))
+            elif name in preset.defaults:
+                _replace(folder, name, preset.defaults[name].encode())
     return lent
 
 
@@ -130,13 +134,38 @@ def take_back(lent: Sequence[Lent]) -> list[str]:
     """
     renewed: list[str] = []
     for one in lent:
-        data = _read(one.copy)
+        data = _read_copy(one)
         if data is None or data == one.data or _read(one.own) != one.data:
             continue
         if _is_renewed(one.data, data):
             _write(one.own, data, mode=one.own.stat().st_mode & 0o777)
             renewed.append(one.own.name)
     return renewed
+
+
+def _opened(home: Path) -> Folder:
+    """Open the home of a program. It may have left links in it, and in its place: none is followed,
+    because it would lead to files that the program may not reach itself."""
+    with Folder.open(home.parent) as around:
+        return around.sub(home.name, create=True)
+
+
+def _replace(folder: Folder, name: str, data: bytes) -> None:
+    """Write a file in the home of a program, and remove what it has left in the way."""
+    parents = [str(path) for path in reversed(PurePath(name).parents[:-1])]
+    for path, wanted in (*((parent, "folder") for parent in parents), (name, "file")):
+        found = folder.find(path)
+        if found is not None and found.kind != wanted:
+            folder.remove(path)
+    folder.write(name, data)
+
+
+def _read_copy(one: Lent) -> bytes | None:
+    """Return the copy that the program has now; None if there is none, or no small file."""
+    with suppress(Refused, OSError), _opened(one.home) as folder:
+        data = folder.read(one.name, limit=FILE_BYTES + 1)
+        return data if len(data) <= FILE_BYTES else None
+    return None
 
 
 def _is_renewed(before: bytes, after: bytes) -> bool:
@@ -186,8 +215,7 @@ def _needs_node(real: Path) -> bool:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return a small regular file; None if there is none. A link in the program's home is not
-    followed: it could lead to a file that the program may not read."""
+    """Return a small regular file of the person; None if there is none."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(path, flags), "rb") as file:

@@ -26,6 +26,11 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 value."""
 STOP_S = 10.0
 MAYBE = "The call may or may not have happened."
+LED_INSIDE = (
+    "led to an address that is neither on its own host nor in the public internet, as for its "
+    "sign-in. It was not opened. Ask those who run the server."
+)
+"""The rest of the sentence "The MCP server NAME …"."""
 
 
 class ServerFailed(Refused):
@@ -43,6 +48,8 @@ class Session:
 
     client: "Client"
     link: "Link"
+    tidy: Callable[[], Awaitable[None]] | None = None
+    """Called after each call: it makes good what the program may have left for the person."""
 
 
 Open = Callable[[], AbstractAsyncContextManager[Session]]
@@ -87,7 +94,11 @@ class Connection:
         there is none."""
         async with self._held() as session:
             session.link.begin_call()
-            return await self._in_time(session, act)
+            try:
+                return await self._in_time(session, act)
+            finally:
+                if session.tidy is not None:
+                    await session.tidy()
 
     async def close(self) -> None:
         """End the server."""
@@ -133,7 +144,8 @@ class Connection:
             raise
         except Exception as error:  # the SDK raises anything if a server is broken
             self._give_up(session)
-            if session.link.is_over or session.link.wants_sign_in:
+            link = session.link
+            if link.is_over or link.wants_sign_in or link.led_inside:
                 raise self._ended(session) from error
             raise self._failed(
                 f"sent an answer that is not valid MCP. {MAYBE}", said=words_of(error)
@@ -142,6 +154,8 @@ class Connection:
         return made
 
     def _ended(self, session: Session) -> ServerFailed:
+        if session.link.led_inside:
+            return self._failed(LED_INSIDE)
         if session.link.wants_sign_in:
             return self._failed(sign_in_wanted(self.server.name))
         if session.link.is_over:

@@ -4,13 +4,16 @@ It is confined like a command of an agent. It sees the system, its own files, a 
 the home and the folders that a person gave it: no team, no token, no database.
 """
 
+import logging
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agiraph.domain.folders import split_access
 from agiraph.home import commands, git_guard, given_folders, program_credentials, sandbox
+from agiraph.home.git_guard import Guard
 from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules
 from agiraph.home.parsing import Parser
@@ -24,6 +27,7 @@ from agiraph.web.gate import environment
 from agiraph.web.gate.rules import Rules
 from agiraph.web.gate.server import Gate, Reached
 
+log: logging.Logger = logging.getLogger("agiraph.mcp")
 SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".jar"})
 
 
@@ -52,7 +56,33 @@ async def _note(reached: Reached) -> None:
     alone."""
 
 
-def launch(home: Home, server: McpServer, rules: CommandRules, gate: Gate | None) -> Launch:
+@contextmanager
+def guarded(home: Home, server: McpServer) -> Generator[dict[str, Guard]]:
+    """Yield what the server's program may not change of the folders that it may write to."""
+    with ExitStack() as running:
+        given = given_folders.check(home.path, server.folders)
+        yield {
+            one.name: running.enter_context(git_guard.running(git_guard.find(one.path)))
+            for one in given
+            if one.is_writable
+        }
+
+
+def switch_off(guards: Mapping[str, Guard]) -> None:
+    """Make git not see the repositories that a program has made: the person who uses git there
+    would run what they hold."""
+    for guard in guards.values():
+        if made := git_guard.switch_off(guard):
+            log.warning("an MCP server made a repository in a given folder: %s", made)
+
+
+def launch(
+    home: Home,
+    server: McpServer,
+    rules: CommandRules,
+    gate: Gate | None,
+    guards: Mapping[str, Guard],
+) -> Launch:
     """Return how the server's program is started."""
     own = folder_of(home, server)
     variables = dict(server.env)
@@ -63,14 +93,20 @@ def launch(home: Home, server: McpServer, rules: CommandRules, gate: Gate | None
         words=server.command,
         cwd=own,
         env=commands.child_environment(own, variables),
-        spec=_spec(home, server, rules, own, has_gate=gate is not None),
+        spec=_spec(home, server, rules, own, guards, has_gate=gate is not None),
         limits=rules.limits,
         serve=None if gate is None else gate.serve,
     )
 
 
 def _spec(
-    home: Home, server: McpServer, rules: CommandRules, own: Path, *, has_gate: bool
+    home: Home,
+    server: McpServer,
+    rules: CommandRules,
+    own: Path,
+    guards: Mapping[str, Guard],
+    *,
+    has_gate: bool,
 ) -> Spec | None:
     """Return what the program sees; None is everything. Raise `ServerFailed` on a machine that
     cannot confine commands, unless a person said that the server may see everything."""
@@ -92,7 +128,6 @@ def _spec(
         for path in _files_of(server.command)
         if not any(path.is_relative_to(folder) for folder in whole)
     ]
-    guards = {one.name: git_guard.find(one.path) for one in given if one.is_writable}
     shared, held = sandbox.of_folders(given, guards, confinement.level)
     mounts += shared
     mounts.append(Mount(source=own, target=own, is_writable=True))

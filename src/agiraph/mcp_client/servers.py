@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,6 +19,7 @@ from agiraph.home.levels import CommandRules
 from agiraph.home.named_secrets import NamedSecrets
 from agiraph.mcp_client import launching, pins
 from agiraph.mcp_client.connection import (
+    LED_INSIDE,
     Connection,
     ServerFailed,
     Session,
@@ -169,17 +170,25 @@ class McpServers:
         from mcp import Client
 
         server, link = expanded(server, self._secrets), transport.Link()
+        tidy: Callable[[], Awaitable[None]] | None = None
         async with contextlib.AsyncExitStack() as stack:
             if server.kind == "stdio":
                 gate = launching.gate_of(server, self._web, self._rules)
                 if gate is not None:
                     stack.push_async_callback(gate.close)
+                guards = await asyncio.to_thread(
+                    stack.enter_context, launching.guarded(self._home, server)
+                )
+                if guards:
+                    tidy = partial(asyncio.to_thread, launching.switch_off, guards)
+                    stack.push_async_callback(tidy)
                 launch = await asyncio.to_thread(
-                    launching.launch, self._home, server, self._rules, gate
+                    launching.launch, self._home, server, self._rules, gate, guards
                 )
                 streams = transport.piped(self._home, launch, link)
             else:
-                streams = transport.over_http(server, link, self._auth(server))
+                policy = self._web.fetcher.policy
+                streams = transport.over_http(server, link, policy, self._auth(server))
             client = Client(
                 cast(Any, streams),
                 client_info=Implementation(name="agiraph", version="1"),
@@ -189,8 +198,8 @@ class McpServers:
                 await stack.enter_async_context(client)
             except Exception as error:
                 said = link.said() or words_of(error)
-                if link.wants_sign_in:
-                    why = sign_in_wanted(server.name)
+                if link.led_inside or link.wants_sign_in:
+                    why = LED_INSIDE if link.led_inside else sign_in_wanted(server.name)
                     raise ServerFailed(
                         f"The MCP server {server.name!r} {why}", said=said
                     ) from error
@@ -199,7 +208,7 @@ class McpServers:
             # schema may hold a regular expression that runs for ever, and a result that does not
             # fit raises an error that would end the session for all agents. So it is off.
             setattr(client.session, "validate_tool_result", _unchecked)  # noqa: B010
-            yield Session(client, link)
+            yield Session(client, link, tidy)
 
     def _auth(self, server: McpServer) -> "httpx2.Auth | None":
         """Return what authenticates requests to a server: the sign-in that is under way, else

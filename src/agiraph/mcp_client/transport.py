@@ -16,10 +16,12 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
+from agiraph.domain.errors import Refused
 from agiraph.home.dialogue import Dialogue
 from agiraph.home.layout import Home
 from agiraph.home.piped_commands import Launch, running
 from agiraph.mcp_client.settings import McpServer
+from agiraph.web.addresses import AddressPolicy
 from mcp import types
 
 MESSAGE_BYTES = 4 * 2**20
@@ -52,9 +54,11 @@ class Link:
     dialogue: Dialogue | None = None
     wants_sign_in: bool = False
     """Whether the server refused a request for lack of a valid sign-in."""
+    led_inside: bool = False
+    """Whether the server led to an address that is not opened."""
 
     def begin_call(self) -> None:
-        self.bytes, self.wants_sign_in = 0, False
+        self.bytes, self.wants_sign_in, self.led_inside = 0, False, False
 
     def add(self, count: int) -> None:
         """Count bytes that the server sent; raise `Flooded` above the limit."""
@@ -146,9 +150,11 @@ def _parsed(line: bytes) -> SessionMessage | Exception:
 
 @contextlib.asynccontextmanager
 async def over_http(
-    server: McpServer, link: Link, auth: httpx2.Auth | None = None
+    server: McpServer, link: Link, policy: AddressPolicy, auth: httpx2.Auth | None = None
 ) -> AsyncGenerator[TransportStreams]:
-    """Talk to a server over streamable HTTP, or over the older SSE."""
+    """Talk to a server over streamable HTTP, or over the older SSE. `policy` decides on every
+    address that is not the server's own."""
+    own = httpx2.URL(server.url).host
     timeout = httpx2.Timeout(CONNECT_S, read=max(server.timeout_s, CONNECT_S) * 2)
     if server.kind == "sse":
 
@@ -157,7 +163,7 @@ async def over_http(
             timeout: httpx2.Timeout | None = None,
             auth: httpx2.Auth | None = None,
         ) -> httpx2.AsyncClient:
-            transport = _Metered(link=link)
+            transport = _Metered(link=link, own=own, policy=policy)
             return httpx2.AsyncClient(
                 headers=headers, timeout=timeout, auth=auth, transport=transport
             )
@@ -173,7 +179,7 @@ async def over_http(
             headers=dict(server.headers),
             timeout=timeout,
             auth=auth,
-            transport=_Metered(link=link),
+            transport=_Metered(link=link, own=own, policy=policy),
         ) as http,
         streamable_http_client(
             server.url, http_client=http, max_sse_event_size=MESSAGE_BYTES
@@ -185,15 +191,28 @@ async def over_http(
 @dataclass(slots=True)
 class _Metered(httpx2.AsyncBaseTransport):
     """An HTTP transport that limits the bytes of each response. It refuses compressed ones, whose
-    size in memory cannot be told from their bytes."""
+    size in memory cannot be told from their bytes.
+
+    A server tells where its sign-in is, and may redirect. So only its own host, which a person has
+    named, may be inside of the network; any other must be public.
+    """
 
     link: Link
+    own: str
+    policy: AddressPolicy
     inner: httpx2.AsyncHTTPTransport = field(default_factory=httpx2.AsyncHTTPTransport)
+    others: dict[str, httpx2.AsyncHTTPTransport] = field(
+        default_factory=dict[str, httpx2.AsyncHTTPTransport]
+    )
+    """The transport of each other host: no two hosts share a connection."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         # The limit counts bytes on the wire; a compressed answer could be any size in memory.
         request.headers["Accept-Encoding"] = "identity"
-        response = await self.inner.handle_async_request(request)
+        if request.url.host == self.own:
+            response = await self.inner.handle_async_request(request)
+        else:
+            response = await self._elsewhere(request)
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx2.ReadError("the server sent a compressed answer, which was not asked for")
@@ -204,8 +223,31 @@ class _Metered(httpx2.AsyncBaseTransport):
         response.stream = _MeteredStream(stream, self.link)
         return response
 
+    async def _elsewhere(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request to a public host, at the addresses that were checked."""
+        try:
+            target = await self.policy.check(str(request.url))
+        except Refused as error:
+            self.link.led_inside = True
+            raise httpx2.ConnectError(str(error), request=request) from error
+        place = f"{target.url.scheme}://{target.host}:{target.port}"
+        inner = self.others.setdefault(place, httpx2.AsyncHTTPTransport())
+        request.extensions = {**request.extensions, "sni_hostname": target.host}
+        url = request.url
+        for address in target.addresses:
+            request.url = url.copy_with(host=address, port=target.connect_port)
+            try:
+                return await inner.handle_async_request(request)
+            except httpx2.ConnectError:
+                if address == target.addresses[-1]:
+                    raise
+            finally:
+                request.url = url
+        raise httpx2.ConnectError("the host has no address", request=request)
+
     async def aclose(self) -> None:
-        await self.inner.aclose()
+        for inner in (self.inner, *self.others.values()):
+            await inner.aclose()
 
 
 @dataclass(slots=True)

@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from agiraph.domain import quotations
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
-from agiraph.domain.ids import SYSTEM, TeamId
+from agiraph.domain.ids import SYSTEM
 from agiraph.run_context import RunContext
-from agiraph.services.board import labels
-from agiraph.store import messages, nodes, passages
+from agiraph.services.board import named_hosts
+from agiraph.store import nodes, passages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 from agiraph.web import links
@@ -27,9 +26,6 @@ read a page there, no matter who made the address up. made_up: any other."""
 UNKNOWN: frozenset[Origin] = frozenset({"opened_before", "made_up"})
 """The origins of addresses that may hold what the model put into them."""
 
-
-MAX_MESSAGES = 200
-"""Messages of persons that are searched for an address, newest first."""
 
 _LOCAL = re.compile(r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\])", re.IGNORECASE)
 _HIT = re.compile(r"^\d+\. [^\n]*\n   (\S+)$", re.MULTILINE)
@@ -86,7 +82,7 @@ def _origin(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:
     """Return where the thread had this address from before this turn."""
     if links.holds(ctx.team.goal, wanted) or _was_given(tx, ctx, wanted):
         return "given"
-    if was_named_by_person(tx, ctx.team.id, wanted):
+    if named_hosts.was_named(tx, ctx.team.id, wanted):
         return "given"
     if any(links.requested(of_call(call)) == wanted for call in _clean_calls(ctx)):
         return "link"  # no stranger chose it, but opening it often could tell something
@@ -115,14 +111,6 @@ def _was_given(tx: Tx, ctx: RunContext, wanted: str) -> bool:
         if mail is not None and mail.sender != SYSTEM and mail.call is None:
             return True
     return False
-
-
-def was_named_by_person(tx: Tx, team_id: TeamId, wanted: str) -> bool:
-    """Whether a person of the team has written this address (in its requested form) in their own
-    words, to anybody."""
-    said = messages.from_people(tx, team_id, limit=MAX_MESSAGES)
-    named = [m for m in said if links.holds(quotations.own_words(m.text), wanted)]
-    return any(not labels.is_of_client(tx, m) for m in named)
 
 
 def _in_answers(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:

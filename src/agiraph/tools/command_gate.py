@@ -22,11 +22,10 @@ from agiraph.home.gate_channel import Serve
 from agiraph.home.parsing import Parser
 from agiraph.home.safe_folder import Folder
 from agiraph.run_context import RunContext
-from agiraph.services.board import reached_hosts
+from agiraph.services.board import named_hosts, reached_hosts
 from agiraph.store import folder_changes, grants
 from agiraph.store.folder_changes import FolderChange
 from agiraph.tools import given_folders
-from agiraph.web import links
 from agiraph.web.gate import environment, git_reading, vendors
 from agiraph.web.gate.package_names import PackageNames, installed_names, names_in
 from agiraph.web.gate.rules import GateNetwork, Rules
@@ -165,8 +164,8 @@ async def rules_of(
     def patterns(kind: GrantKind) -> frozenset[str]:
         return frozenset(g.pattern for g in granted if g.allows(kind, g.pattern, now=now))
 
-    read = {links.site_of(s.removeprefix("page:")) for s in ctx.label.sources if s[:5] == "page:"}
-    held_back = {g.pattern for g in granted if g.is_typed and links.site_of(g.pattern) in read}
+    typed = {g.pattern for g in granted if g.is_typed}
+    held_back = {host for host in typed if named_hosts.is_behind(ctx.label, host)}
     return Rules(
         network=network,
         reachable=patterns("reach") - held_back,

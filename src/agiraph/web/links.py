@@ -2,13 +2,18 @@
 
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from agiraph.domain.errors import Refused
 from agiraph.web.addresses import parse
 
 URL = re.compile(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)
 _HOST_NAME = re.compile(r"[a-z0-9_.-]{1,253}|\[?[0-9a-f:]{2,39}\]?")
+_BOUNDED = re.compile(r"""https?://[^\s<>"'`\\^{}|]{1,2048}""", re.IGNORECASE)
+_LINKED = re.compile(r"(?<=[a-z0-9]):(?=//)|(?<![\w-])[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+"""What programs make links of: the colon of `https://`, and dotted names."""
+_TOP_LEVEL = re.compile(r"xn--[a-z0-9-]+|[^\W\d_]{2,}", re.IGNORECASE)
+_PUNCTUATION = ".,;:!?*_)]"
 _OPENING = {")": "(", "]": "["}
 _SECOND_LEVEL = frozenset(
     ("ac", "co", "com", "edu", "go", "gob", "gov", "gouv", "mil", "ne", "net", "nom", "or", "org")
@@ -49,7 +54,48 @@ def readings(raw: str) -> Iterator[str]:
     # each is a part of what stands in the text.
     for reading in (raw, whole):
         yield reading
-        yield reading.rstrip(".,;:!?*_)]")
+        yield reading.rstrip(_PUNCTUATION)
+
+
+def without_links(
+    text: str, *, is_allowed: Callable[[str], bool], is_named: Callable[[str], bool]
+) -> str:
+    """Return the text with its addresses written so that no program makes links of them, such as
+    `https[:]//host[.]example/`. Those stay whose host is allowed, or that were named themselves.
+
+    A chat opens the links in a message to show a preview, so a link can carry out what the model
+    put into it.
+    """
+
+    def break_name(found: re.Match[str]) -> str:
+        name = found[0]
+        is_kept = name != ":" and (is_allowed(name.lower()) or not _is_linked(found))
+        return name if is_kept else name.replace(":", "[:]").replace(".", "[.]")
+
+    parts: list[str] = []
+    at = 0
+    while (match := _BOUNDED.search(text, at)) is not None:
+        address = [*readings(match[0])][-1]
+        is_whole = not match[0][len(address) :].strip(_PUNCTUATION)
+        stays = is_allowed(host_of(address)) or (is_whole and is_named(address))
+        # An address inside another may be a link of its own.
+        stays = stays and "://" not in address[len("https://") :]
+        parts.append(_LINKED.sub(break_name, text[at : match.start()]))
+        parts.append(address if stays else _LINKED.sub(break_name, address))
+        at = match.start() + len(address)
+    return "".join([*parts, _LINKED.sub(break_name, text[at:])])
+
+
+def _is_linked(found: re.Match[str]) -> bool:
+    """Whether programs may take a dotted name for an address: they do of a host behind `//`, of one
+    with a path, and of many names with several dots. The name of a file is left alone."""
+    text, start, end = found.string, found.start(), found.end()
+    after, labels = text[end : end + 2], found[0].split(".")
+    if text[max(start - 2, 0) : start] == "//":
+        return True
+    has_path = after[:1] == "/" or (after[:1] in ("?", ":") and after[1:].isalnum())
+    is_host = has_path or len(labels) > 2 or labels[0].lower() == "www"
+    return is_host and _TOP_LEVEL.fullmatch(labels[-1]) is not None
 
 
 def requested(address: str) -> str | None:

@@ -1,8 +1,9 @@
 // @vitest-environment jsdom
-import { render, screen } from "@testing-library/react";
+import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import MarkdownBody, { splitBlocks } from "@/conversation/MarkdownBody";
+import { markFormulas } from "@/conversation/formulas";
+import MarkdownBody, { isQuick, splitBlocks } from "@/conversation/MarkdownBody";
 
 const HOSTILE = [
   "<script>alert(1)</script>",
@@ -56,4 +57,33 @@ describe("Markdown", () => {
     expect(splitBlocks("- a\n\n- b\n\nend")).toEqual(["- a\n\n- b", "end"]);
     expect(splitBlocks("see [1]\n\n[1]: https://example.org")).toHaveLength(1);
   });
+
+  it.each(["*a_ ", "[a](", "[", "- a\n", "|a|b|\n", "[^a]", "> ", ">", "a*b_", "`a``", "<a ", "![", "**a ", "[\n", "[a]: b\n"])("shows %j as text if it is repeated without end", (unit) => {
+    const text = unit.repeat(100_000 / unit.length);
+    const begun = performance.now();
+    const { container } = render(<MarkdownBody text={text} breaks={false} />);
+    expect(container.textContent).toContain(text.slice(0, 50_000).trim());
+    expect(screen.getByRole("button", { name: /^Format this part/ })).toBeTruthy();
+    expect(isQuick(text)).toBe(false);
+    // It took minutes: the limit only has to tell that from a busy machine.
+    expect(performance.now() - begun).toBeLessThan(5_000);
+  }, 60_000);
+
+  it("is formatted piece by piece if it is long", async () => {
+    const text = Array.from({ length: 300 }, () => "**a** ".repeat(10)).join("\n\n");
+    const { container } = render(<MarkdownBody text={text} breaks={false} />);
+    const first = container.querySelectorAll("strong").length;
+    expect(first).toBe(1_000);
+    expect(container.textContent).toContain("**a** **a**");
+    await waitFor(() => expect(container.querySelectorAll("strong")).toHaveLength(3_000), { timeout: 20_000 });
+    expect(container.textContent).not.toContain("*");
+  }, 60_000);
+
+  it("finds formulas and definitions in a time that grows with the text", () => {
+    for (const [start, unit] of [["a", "`"], ["$", "[\n"], ["", "$$ "], ["", "\\["]] as const) {
+      const begun = performance.now();
+      splitBlocks(markFormulas(`${start}${unit.repeat(90_000 / unit.length)}$`));
+      expect(performance.now() - begun, unit).toBeLessThan(5_000);
+    }
+  }, 60_000);
 });

@@ -6,7 +6,7 @@
  */
 import { Link } from "@tanstack/react-router";
 import { Check, Copy, ExternalLink, ImageOff } from "lucide-react";
-import { isValidElement, memo, type ReactElement, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { isValidElement, memo, type ReactElement, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { lazyChunk } from "@/live/chunks";
@@ -21,15 +21,57 @@ import { ownPage } from "@/conversation/references";
 const Formula = lazyChunk(() => import("@/conversation/Formula"));
 const Diagram = lazyChunk(() => import("@/conversation/Diagram"));
 
+/** Marks that one block may have to be parsed. The parser's time grows with the square of the marks of a block: a hostile one would block the page for minutes. */
+const MAX_MARKS = 4_000;
+/** Marks that are parsed before the page can react again. */
+const MARKS_AT_ONCE = 4_000;
+/** Marks of a text that is parsed as a whole. */
+const MAX_MARKS_OF_WHOLE = 12_000;
+
+/** Return how many characters of a text may mean something in Markdown. */
+const countMarks = (text: string): number => text.match(/[!-/:-@[-`{-~\n\r\t]/g)?.length ?? 0;
+
+/** Whether a text can be parsed as a whole without blocking the page. */
+export const isQuick = (text: string): boolean => countMarks(text) <= MAX_MARKS_OF_WHOLE && splitBlocks(text).every((block) => countMarks(block) <= MAX_MARKS);
+
 export default memo(function MarkdownBody({ text, breaks }: { text: string; breaks: boolean }) {
+  const blocks = useMemo(() => splitBlocks(markFormulas(text)).map((block) => ({ text: block, marks: countMarks(block) })), [text]);
+  const [budget, setBudget] = useState(MARKS_AT_ONCE);
+  let left = budget;
+  const shown = blocks.map((block) => {
+    left -= block.marks > MAX_MARKS ? 0 : block.marks;
+    return { ...block, isDue: left >= 0 };
+  });
+  const isDone = left >= 0;
+  useEffect(() => {
+    if (isDone) return;
+    const next = setTimeout(() => setBudget((now) => now + MARKS_AT_ONCE));
+    return () => clearTimeout(next);
+  }, [isDone, budget]);
   return (
     <div className={breaks ? "prose prose-breaks" : "prose"}>
-      {splitBlocks(markFormulas(text)).map((block, at) => (
-        <Block key={at} text={block} />
-      ))}
+      {shown.map((block, at) => (block.marks > MAX_MARKS ? <CostlyBlock key={at} text={block.text} /> : block.isDue ? <Block key={at} text={block.text} /> : <PlainBlock key={at} text={block.text} />))}
     </div>
   );
 });
+
+const PlainBlock = ({ text }: { text: string }) => <p dir="auto" className="whitespace-pre-wrap">{text}</p>;
+
+/** A block with so many marks that it is shown as it is written, until the person asks for more. */
+function CostlyBlock({ text }: { text: string }) {
+  const [isWanted, setWanted] = useState(false);
+  if (isWanted) return <Block text={text} />;
+  return (
+    <>
+      <p className="not-prose">
+        <Button size="sm" onClick={() => setWanted(true)}>
+          Format this part (the page may stand still for minutes)
+        </Button>
+      </p>
+      <PlainBlock text={text} />
+    </>
+  );
+}
 
 const MAX_CACHED_BLOCKS = 800;
 const blockCache = new Map<string, ReactElement>();
@@ -62,7 +104,7 @@ function setDirections(node: HtmlNode): void {
 
 /** Split Markdown at empty lines into blocks that mean the same alone. Code fences and lists stay whole, and a text with link definitions is one block. */
 export function splitBlocks(text: string): string[] {
-  if (/^\[[^\]]+\]:/m.test(text)) return [text];
+  if (/^\[[^\]\n]+\]:/m.test(text)) return [text];
   const blocks: string[] = [];
   let fence: string | null = null;
   let current: string[] = [];

@@ -6,7 +6,7 @@ import { memo, useMemo, useState } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { Markdown } from "@/conversation/Markdown";
-import { components as plainComponents, HTML_PLUGINS, safeUrl } from "@/conversation/MarkdownBody";
+import { components as plainComponents, HTML_PLUGINS, isQuick, safeUrl } from "@/conversation/MarkdownBody";
 import { Literal } from "@/conversation/Literal";
 import { type Citation, citationAt, classLabel, markCitations, type Research } from "@/research/citations";
 import ResearchCard from "@/research/ResearchCard";
@@ -17,7 +17,7 @@ export default function Report({ node, text }: { node: string; text: string }) {
   if (!data) return <Markdown text={text} />;
   return (
     <>
-      {data.sources.length > 0 ? <CitedText text={text} research={data} /> : <Markdown text={text} />}
+      {data.sources.length > 0 && isQuick(text) ? <CitedText text={text} research={data} /> : <Markdown text={text} />}
       <details className="mt-6 border-t border-line pt-3 text-sm">
         <summary className="min-h-6 cursor-pointer font-medium pointer-coarse:min-h-10">Plan, pages and all quotations</summary>
         <ResearchCard node={node} />

@@ -13,6 +13,7 @@ from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
 from agiraph.domain.visible import call_lines, visible
 from agiraph.runtime.channels import DeliveryFailed
+from agiraph.runtime.channels.wording import note_of
 
 TIMEOUT_S = 20.0
 """The time limit of each step with the mail server, not of the whole delivery."""
@@ -93,7 +94,7 @@ def _content(outgoing: OutgoingMessage) -> str:
         parts.append("\n".join(call_lines(message.call.name, message.call.arguments)))
     parts += [f"- {visible(option)}" for option in message.options]
     if message.label:
-        parts.append(f"(Holds words from {visible(str(message.label))}. Take care with its links.)")
+        parts.append(note_of(message))
     if message.kind in NEEDS_ANSWER:
         parts.append(f'Answer with: agiraph answer {message.id} "TEXT"')
     return "\n\n".join(parts)

@@ -37,6 +37,8 @@ MAX_NOTICE_CHARACTERS = 200
 MAX_LABEL_CHARACTERS = 60
 WIDTH = 40
 """How many columns a phone shows, about."""
+NO_PREVIEW = {"link_preview_options": {"is_disabled": True}}
+"""Telegram's servers open a link to show a preview of it."""
 MAX_FILE_BYTES = 10 * 2**20
 MAX_ANSWER_BYTES = 8 * 2**20
 NO_FILE = "A file came with it that could not be downloaded: it is larger than 10 MiB, or gone."
@@ -69,7 +71,7 @@ class Telegram:
             "chat_id": outgoing.address,
             "text": said.text,
             "disable_notification": outgoing.is_silent,
-            "link_preview_options": {"is_disabled": True},
+            **NO_PREVIEW,
         }
         if keyboard:
             request["reply_markup"] = {"inline_keyboard": keyboard}
@@ -91,8 +93,7 @@ class Telegram:
         place = {"chat_id": outgoing.address, "message_id": int(receipt)}
         try:
             if fits(text, MAX_CHARACTERS):
-                preview = {"link_preview_options": {"is_disabled": True}}
-                await self._call("editMessageText", {**place, **preview, "text": text})
+                await self._call("editMessageText", {**place, **NO_PREVIEW, "text": text})
             else:
                 await self._call("editMessageReplyMarkup", place)
         except DeliveryFailed as error:
@@ -121,7 +122,8 @@ class Telegram:
             await self._call("answerCallbackQuery", answer)
         elif notice:
             text = notice[: MAX_CHARACTERS // 2]
-            await self._call("sendMessage", {"chat_id": incoming.sender, "text": text})
+            said = {"chat_id": incoming.sender, "text": text, **NO_PREVIEW}
+            await self._call("sendMessage", said)
 
     async def _read(self, update: dict[str, Any], paired: str | None) -> Incoming | None:
         """Return the message in an update; None if the update has an unknown form."""

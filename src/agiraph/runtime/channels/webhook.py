@@ -80,7 +80,8 @@ class Webhook:
 
 
 def as_json(outgoing: OutgoingMessage) -> bytes:
-    """Return the request body. A message that is sent again has the same bytes."""
+    """Return the request body. A message that is sent again has the same bytes, unless a person has
+    granted the host of one of its links meanwhile."""
     message = outgoing.message
     fields: dict[str, Any] = {
         "key": outgoing.key,

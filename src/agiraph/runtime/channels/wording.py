@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from agiraph.domain.deliveries import OutgoingMessage
-from agiraph.domain.messages import NEEDS_ANSWER
+from agiraph.domain.messages import NEEDS_ANSWER, Message
 from agiraph.domain.value import value
 from agiraph.domain.visible import call_lines, visible
 
@@ -45,6 +45,14 @@ def _cut(text: str, units: int) -> str:
     return data.decode("utf-16-le", "ignore")
 
 
+def note_of(message: Message) -> str:
+    """Return the line that tells whose words a message holds, and what its addresses look like."""
+    return (
+        f"(Holds words from {visible(str(message.label))}. Addresses with [.] are no links, because"
+        " you have not allowed their hosts: check one before you open it.)"
+    )
+
+
 def _head(outgoing: OutgoingMessage) -> str:
     """Return the first line: the sender, the team, the kind of message, and the time if it is long
     ago."""
@@ -68,5 +76,5 @@ def _body(outgoing: OutgoingMessage, width: int) -> str:
         listed = [f"{number}. {visible(o)}" for number, o in enumerate(message.options, 1)]
         parts += ["\n".join(listed)] if listed else []
     if message.label:
-        parts.append(f"(Holds words from {visible(str(message.label))}. Take care with its links.)")
+        parts.append(note_of(message))
     return "\n\n".join(parts)

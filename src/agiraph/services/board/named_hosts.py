@@ -1,20 +1,27 @@
-"""Named hosts: an address that a person types lets commands of the team reach its host."""
+"""Named hosts: an address that a person types lets commands of the team reach its host, and stays a
+link in what agents write."""
 
 import ipaddress
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from agiraph.domain import quotations
+from agiraph.domain.agents import Team
 from agiraph.domain.events.team import GrantMade
 from agiraph.domain.grants import REACH_LASTS, Grant
 from agiraph.domain.ids import PersonId, TeamId, new_id
 from agiraph.domain.labels import Label
-from agiraph.store import grants
+from agiraph.services.board import labels
+from agiraph.store import grants, messages
 from agiraph.store.grants import GRANTS
 from agiraph.store.tx import Tx
 from agiraph.web import links
 
 MOST_HOSTS = 20
 """Hosts that one text lets commands reach."""
+MAX_MESSAGES = 200
+"""Messages of persons that are searched for an address, newest first."""
 
 
 def allow(
@@ -41,6 +48,40 @@ def allow(
         )
         GRANTS.insert(tx, grant)
         tx.emit(team_id, GrantMade(grant_id=grant.id, kind="reach", pattern=host))
+
+
+def was_named(tx: Tx, team_id: TeamId, wanted: str) -> bool:
+    """Whether a person of the team has written this address (in its requested form) in their own
+    words, to anybody."""
+    said = messages.from_people(tx, team_id, limit=MAX_MESSAGES)
+    named = [m for m in said if links.holds(quotations.own_words(m.text), wanted)]
+    return any(not labels.is_of_client(tx, m) for m in named)
+
+
+def is_behind(label: Label, host: str) -> bool:
+    """Whether words with this label may come from a page of the site of this host."""
+    pages = [s.removeprefix("page:") for s in label.sources if s.startswith("page:")]
+    # A label names eight sources and counts the others.
+    return label.others > 0 or links.site_of(host) in {links.site_of(page) for page in pages}
+
+
+def without_links(tx: Tx, team: Team, label: Label) -> Callable[[str], str]:
+    """Return what writes words with this label for a channel: without links, except the addresses
+    that a person wrote and those of hosts that a person has granted. A host whose address they only
+    wrote stays, too, unless the words may come from there."""
+    held = [g for g in grants.in_force(tx, team.id) if g.kind in ("read", "reach")]
+    held = [g for g in held if not (g.is_typed and is_behind(label, g.pattern))]
+    people = messages.from_people(tx, team.id, limit=MAX_MESSAGES)
+    own = [quotations.own_words(m.text) for m in people if not labels.is_of_client(tx, m)]
+    named = {links.requested(a) for text in (team.goal, *own) for a in links.in_text(text)}
+
+    def is_allowed(host: str) -> bool:
+        return any(grant.allows(grant.kind, host, now=tx.now) for grant in held)
+
+    def is_named(address: str) -> bool:
+        return (wanted := links.requested(address)) is not None and wanted in named
+
+    return partial(links.without_links, is_allowed=is_allowed, is_named=is_named)
 
 
 def _is_public(host: str) -> bool:

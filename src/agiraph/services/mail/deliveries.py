@@ -3,11 +3,12 @@
 A delivery never changes the message it carries: a failed channel loses nothing from the inbox.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
+from agiraph.domain.agents import Team
 from agiraph.domain.channels import ChannelState, Receipt
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
@@ -15,7 +16,7 @@ from agiraph.domain.events.mail import DeliveryFailed, DeliverySent
 from agiraph.domain.ids import MessageId, PersonId, new_id
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, Message, MessageKind
 from agiraph.domain.persons import is_person
-from agiraph.services.board import planning
+from agiraph.services.board import named_hosts, planning
 from agiraph.services.mail import quiet_hours
 from agiraph.store import channels, deliveries, messages
 from agiraph.store.channels import CHANNELS
@@ -207,7 +208,7 @@ def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
     answers = came_by.id.removeprefix(f"{came_by.channel}:") if came_by and is_here else ""
     return OutgoingMessage(
         delivery=delivery,
-        message=message,
+        message=_without_links(tx, message, team) if message.label else message,
         team=team.name,
         sender=planning.name_of(tx, message.sender),
         claimed_at=tx.now,
@@ -215,6 +216,33 @@ def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
         answers=answers,
         is_silent=quiet_hours.end_of_quiet(team, tx.now) is not None,
     )
+
+
+def _without_links(tx: Tx, message: Message, team: Team) -> Message:
+    """Return a labelled message as channels get it: they may open what is a link in it."""
+    write = named_hosts.without_links(tx, team, message.label)
+    call = message.call
+    return replace(
+        message,
+        text=write(message.text),
+        title=write(message.title),
+        summary=write(message.summary),
+        options=tuple(write(option) for option in message.options),
+        call=None if call is None else replace(call, arguments=_in_values(call.arguments, write)),
+    )
+
+
+def _in_values(given: Any, write: Callable[[str], str]) -> Any:
+    match given:
+        case str():
+            return write(given)
+        case dict():
+            pairs = cast(dict[str, Any], given).items()
+            return {write(name): _in_values(value, write) for name, value in pairs}
+        case list():
+            return [_in_values(value, write) for value in cast(list[Any], given)]
+        case _:
+            return given
 
 
 def mark_sent(
