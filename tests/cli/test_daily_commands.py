@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services.knowledge import items
@@ -73,6 +74,17 @@ async def test_one_item_of_the_inbox_is_read_whole(place: Place) -> None:
     missing = await place.run("inbox", "msg_x")
     assert missing.code == 1
     assert "There is no inbox item 'msg_x'. `agiraph inbox` lists them." in missing.err
+
+
+async def test_the_inbox_says_what_a_result_is_about_and_whose_words_it_holds(place: Place) -> None:
+    place.world.script("ada")
+    founded = await place.world.found("Watch", name="watch", start=False)
+    label = SEARCH | of_page("http://bank.example/hours")
+    await place.send(founded, "done", kind="result", title="Call the bank", label=label)
+
+    listed = re.sub(r"\s+", " ", await place.out("inbox"))
+    told = "Call the bank done (holds words of a page of bank.example and a web search)"
+    assert told in listed
 
 
 async def test_a_briefing_is_rated(place: Place) -> None:

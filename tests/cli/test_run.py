@@ -61,7 +61,7 @@ async def test_a_line_that_asks_for_a_run_is_not_proven_by_a_file(agiraph: Shell
         ended = await run("run", "Write it", "--accept-as", "ran", "`a.py` prints a price")
         wrong = await run("run", "Write it", "--accept-as", "seen", "`a.py` prints a price")
     assert ended.code == 3
-    assert "'`a.py` prints a price' asks for evidence ran:COMMAND, and was given" in ended.out
+    assert "'`a.py` prints a price' asks for a command that was run as evidence" in ended.out
     assert (wrong.code, "'seen' is not one of 'file', 'ran', 'judged'" in wrong.err) == (2, True)
 
 
@@ -104,7 +104,7 @@ async def test_a_goal_that_is_done_with_doubts_has_exit_code_3(agiraph: Shell) -
             "run", "Write a report", "--accept", "`report.md` is written"
         )
     doubts = (
-        "'report.md' is not in scratch/, but '`report.md` is written' asks for it; "
+        "no file 'report.md' is delivered, but '`report.md` is written' asks for it; "
         "'report.md' is named in the summary and does not exist"
     )
     assert (ended.code, ended.err) == (3, "")

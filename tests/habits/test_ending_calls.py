@@ -331,7 +331,7 @@ async def test_e19_unmet_lines_with_turns_left_are_sent_back_with_the_lines(worl
     await world.settle()
 
     assert ada.heard.startswith(
-        "[Not accepted] 'report.md' is not in scratch/, but '`report.md` compares both' asks for "
+        "[Not accepted] no file 'report.md' is delivered, but '`report.md` compares both' asks for "
         "it. Put it right (2 of 500 turns are used), or call finish again"
     )
 
@@ -430,12 +430,12 @@ async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> Non
     founded = await world.found("Make an inventory of the house", acceptance=["`a.md` lists it"])
     await world.settle()
 
-    goal, task = await world.board(founded.team.id)
+    goal, _ = await world.board(founded.team.id)
     assert (goal.status, goal.result, goal.doubts) == (
         S.COMPLETED,
         "Done without it.",
-        f"the result of 'Count' ({task.id}) has come and was not read; "
-        "'a.md' is not in scratch/, but '`a.md` lists it' asks for it",
+        "the result of 'Count' has come and was not read; "
+        "no file 'a.md' is delivered, but '`a.md` lists it' asks for it",
     )
 
 
@@ -459,9 +459,8 @@ async def test_a_failed_task_that_the_summary_passes_over_is_a_doubt(world: Worl
     world.script("bob", says(), says(), says())
     founded = await world.found("Make an inventory of the house")
     await world.settle()
-    goal, task = await world.board(founded.team.id)
-    doubt = f"'Count' ({task.id}) is failed, and the summary does not name it"
-    assert (goal.status, goal.doubts) == (S.COMPLETED, doubt)
+    goal, _ = await world.board(founded.team.id)
+    assert (goal.status, goal.doubts) == (S.COMPLETED, "'Count' is failed")
 
 
 async def test_e9_work_of_an_alarm_that_asks_a_person_is_left_alone_by_the_end_of_the_goal(

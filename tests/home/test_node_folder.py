@@ -294,6 +294,14 @@ def test_more_than_a_gibibyte_is_refused(node: NodeFolder, path: Path) -> None:
     assert not (path / "published").exists()
 
 
+def test_the_manifest_in_a_copy_of_published_files_is_left_out(node: NodeFolder) -> None:
+    node.folder.write("scratch/a.md", b"a")
+    other = {"summary": "Made a.md.", "partial": False, "files": {"a.md": "0" * 64}}
+    node.folder.write("scratch/_manifest.json", json.dumps(other).encode())
+    assert list(node.publish("done")) == ["a.md"]
+    assert node.manifest().summary == "done"
+
+
 def test_a_scratch_file_with_the_manifests_name_is_refused(node: NodeFolder) -> None:
     node.folder.write("scratch/_manifest.json", b"{}")
     with pytest.raises(Refused, match="has a name that publishing needs; remove it or rename it"):

@@ -127,9 +127,9 @@ async def test_a_line_without_a_kind_that_only_a_file_supports_is_reviewed(world
 @pytest.mark.parametrize(
     ("kind", "given", "asks_for"),
     [
-        ("ran", "file:btc.py", "ran:COMMAND"),
-        ("file", "ran:true", "file:NAME"),
-        ("judged", "file:btc.py", "in words, for a reviewer"),
+        ("ran", "file:btc.py", "a command that was run"),
+        ("file", "ran:true", "a file"),
+        ("judged", "file:btc.py", "words, for a reviewer,"),
     ],
 )
 async def test_evidence_of_another_kind_is_sent_back_once_and_then_a_doubt(
@@ -138,7 +138,7 @@ async def test_evidence_of_another_kind_is_sent_back_once_and_then_a_doubt(
     cast = Cast([ACCEPT], by_lines(says(WRITE_BTC), submits(given)))
     founded = await found(world, cast, acceptance=[Line(PRICE, kind)])
     goal, made = await goal_and_reviews(world, founded)
-    doubt = f"{PRICE!r} asks for evidence {asks_for}, and was given {given!r}"
+    doubt = f"{PRICE!r} asks for {asks_for} as evidence, and was given {given!r}"
     assert (goal.status, goal.doubts, made) == (S.COMPLETED, doubt, [])
     [refused] = [t.text for t in await world.turns(goal.id) if t.text.startswith("[Not accepted]")]
     assert doubt in refused

@@ -69,14 +69,14 @@ async def test_a_result_with_evidence_is_accepted_at_once(world: World) -> None:
 @pytest.mark.parametrize(
     ("evidence", "missing"),
     [
-        ((), ["'report.md' is not in scratch/, but '`report.md` has the numbers' asks for it",
+        ((), ["no file 'report.md' is delivered, but '`report.md` has the numbers' asks for it",
               "nothing is given as evidence for 'the tests pass'"]),
         (("file:other.md", "file:gone.md"),
-         ["'report.md' is not in scratch/, but '`report.md` has the numbers' asks for it",
-          "the file 'other.md' that was given as evidence is not in scratch/",
-          "the file 'gone.md' that was given as evidence is not in scratch/"]),
+         ["no file 'report.md' is delivered, but '`report.md` has the numbers' asks for it",
+          "no file 'other.md' is delivered, but it was given as evidence",
+          "no file 'gone.md' is delivered, but it was given as evidence"]),
         (("it is there", "ran:pytest"),
-         ["'report.md' is not in scratch/, but '`report.md` has the numbers' asks for it",
+         ["no file 'report.md' is delivered, but '`report.md` has the numbers' asks for it",
           "no command 'pytest' was run that succeeded"]),
     ],
 )  # fmt: skip

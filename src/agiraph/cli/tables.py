@@ -1,6 +1,7 @@
 """Tables: teams, tasks, agents, inbox, triggers and costs as tables for a terminal."""
 
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any
 
 from rich.markup import escape
@@ -11,6 +12,7 @@ from agiraph.api.views import AgentView, InboxItem, NodeView, TeamView, TriggerV
 from agiraph.cli.session import clean, shown
 from agiraph.domain.costs import CostSum, NodeCosts, TeamCosts
 from agiraph.domain.knowledge import Insight, Memory
+from agiraph.domain.labels import Label
 from agiraph.domain.plurals import counted
 from agiraph.domain.visible import visible
 from agiraph.domain.work import NodeStatus
@@ -56,7 +58,9 @@ def of_teams(teams: list[TeamView]) -> Table:
 def of_board(work: list[NodeView]) -> Table:
     table = Table(Column("task", no_wrap=True), "title", "agent", "status", "", box=None)
     for node in work:
-        note = node.waiting_reason or (node.result or "").partition("\n")[0][:80]
+        note = node.waiting_reason or shorten(
+            (node.result or "").partition("\n")[0], 80, placeholder="…"
+        )
         if node.status in (NodeStatus.PARTIAL, NodeStatus.FAILED) and node.stop_reason:
             why = node.stop_reason.words
             note = f"{why}: {note}" if note else why
@@ -97,10 +101,12 @@ def of_inbox(items: list[InboxItem]) -> Table:
         lost = [d.channel for d in item.deliveries if d.status == "failed"]
         note = f" [red](not delivered: {shown(', '.join(lost))})[/]" if lost else ""
         if message.sources:
-            note += f" [yellow](holds words of {shown(', '.join(message.sources))})[/]"
+            note += f" [yellow](holds words of {shown(str(Label(tuple(message.sources))))})[/]"
         style = "bold" if item.state == "unread" else None
         # A person decides by this text: nothing in it may be hidden.
         text = escape(visible(said)) if item.needs_answer else shown(said)
+        if message.title and message.kind in ("result", "failure", "report"):
+            text = f"[dim]{shown(message.title)}[/]\n{text}"
         table.add_row(message.id, ending_text(item), state, text + note, style=style)
     return table
 

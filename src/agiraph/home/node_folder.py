@@ -95,16 +95,10 @@ class NodeFolder:
 
     def manifest(self) -> Manifest:
         """Return the manifest of `published/`; raise `NotFound` if the node has not published."""
-        data = self.folder.read(f"{PUBLISHED}/{MANIFEST}", limit=_LONGEST_MANIFEST)
-        try:
-            found = json.loads(data)
-            return Manifest(
-                summary=str(found["summary"]),
-                partial=bool(found["partial"]),
-                files={str(name): str(digest) for name, digest in found["files"].items()},
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Conflict(f"{PUBLISHED}/{MANIFEST} of {self.id} cannot be read.") from error
+        found = _parsed(self.folder.read(f"{PUBLISHED}/{MANIFEST}", limit=_LONGEST_MANIFEST))
+        if found is None:
+            raise Conflict(f"{PUBLISHED}/{MANIFEST} of {self.id} cannot be read.")
+        return found
 
     def verify(self) -> list[str]:
         """Return the differences between `published/` and its manifest, as sentences."""
@@ -163,7 +157,22 @@ class NodeFolder:
         fault("fx:replaced:publish")
 
 
+def _parsed(data: bytes) -> Manifest | None:
+    """Return the manifest in this file; None if it is something else."""
+    try:
+        found = json.loads(data)
+        return Manifest(
+            summary=str(found["summary"]),
+            partial=bool(found["partial"]),
+            files={str(name): str(digest) for name, digest in found["files"].items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
 def _within_limits(scratch: Folder) -> list[Entry]:
+    """Return the files to publish. The manifest of another task is none: whoever copies all that a
+    task has published copies that, too."""
     try:
         files = scratch.walk(limit=MOST_FILES)
     except Refused as error:
@@ -171,13 +180,14 @@ def _within_limits(scratch: Folder) -> list[Entry]:
             f"{error} At most {MOST_FILES:,} can be published: remove what is not a result "
             "(dependencies, caches, build output), or pack it into an archive."
         ) from error
-    if any(entry.name == MANIFEST for entry in files):
+    own = [entry for entry in files if entry.name != MANIFEST]
+    if own != files and _parsed(scratch.read(MANIFEST, limit=_LONGEST_MANIFEST)) is None:
         raise Refused(
             f"{SCRATCH}/{MANIFEST} has a name that publishing needs; remove it or rename it."
         )
-    if sum(entry.size for entry in files) > MOST_BYTES:
+    if sum(entry.size for entry in own) > MOST_BYTES:
         raise _too_large()
-    return files
+    return own
 
 
 def _copy_all(files: list[Entry], scratch: Folder, stage: Folder) -> dict[str, str]:

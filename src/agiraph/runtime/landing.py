@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
+from agiraph.domain.persons import is_person
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
 from agiraph.runtime.compaction import digest
@@ -22,6 +23,7 @@ from agiraph.tools import acceptance
 DIGEST_CHARACTERS = 8000
 """Characters of the digest that stands for the result of a node without a last word."""
 
+NO_SUMMARY = "It gave no summary. What it did stands in its thread."
 LAST_WORD = (
     "[Budget] The budget of this work is spent ({reason}) and your tools are gone. Write the final "
     "answer now: what you achieved, where it is, and what whoever goes on should do next."
@@ -46,13 +48,16 @@ async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
 
 async def _so_far(steps: Steps, ctx: RunContext) -> str | None:
     """Return the last words of a node that was cut off, else its checkpoint, else a digest of its
-    thread; None only if its model never replied."""
+    thread, which a person is spared; None only if its model never replied."""
     last = ctx.transcript.last_reply
     # Also a reply from before the landing: a partial result is better than none.
     if last is not None and last.text.strip() and not steps.breaker.silence.written_call(last):
         return last.text
     node = await ctx.store.read(NODES.get, ctx.node.id)
-    return node.checkpoint or digest(ctx.transcript, DIGEST_CHARACTERS) or None
+    steps_so_far = digest(ctx.transcript, DIGEST_CHARACTERS)
+    if steps_so_far and is_person(node.creator_id):
+        steps_so_far = NO_SUMMARY
+    return node.checkpoint or steps_so_far or None
 
 
 async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Outcome:

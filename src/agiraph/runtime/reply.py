@@ -7,7 +7,6 @@ from agiraph.domain.chat import Transcript, Turn
 from agiraph.domain.errors import DailyLimitReached, ModelError, Refused
 from agiraph.domain.outcomes import Finished, Outcome
 from agiraph.domain.promising import promises_work
-from agiraph.domain.prompt_lines import show
 from agiraph.domain.status_questions import is_status_question
 from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import StopReason
@@ -28,7 +27,6 @@ WITHOUT_A_MODEL = (
 ONLY_FACTS = (
     "I could not think of a proper answer just now: {reason} This is how things stand:\n{facts}"
 )
-FACTS_BYTES = 3000
 OUT_OF_MONEY = (
     "I have your message, but today's limit for model calls is reached, so I cannot think about it "
     "now. I go on as soon as you allow more (the request is in your inbox), or by myself at 00:00 "
@@ -70,15 +68,8 @@ def _without_model(tx: Tx, ctx: RunContext, reason: str) -> str:
     asked = messages.to_answer(tx, ctx.node.id)
     if not asked or not all(is_status_question(message.text) for message in asked):
         return WITHOUT_A_MODEL.format(reason=reason)
-    found = work_state.of_team(tx, ctx.agent)
-    # Without untrusted text: the message would need its label.
-    facts = show(
-        (*found.now, *found.own, *found.lately, *found.asked),
-        thread=ctx.lease.thread_id,
-        is_labelled=False,
-        room=FACTS_BYTES,
-    )
-    return ONLY_FACTS.format(reason=reason, facts=facts.text or "Nothing is under way.")
+    facts = work_state.for_person(tx, ctx.agent) or "Nothing is under way."
+    return ONLY_FACTS.format(reason=reason, facts=facts)
 
 
 async def _send(

@@ -7,7 +7,6 @@ from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.tools import ToolProperties
 from agiraph.domain.work import LineKind, WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.board import texts
 
 NOT_ACCEPTED = "[Not accepted]"
 """The first words of an answer that sends a result back, which happens once for an attempt."""
@@ -32,6 +31,13 @@ _CLAIMED_CODE = re.compile(
     r"[ :=]*+(\d++)\W*+$"
 )
 _CODE = re.compile(r"\[exit code (\d+)")
+_NEXT_FILE = re.compile(r"[,;]?\s+file:|[,;]\s*file:")
+"""What stands between two files in one piece of evidence: `file:a.md, file:b.md`."""
+_PROOFS: dict[LineKind, str] = {
+    "file": "a file",
+    "ran": "a command that was run",
+    "judged": "words, for a reviewer,",
+}
 
 
 def missing_evidence(
@@ -44,15 +50,14 @@ def missing_evidence(
         named = [name.removeprefix("scratch/") for name in _FILE.findall(line)]
         # Its worker has read a labelled line inside a fence; here it would stand outside of one.
         told = f"line {number + 1}" if node.label else repr(line)
-        missing += [f"{name!r} is not in scratch/, but {told} asks for it" for name in named
+        missing += [f"no file {name!r} is delivered, but {told} asks for it" for name in named
                     if name not in existing]  # fmt: skip
         shown = evidence[number].strip() if number < len(evidence) else ""
         kind = node.line_kinds.get(line)
         if not shown and (kind in ("ran", "judged") or not named):
             missing.append(f"nothing is given as evidence for {told}")
         elif shown and kind is not None and kind != _kind_of(shown):
-            form = texts.EVIDENCE_FORMS[kind]
-            missing.append(f"{told} asks for evidence {form}, and was given {shown!r}")
+            missing.append(f"{told} asks for {_PROOFS[kind]} as evidence, and was given {shown!r}")
         elif shown:
             missing += _unconfirmed(ctx, existing, shown)
     return missing
@@ -101,8 +106,10 @@ def _unconfirmed(ctx: RunContext, existing: set[str], shown: str) -> list[str]:
     """Return why a piece of evidence is not confirmed; free text is accepted as it is."""
     kind, _, what = shown.partition(":")
     what = what.strip()
-    if kind == "file" and what.removeprefix("scratch/") not in existing:
-        return [f"the file {what!r} that was given as evidence is not in scratch/"]
+    if kind == "file":
+        names = (name.strip().removeprefix("scratch/") for name in _NEXT_FILE.split(what))
+        return [f"no file {name!r} is delivered, but it was given as evidence" for name in names
+                if name not in existing]  # fmt: skip
     return _unconfirmed_command(ctx, what) if kind == "ran" else []
 
 

@@ -75,12 +75,13 @@ def _about_children(ctx: RunContext, children: Sequence[WorkNode], summary: str)
     """Return the delegated tasks that are open, not done, doubted, or whose result was not read.
 
     The first time all of them are listed. After that, a task that is not done or doubted is
-    accounted for if the summary gives its id.
+    accounted for if the summary gives its id; what is left then is read by people, who get no ids.
     """
     found: list[str] = []
     was_listed = acceptance.was_sent_back(ctx)
     for child in children:
-        name = f"{texts.title_of(child)!r} ({child.id})"
+        name = repr(texts.title_of(child)) + ("" if was_listed else f" ({child.id})")
+        unnamed = "" if was_listed or child.id in summary else ", and the summary does not name it"
         if child.cancel_requested:
             continue  # it was told to stop, and does so at its next step
         if not child.status.is_final:
@@ -91,14 +92,10 @@ def _about_children(ctx: RunContext, children: Sequence[WorkNode], summary: str)
             continue
         elif child.doubts:
             why = texts.truncate(child.doubts, texts.TITLE)
-            found.append(f"{name} has doubts{_unnamed(child, summary)}: {why}")
+            found.append(f"{name} has doubts{unnamed}: {why}")
         elif child.status not in (NodeStatus.COMPLETED, NodeStatus.CANCELLED):
-            found.append(f"{name} is {child.status}{_unnamed(child, summary)}")
+            found.append(f"{name} is {child.status}{unnamed}")
     return found
-
-
-def _unnamed(child: WorkNode, summary: str) -> str:
-    return "" if child.id in summary else ", and the summary does not name it"
 
 
 def _was_shown(ctx: RunContext, child: WorkNode) -> bool:

@@ -120,10 +120,7 @@ def _claims_tests(said: str) -> bool:
 def _pointers(said: str, files: Sequence[str]) -> list[str]:
     if files or not (found := _EARLIER_WORDS.search(said)):
         return []
-    return [
-        f"the summary points to other words ({found[0]!r}), which nobody but you can read: "
-        "put them into it or into a file"
-    ]
+    return [f"the summary points to other words ({found[0]!r}), which nobody else can read"]
 
 
 def _imagined_lack(ctx: RunContext, said: str) -> list[str]:

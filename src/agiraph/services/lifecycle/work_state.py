@@ -27,6 +27,8 @@ from agiraph.store.research import JOBS
 from agiraph.store.triggers import Trigger
 from agiraph.store.tx import Tx
 
+OPEN = 10
+"""Pieces of open work that a person is told of."""
 ENDED, OWN_ENDED = 5, 3
 """Pieces of work that have ended lately and are shown with their result, and how many of them at
 most are the agent's own."""
@@ -63,15 +65,9 @@ def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> WorkState
     may ask it about what others did. The parts of a research are not listed: the line of the job
     stands for them.
     """
-    still_open = sorted(nodes.still_open(tx, agent.team_id), key=lambda n: _rank(n, agent))
-    own = nodes.ended_of(tx, agent, limit=OWN_ENDED)
-    others = nodes.ended_of_others(tx, agent, limit=ENDED - len(own))
-    ended = [*own, *others]
-    earliest = min((n.ended_at for n in ended if n.ended_at), default=tx.now)
-    labels = team_threads.labels(tx, agent.team_id, ended_since=earliest)
+    still_open, own, others = _work(tx, agent)
     tails = team_threads.tails(tx, agent.team_id, turns=TAIL_TURNS, characters=TAIL_CHARACTERS)
-    names: dict[str, str] = {member.id: member.name for member in teams.everyone(tx, agent.team_id)}
-    view = _View(tx.now, since, labels, names)
+    view = _view(tx, agent, [*own, *others], since)
     return WorkState(
         now=[
             *_budget_lines(tx, still_open),
@@ -83,6 +79,58 @@ def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> WorkState
         asked=[_question_line(tx, view, m) for m in messages.open_questions(tx, agent.team_id)],
         ahead=_ahead(tx, agent),
     )
+
+
+def for_person(tx: Tx, agent: Agent) -> str:
+    """Return how the work of an agent's team stands in words for a person: without ids, and without
+    words of strangers, for which the text would need their label."""
+    still_open, own, others = _work(tx, agent)
+    view = _view(tx, agent, [*own, *others])
+    asked = messages.open_questions(tx, agent.team_id)
+    asking = {question.node_id for question in asked}
+    told: list[str] = []
+    for node in [*still_open[:OPEN], *own, *others]:
+        is_clean = not view.label(node)
+        name = texts.subject_of(node) if is_clean else "a task"
+        told.append(f"- {name}: {view.who(node)}, {_since(view, node)}")
+        if is_clean and (more := _outcome_of(node, is_asking=node.id in asking)):
+            told.append(f"  {more}")
+    for question in asked:
+        words = "it is in your inbox" if question.label else one_line(question.text)
+        told.append(f"- {planning.name_of(tx, question.sender)} waits for you: {words}")
+    return "\n".join(told)
+
+
+def _since(view: "_View", node: WorkNode) -> str:
+    if node.ended_at is not None:
+        return f"{node.status} {age(view.now - node.ended_at)} ago"
+    return f"{node.status} for {age(view.now - (node.started_at or node.created_at))}"
+
+
+def _outcome_of(node: WorkNode, *, is_asking: bool) -> str:
+    """Return what came of a piece of work, or what it waits for unless that is its question."""
+    if not node.status.is_final:
+        return "" if is_asking else one_line(node.waiting_reason or node.checkpoint or "")
+    said = texts.truncate(one_line(node.result or ""), RESULT_CHARACTERS)
+    why = "" if node.status is NodeStatus.COMPLETED or not node.stop_reason else node.stop_reason
+    doubts = f"Not confirmed: {one_line(node.doubts)}" if node.doubts else ""
+    return ". ".join(filter(None, (why and why.words, said, doubts)))
+
+
+def _work(tx: Tx, agent: Agent) -> tuple[list[WorkNode], list[WorkNode], list[WorkNode]]:
+    """Return the open work of an agent's team, what the agent itself ended lately, and others."""
+    still_open = sorted(nodes.still_open(tx, agent.team_id), key=lambda n: _rank(n, agent))
+    own = nodes.ended_of(tx, agent, limit=OWN_ENDED)
+    return still_open, own, nodes.ended_of_others(tx, agent, limit=ENDED - len(own))
+
+
+def _view(
+    tx: Tx, agent: Agent, ended: Sequence[WorkNode], since: datetime | None = None
+) -> "_View":
+    earliest = min((n.ended_at for n in ended if n.ended_at), default=tx.now)
+    labels = team_threads.labels(tx, agent.team_id, ended_since=earliest)
+    names: dict[str, str] = {member.id: member.name for member in teams.everyone(tx, agent.team_id)}
+    return _View(tx.now, since, labels, names)
 
 
 class _View(NamedTuple):
