@@ -1,8 +1,9 @@
 """Calls: makes one tool call so that a crash at any point of it is resolved, reported or repeated.
 
 The tool's effect decides. A `transaction` commits with its answer. A `repeatable` call is made
-again after a crash. A `once` call writes its intent first; if the thread holds an intent without
-an answer, the tool finds out what happened (`resolve`), or the model is told that nobody knows.
+again after a crash, but not after three (`Steps.recover`). A `once` call writes its intent first;
+if the thread holds an intent without an answer, the tool finds out what happened (`resolve`), or
+the model is told that nobody knows.
 """
 
 import asyncio
