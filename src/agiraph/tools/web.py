@@ -212,14 +212,14 @@ async def web_fetch(
     try:
         # Where redirects are bound to hosts, no script may go elsewhere either.
         page, others = await rendering.read(ctx, fetched, wanted, may_render=may_redirect is None)
+        # Before the transaction, which runs on the event loop.
+        prepared = await in_thread(passages.prepare, page.text[:INDEXED_CHARACTERS], page.title)
     except Refused as error:
         error.label |= of_page(url) | of_page(fetched.url)
         raise
     # Saved whole: the answer holds only a part, and a page may have changed when it is read again.
     path = saved_pages.path_of(ctx, url, wanted if page.is_pdf else ALL)
     await asyncio.to_thread(saved_pages.save, ctx, page, path)
-    # Before the transaction, which runs on the event loop.
-    prepared = await in_thread(passages.prepare, page.text[:INDEXED_CHARACTERS], page.title)
     await ctx.store.write(_index, ctx, page, prepared)
     return _answer(ctx, page, path, part=1 if page.is_pdf else wanted.first, label=others)
 
