@@ -38,8 +38,13 @@ class Desk(NamedTuple):
     async def note(
         self, call_id: str, quote: str, url: str = FACTS, claim: str = "A claim."
     ) -> StoredEvidence | NotRead | NotOnPage:
-        given = {"claim": claim, "quote": quote, "url": url, "stance": "supports"}
-        return await self.world.store.write(ledger.note, self.reader, call_id, **given)
+        ledger.check_lengths(claim, quote)
+        pages = await self.world.store.read(ledger.pages_at, self.reader, url)
+        found = pages if isinstance(pages, NotRead) else ledger.look_up(pages, quote)
+        if isinstance(found, (NotRead, NotOnPage)):
+            return found
+        given = {"claim": claim, "url": url, "stance": "supports"}
+        return await self.world.store.write(ledger.note, self.reader, call_id, found, **given)
 
     async def rows(self) -> list[tuple[str, str]]:
         found = await self.world.store.read(evidence.of_job, self.job.id)
@@ -206,15 +211,7 @@ async def test_a_later_job_has_the_ledger_of_the_one_that_it_continues(desk: Des
 
 async def test_only_a_reader_of_a_research_notes_evidence(desk: Desk) -> None:
     with pytest.raises(Refused, match="readers of a research only"):
-        await desk.world.store.write(
-            ledger.note,
-            desk.job,
-            "call_1",
-            claim="A claim.",
-            quote=TALL,
-            url=FACTS,
-            stance="supports",
-        )
+        await desk._replace(reader=desk.job).note("call_1", TALL)
 
 
 def test_addresses_are_compared_without_scheme_www_slash_and_fragment() -> None:

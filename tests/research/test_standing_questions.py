@@ -125,8 +125,10 @@ async def kept(it: Scene, job: WorkNode, url: str, text: str) -> None:
 
 
 async def noted(it: Scene, job: WorkNode, quote: str, url: str = FACTS) -> None:
-    given = {"claim": "A claim.", "quote": quote, "url": url, "stance": "supports"}
-    await it.world.store.write(ledger.note, reader_of(job), quote, **given)
+    reader, store = reader_of(job), it.world.store
+    found = ledger.look_up(await store.read(ledger.pages_at, reader, url), quote)
+    given = {"claim": "A claim.", "url": url, "stance": "supports"}
+    await store.write(ledger.note, reader, quote, found, **given)
 
 
 def reader_of(job: WorkNode) -> WorkNode:

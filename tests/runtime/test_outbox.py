@@ -27,6 +27,7 @@ from agiraph.runtime.outbox import Outbox
 from agiraph.services.lifecycle import settings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus, deliveries, inbox
+from agiraph.services.triggers import definitions
 from agiraph.store import deliveries as rows
 from agiraph.testing import World, call, says
 from tests.runtime.receivers import MailServer, WebhookServer
@@ -233,6 +234,58 @@ async def test_a_delivery_whose_tries_all_fail_is_marked_failed_and_can_be_redel
         await world.store.write(deliveries.redeliver, failed.id)
         sent = await wait_for_status(world, message, "sent")
     assert {post.key for post in web.posts} == {sent.id}
+
+
+@pytest.mark.parametrize(("cut_off", "status"), [(9, "sending"), (10, "failed")])
+async def test_a_delivery_whose_every_try_is_cut_off_by_a_crash_is_given_up(
+    tmp_path: Path, database_url: str, cut_off: int, status: str
+) -> None:
+    """What is sent may be what crashes the process; it must not do so at every start."""
+    hook = Webhook(url=WebhookServer().url)
+    async with open_world(tmp_path, database_url, hook=hook) as world:
+        await world.runtime.outbox.stop()
+        founded = await idle_team(world)
+        message = await send_to_person(world, founded)
+        for _ in range(cut_off):
+            await world.store.write(deliveries.claim, "hook", owner="one that dies", limit=4)
+            await world.store.write(rows.forget_owners)
+        await world.store.write(deliveries.claim, "hook", owner="the next", limit=4)
+        [delivery] = await deliveries_of(world, message)
+        events = [e.type for e in await world.events(founded.team.id)]
+    assert delivery.status == status
+    assert (delivery.error is not None, events.count("delivery.failed")) == (
+        status == "failed",
+        int(status == "failed"),
+    )
+
+
+async def test_the_words_of_a_receiver_that_refuses_reach_people_and_no_agent(
+    tmp_path: Path, database_url: str
+) -> None:
+    """An agent that is to act on failed deliveries hears which one, not what a stranger wrote."""
+    web = WebhookServer(behaviours=["fail"])
+    async with web.open(), open_world(tmp_path, database_url, hook=Webhook(url=web.url)) as world:
+        world.script("ada", says(call("finish", summary="done")))
+        founded = await idle_team(world)
+        await world.store.write(
+            definitions.create,
+            agent_id=founded.coordinator.id,
+            type="on_event",
+            config={"event_pattern": "delivery.failed"},
+            payload={"task": "See why"},
+        )
+        message = await send_to_person(world, founded)
+        for number in range(1, deliveries.MAX_TRIES):
+            await wait_for_tries(world, message, number)
+            world.clock.advance(hours=1)
+        failed = await wait_for_status(world, message, "failed")
+        await world.settle()
+        [woken] = await world.board(founded.team.id)
+        shown = await world.turns(woken.id)
+        item = await world.store.read(inbox.item, OWNER, message.id)
+    assert f'"delivery_id":"{failed.id}"' in woken.task
+    assert [turn.text for turn in shown if "sigh" in turn.text] == []
+    assert [each.error for each in item.deliveries] == ["answered 500: sigh"]
 
 
 async def test_a_queued_delivery_cannot_be_redelivered_by_hand(

@@ -12,6 +12,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import ANSWER, NodeStatus, Queue, WorkNode
 from agiraph.providers.base import Request
+from agiraph.runtime.steps import CUT_OFF_AGAIN
 from agiraph.services.lifecycle import claims, teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import events, nodes, threads
@@ -94,6 +95,34 @@ async def test_a_step_that_crashes_three_times_waits_for_a_person(home: World) -
     assert (await home.node(node.id)).status is NodeStatus.COMPLETED
 
 
+@pytest.mark.parametrize(("kills", "made", "answer"), [(2, 3, "Survived."), (3, 3, CUT_OFF_AGAIN)])
+async def test_a_call_that_kills_the_process_three_times_is_reported_and_not_made_again(
+    tmp_path: Path, kills: int, made: int, answer: str
+) -> None:
+    """Each process is killed by the call itself; one that survives the third time is answered."""
+    home, ledger = tmp_path / "home", tmp_path / "ledger"
+    url = f"sqlite:///{home / 'agiraph.db'}"
+    founded = await found_offline(home, url, "Perish")
+    for _ in range(kills):
+        worker = await Worker.start(home, url, ledger, "--deadly")
+        await worker.dies()
+    if kills < 3:
+        ledger.with_name("calm").touch()
+    worker = await Worker.start(home, url, ledger, "--deadly")
+    await worker.says("ended")
+    await worker.stop()
+
+    store = await open_store(url, SystemClock())
+    [node] = await store.read(nodes.board, founded.team.id)
+    assert node.thread_id is not None
+    turns = await store.read(threads.turns, node.thread_id)
+    await store.close()
+    tried = [line for line in ledger.read_text().splitlines() if line.startswith("perish")]
+    assert (node.status, len(tried), node.result) == (NodeStatus.COMPLETED, made, answer)
+    told = next((t.text, t.failed) for t in turns if t.role == "tool")
+    assert told == (answer, answer == CUT_OFF_AGAIN)
+
+
 async def test_after_crashes_before_its_first_turn_a_thread_still_starts_with_the_task(
     home: World,
 ) -> None:
@@ -128,22 +157,28 @@ async def test_a_second_runtime_on_the_same_home_is_refused(home: World) -> None
     await home.start()
 
 
-async def take_over(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
-    """Return a frozen runtime without its locks, and the runtime that took over its work."""
-    home, ledger = tmp_path / "home", tmp_path / "ledger"
-    url = f"sqlite:///{home / 'agiraph.db'}"
+async def found_offline(home: Path, url: str, goal: str) -> NewTeam:
+    """Create a team while no runtime works on the home."""
     home.mkdir()
     store = await open_store(url, SystemClock())
-    await store.write(
+    founded = await store.write(
         teams.create,
         owner_id=OWNER,
-        goal="Notes: 3",
+        goal=goal,
         model="scripted/ada",
         learns=False,
         acceptance=(ANSWER,),
         review="never",
     )
     await store.close()
+    return founded
+
+
+async def take_over(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
+    """Return a frozen runtime without its locks, and the runtime that took over its work."""
+    home, ledger = tmp_path / "home", tmp_path / "ledger"
+    url = f"sqlite:///{home / 'agiraph.db'}"
+    await found_offline(home, url, "Notes: 3")
     first = await Worker.start(home, url, ledger, "--hold", "--unlocked")
     await first.says("asked 0")
     first.go_on()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.domain.ids import AgentId
+from agiraph.domain.labels import CLEAN, HOOK, Label
 from agiraph.domain.triggers import CallbackRequest, Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
@@ -93,6 +94,22 @@ async def test_a_filter_passes_only_matching_events(world: World) -> None:
     await world.say(bob.id, "hm", team_id=founded.team.id, kind="notice")
     await world.settle()
     assert await firings_of(world, made.trigger) == ["fired: event"]
+
+
+async def test_the_words_of_a_labelled_message_label_the_work_that_its_event_starts(
+    world: World,
+) -> None:
+    config = {"event_pattern": "message.sent", "min_seconds": 0}
+    founded, trigger = await found_team_with_event_trigger(world, config, *[DONE] * 2)
+    bob = await world.store.read(teams.by_name, founded.team.id, "bob")
+    labels: list[Label] = []
+    for label in (HOOK, CLEAN):
+        given: Any = {"team_id": founded.team.id, "kind": "notice", "sets_to_work": False}
+        await world.say(bob.id, f"words of {label.sources}", **given, label=label)
+        await world.settle()
+        woken = [n for n in await world.board(founded.team.id) if n.trigger_id == trigger.id]
+        labels.append((await world.thread(woken[-1].id)).label)
+    assert labels == [HOOK, CLEAN]
 
 
 async def test_events_in_a_row_fire_one_at_a_time(world: World) -> None:

@@ -1,6 +1,7 @@
 """Worker: a runtime in a subprocess that a test controls by lines on stdin and stdout.
 
-Its arguments are `HOME URL LEDGER [FLAG…]`, with at most one of --hold, --slow and --busy.
+Its arguments are `HOME URL LEDGER [FLAG…]`, with at most one of --hold, --slow, --busy and
+--deadly: then its model calls a tool that kills the process, unless `calm` lies beside the ledger.
 It prints `ready`, `asked STEP` before each model reply (with --hold the reply waits for a line on
 stdin), `ended NODE`, `idle` whenever no node runs any more, and its log. With --quick it declares a
 hanging worker dead after seconds; with --busy each reply blocks its event loop for longer than
@@ -17,7 +18,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,12 +26,15 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.domain.errors import StoreUnavailable
+from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.run_context import RunContext
 from agiraph.store import presence
 from agiraph.store.tx import Aftermath
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
+from agiraph.tools.base import Tool, tool
 from tests.cli.forked import ForkedProcess, fork, reading
 
 SECONDS = 30
@@ -61,6 +65,25 @@ def react(request: Request) -> Says:
     if done < steps(turn.text for turn in turns[1:]):
         return says(call("checkpoint", summary=f"note {done}"))
     return says(call("finish" if "finish" in tools else "publish", summary=f"{done} notes"))
+
+
+def react_to_death(request: Request) -> Says:
+    """Call the deadly tool once, then finish with its answer."""
+    answers = [turn.text for turn in request.transcript.turns if turn.role == "tool"]
+    return says(call("finish", summary=answers[0]) if answers else call("perish"))
+
+
+def deadly_tool(ledger: Path) -> Tool:
+    @tool(effect="repeatable")
+    async def perish(ctx: RunContext) -> Answer:
+        """Kill the process."""
+        with ledger.open("a") as file:
+            file.write(f"perish {os.getpid()}\n")
+        if not ledger.with_name("calm").exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Done("Survived.")
+
+    return perish
 
 
 class WrongClock(SystemClock):
@@ -99,6 +122,7 @@ class ReportingModel:
     hold: bool
     busy: bool
     seconds: float
+    react: Callable[[Request], Says] = react
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         turns = request.transcript.turns
@@ -114,7 +138,7 @@ class ReportingModel:
             while time.monotonic() < end:
                 pass  # pure Python: the event loop is blocked
         await asyncio.sleep(random.random() * self.seconds)
-        return as_reply(react(request))
+        return as_reply(self.react(request))
 
 
 async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
@@ -127,6 +151,7 @@ async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
         database_url=url,
         clock=WrongClock() if "--ahead" in flags else SystemClock(),
         easy_endings=True,
+        tools=[deadly_tool(ledger)] if "--deadly" in flags else [],
     )
     model = ReportingModel(
         name="scripted/ada",
@@ -135,6 +160,7 @@ async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
         hold="--hold" in flags,
         busy="--busy" in flags,
         seconds=0.8 if "--slow" in flags else 0.0,
+        react=react_to_death if "--deadly" in flags else react,
     )
     world.model("ada", model)
     await world.start()
@@ -229,6 +255,13 @@ class Worker:
         self.process.send_signal(signal.SIGKILL)
         os.close(self.stdin)
         await self._read_to_end()
+
+    async def dies(self) -> None:
+        """Wait until it has killed itself."""
+        async with asyncio.timeout(SECONDS):
+            await self._read_to_end()
+        assert self.process.returncode == -signal.SIGKILL, self.said[-20:]
+        os.close(self.stdin)
 
     async def stop(self) -> None:
         """Close its stdin, and wait for a clean exit."""

@@ -45,6 +45,8 @@ class AgiraphError(Exception):
     label: Label = CLEAN
     """Who outside the team made it fail, after they had answered. The message repeats none of their
     words, but which message it is was their choice."""
+    quoted: str = ""
+    """What they, or the code of a person, said about it. A model reads it inside a fence."""
 
 
 class Refused(AgiraphError):

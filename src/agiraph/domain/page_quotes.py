@@ -183,9 +183,14 @@ def _page(text: str) -> Normal:
     return Normal(text)
 
 
-def find_quote(quote: str, page_text: str) -> QuoteFound | QuoteMissing:
+def find_quote(
+    quote: str, page_text: str, *, wants_nearest: bool = True
+) -> QuoteFound | QuoteMissing:
     """Find a quotation on a page: exactly, but for a few characters at its ends, or in parts around
-    an ellipsis that stand in this order and close to each other."""
+    an ellipsis that stand in this order and close to each other.
+
+    The words that are most like a missing one take the most time; they may be unwanted.
+    """
     page, wanted = _page(page_text), quote.strip(_EDGES)
     ways = (quote, wanted, _BROKEN_WORD.sub("", wanted), wanted.rstrip(_STOPS))
     forms = [form for form in dict.fromkeys(normal(way) for way in ways) if form]
@@ -198,7 +203,7 @@ def find_quote(quote: str, page_text: str) -> QuoteFound | QuoteMissing:
     for form in forms:
         if span := _near(page.text, form):
             return _found(page, [span], "near")
-    return QuoteMissing(_nearest(page, forms[0]) if forms else "")
+    return QuoteMissing(_nearest(page, forms[0]) if forms and wants_nearest else "")
 
 
 def _found(

@@ -18,6 +18,10 @@ EVERYONE = "everyone"
 MAX_CHARS = 6000
 """Characters of a passage; a longer section is split between paragraphs."""
 
+MOST_SECTIONS = 200
+"""Headings of a text that begin a section. A page of nothing but headings would else be tens of
+thousands of rows."""
+
 Owner = str
 
 
@@ -58,7 +62,7 @@ def sections(text: str) -> list[Section]:
     for line in text.splitlines():
         if mark := _FENCE.match(line):
             fence = mark[1] if not fence else "" if line.strip().startswith(fence) else fence
-        heading = None if fence else _heading(line)
+        heading = None if fence or len(found) >= MOST_SECTIONS else _heading(line)
         if heading is not None:
             found += _split(title, lines)
             title, lines = heading, []

@@ -38,7 +38,8 @@ def news(
 
 
 def _stood_there(row: EvidenceRow, texts: Sequence[str]) -> bool:
-    return any(isinstance(find_quote(row.quote, text), QuoteFound) for text in texts)
+    found = (find_quote(row.quote, text, wants_nearest=False) for text in texts)
+    return any(isinstance(each, QuoteFound) for each in found)
 
 
 def only_new(text: str, new_ids: Collection[str]) -> str:

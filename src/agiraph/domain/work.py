@@ -338,7 +338,7 @@ class WorkNode:
     """How much its agent's model thinks; None: as for the agent."""
     attempt: int = 0
     crashes: int = 0
-    """How many runs in a row crashed before they wrote anything new."""
+    """How many runs crashed at the step that it is at now."""
     owner: str | None = None
     """The process that claimed it; only meaningful while it is running."""
     cancel_requested: bool = False

@@ -70,10 +70,12 @@ class OwnEngine:
             error = raised.error
             if isinstance(error, Refused | Misconfigured):
                 raise Refused(str(error)) from error
-            raise Refused(
-                f"The search engine ({self.name}) failed: {error_text(error)}. Go on with what "
-                "you have, and say so."
-            ) from error
+            failed = Refused(
+                f"The search engine ({self.name}) failed. Go on with what you have, and say so."
+            )
+            # It may repeat what a server sent.
+            failed.quoted = error_text(error)
+            raise failed from error
 
     def _hits(self, value: Any, limit: int) -> tuple[Hit, ...]:
         if not isinstance(value, (list, tuple)):

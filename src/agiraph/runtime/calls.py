@@ -1,8 +1,9 @@
 """Calls: makes one tool call so that a crash at any point of it is resolved, reported or repeated.
 
 The tool's effect decides. A `transaction` commits with its answer. A `repeatable` call is made
-again after a crash. A `once` call writes its intent first; if the thread holds an intent without
-an answer, the tool finds out what happened (`resolve`), or the model is told that nobody knows.
+again after a crash, but not after three (`Steps.recover`). A `once` call writes its intent first;
+if the thread holds an intent without an answer, the tool finds out what happened (`resolve`), or
+the model is told that nobody knows.
 """
 
 import asyncio
@@ -11,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agiraph.domain.chat import ToolCall
-from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.domain.errors import AgiraphError, Misconfigured, Refused
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN
+from agiraph.domain.labels import UNKNOWN as UNKNOWN_SOURCE
 from agiraph.domain.outcomes import Answer, Done, InTransaction, Pending
 from agiraph.domain.work import Halt
 from agiraph.policies import idle_wait
@@ -86,8 +88,7 @@ class ToolCaller:
                 return await self._record(ctx, call, Done(basis.refusal(), failed=True))
             return await self._call(ctx, tool, call)
         except (Refused, Misconfigured) as refusal:
-            refused = Done(str(refusal), failed=True, label=refusal.label, is_fenced=True)
-            return await self._record(ctx, call, refused)
+            return await self._record(ctx, call, _refused(ctx, refusal))
 
     def _same_call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Done | None:
         """Return the answer to a call that its reply holds before; None if it is the first.
@@ -247,6 +248,17 @@ def _fenced(ctx: RunContext, answer: Done) -> Done:
     source = f"{ctx.describe(answer.label)}, or work that has read it"
     text = enclose_foreign(answer.text, thread=ctx.lease.thread_id, source=source)
     return replace(answer, text=text, is_fenced=True)
+
+
+def _refused(ctx: RunContext, refusal: AgiraphError) -> Done:
+    """Return the answer to a call that failed: our sentence, and what others said, in a fence."""
+    text, label = str(refusal), refusal.label
+    if refusal.quoted:
+        label = label or UNKNOWN_SOURCE
+        source = ctx.describe(label)
+        fenced = enclose_foreign(refusal.quoted, thread=ctx.lease.thread_id, source=source)
+        text = f"{text}\n{fenced}"
+    return Done(text, failed=True, label=label, is_fenced=True)
 
 
 def _outcome_of(ctx: RunContext, call: ToolCall) -> str:

@@ -113,7 +113,7 @@ async def _write_answer(steps: Steps, ctx: RunContext) -> str:
     """Return the last text of the model, after it has looked up what it wants to know; empty if it
     has said nothing."""
     # After a crash: calls of the last reply that have no answer.
-    await steps.act(ctx, ctx.transcript.open_calls())
+    await steps.recover(ctx)
     last = ctx.transcript.last_reply
     while (
         last is None or not _is_answer(ctx.transcript, last) or reply_checks.objections(ctx, last)

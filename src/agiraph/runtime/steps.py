@@ -14,16 +14,17 @@ from agiraph.domain.chat import THINKING, ToolCall, ToolSpec, Turn
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import DailyLimitReached, ModelError
 from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
+from agiraph.domain.plurals import times
 from agiraph.domain.work import StopReason
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.providers.base import Model, Reply, Request
 from agiraph.run_context import RunContext
-from agiraph.runtime.calls import Halted, ToolCaller
+from agiraph.runtime.calls import IN_DOUBT, Halted, ToolCaller
 from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.time_limit import within
 from agiraph.services.board import budgets
-from agiraph.services.lifecycle import journal
+from agiraph.services.lifecycle import claims, journal
 from agiraph.services.lifecycle.journal import Reservation, SystemNote
 from agiraph.tools.call_reading import read_calls
 
@@ -32,6 +33,10 @@ MAX_CALLS_PER_REPLY = 32
 NOT_ALONE = (
     "[Not ended] {name} counts only as the single call of a reply. The other calls of this reply "
     "are made; read their answers, then call {name} alone."
+)
+CUT_OFF_AGAIN = (
+    f"This call was cut off {times(claims.MAX_CRASHES)} by a crash of the server. It is not made "
+    "again. Go on without it."
 )
 HELD_BACK = "Not made: a message came first; it follows. Repeat what still holds."
 
@@ -59,9 +64,18 @@ class Steps:
         """Settle the calls that a crash or a park left without an answer.
 
         A parked call goes on waiting, a repeatable one is made again, and one that may have
-        happened already is resolved or reported to the model as in doubt.
+        happened already is resolved or reported to the model as in doubt. A call that crashes cut
+        off too often is reported, too: made again, it could crash the process for ever.
         """
-        return await self.act(ctx, ctx.transcript.open_calls(), is_recovery=True)
+        calls = ctx.transcript.open_calls()
+        begun = next((call for call in calls if call.id not in ctx.parked_calls), None)
+        if begun is None or ctx.node.crashes < claims.MAX_CRASHES:
+            return await self.act(ctx, calls, is_recovery=True)
+        is_in_doubt = ctx.transcript.intent(begun.id) is not None
+        ctx.defer_answer(begun, Done(IN_DOUBT if is_in_doubt else CUT_OFF_AGAIN, failed=True))
+        # At once: should the next call crash, too, then this one must not be counted for it.
+        await self.caller.commit_deferred(ctx)
+        return await self.act(ctx, [call for call in calls if call is not begun])
 
     async def catch_up(
         self, ctx: RunContext, *notes: SystemNote, deliver_mail: bool = True

@@ -71,7 +71,7 @@ def _unattended(tx: Tx, node: WorkNode) -> str | None:
         return f"{node.id} is running, but no process owns it."
     if health.is_orphaned(tx, node):
         return f"{node.id} is running, but its process has ended."
-    if node.crashes:
+    if node.crashes > 1:
         return (
             f"{node.id} was restarted {times(node.crashes)} without completing a step; "
             "the server's log says why."

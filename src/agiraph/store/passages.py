@@ -5,8 +5,9 @@ words in an FTS5 table, PostgreSQL in a tsvector, and each ranks the matches.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN, Label
@@ -51,6 +52,30 @@ _FIND = {
 }
 
 
+class Prepared(NamedTuple):
+    """A section of a text with the words that it is found by."""
+
+    title: str
+    text: str
+    title_words: list[str]
+    words: list[str]
+
+
+def prepare(text: str, title: str = "") -> list[Prepared]:
+    """Return the sections of a text as they are indexed. For a long text of strangers this is done
+    in a thread, before the transaction."""
+    found: list[Prepared] = []
+    for section in sections(to_text(text)):
+        name = " · ".join(dict.fromkeys(t for t in (to_text(title), section.title) if t))
+        found.append(_prepared(name, section.text))
+    return found
+
+
+def _prepared(title: str, text: str) -> Prepared:
+    named, said = islice(_plain(words(title)), 200), islice(_plain(words(text)), MOST_WORDS)
+    return Prepared(title, text, [*named], [*said])
+
+
 def put(
     tx: Tx,
     *,
@@ -61,10 +86,12 @@ def put(
     title: str = "",
     owner: Owner = EVERYONE,
     label: Label = CLEAN,
+    prepared: Sequence[Prepared] | None = None,
 ) -> bool:
     """Index a text, section by section, in place of an older text with the same ref.
 
-    Return False if the same text is indexed already.
+    `prepared` is what `prepare` returns for it, if that was called before. Return False if the same
+    text is indexed already.
     """
     # The hash is of the text as given: `notes.is_stale` compares it with files, which
     # hold the text before redaction.
@@ -72,7 +99,7 @@ def put(
     if known(tx, team_id=team_id, kind=kind, owner=owner, ref=ref).get(ref) == digest:
         return False
     drop(tx, team_id=team_id, kind=kind, ref=ref, owner=owner)
-    for part, section in enumerate(sections(to_text(text))):
+    for part, section in enumerate(prepare(text, title) if prepared is None else prepared):
         passage = Passage(
             id=_id(team_id, owner, kind, ref, part),
             team_id=team_id,
@@ -80,14 +107,14 @@ def put(
             kind=kind,
             ref=ref,
             part=part,
-            title=" · ".join(dict.fromkeys(t for t in (to_text(title), section.title) if t)),
+            title=section.title,
             text=section.text,
             label=label,
             hash=digest,
             created_at=tx.now,
         )
         PASSAGES.insert(tx, passage)
-        _index(tx, passage)
+        _index(tx, passage.id, section)
     return True
 
 
@@ -95,7 +122,7 @@ def index_all(tx: Tx) -> None:
     """Rebuild the full-text index from all passages, after a dump was loaded."""
     tx.run("delete from passage_words")
     for passage in PASSAGES.select(tx, "id is not null"):
-        _index(tx, passage)
+        _index(tx, passage.id, _prepared(passage.title, passage.text))
 
 
 def drop(tx: Tx, *, team_id: TeamId, kind: PassageKind, ref: str, owner: Owner = EVERYONE) -> int:
@@ -229,27 +256,26 @@ def _id(team_id: TeamId, owner: Owner, kind: PassageKind, ref: str, part: int) -
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) >> 1
 
 
-def _index(tx: Tx, passage: Passage) -> None:
-    title, text = _plain(words(passage.title)), _plain(words(passage.text))
+def _index(tx: Tx, passage_id: int, section: Prepared) -> None:
     if tx.dialect == "sqlite":
         tx.run(
             "insert into passage_words (rowid, title, text) values (:id, :title, :text)",
-            id=passage.id,
-            title=" ".join(islice(title, 200)),
-            text=" ".join(islice(text, MOST_WORDS)),
+            id=passage_id,
+            title=" ".join(section.title_words),
+            text=" ".join(section.words),
         )
         return
     # `ts_rank_cd` ranks by how near the words are to each other, so their positions are needed.
     places: dict[str, list[str]] = {}
-    for place, word in enumerate(islice(title, 200), start=1):
+    for place, word in enumerate(section.title_words, start=1):
         places.setdefault(word, []).append(f"{place}A")
-    for place, word in enumerate(islice(text, MOST_WORDS - 200), start=201):
+    for place, word in enumerate(section.words[: MOST_WORDS - 200], start=201):
         if len(kept := places.setdefault(word, [])) < _OFTEN:
             kept.append(str(place))
     vector = " ".join(f"{word}:{','.join(at)}" for word, at in places.items())
     tx.run(
         "insert into passage_words (id, words) values (:id, cast(:words as tsvector))",
-        id=passage.id,
+        id=passage_id,
         words=vector,
     )
 

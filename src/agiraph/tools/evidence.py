@@ -4,16 +4,18 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.domain.errors import Refused
 from agiraph.domain.evidence import LONGEST_CLAIM, LONGEST_QUOTE, Stance
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import Label, join, of_page
-from agiraph.domain.outcomes import Answer, Done, Finished
+from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
 from agiraph.services.research import ledger
 from agiraph.services.research.ledger import NotOnPage, NotRead
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
+from agiraph.web.page import in_thread
 
 SUMMARY_CHARACTERS = 4000
 NOT_READ = (
@@ -30,9 +32,8 @@ NOTHING_NEAR = (
 )
 
 
-@tool(effect="transaction", roles=frozenset())
-def note_evidence(
-    tx: Tx,
+@tool(effect="repeatable", roles=frozenset())
+async def note_evidence(
     ctx: RunContext,
     claim: Annotated[
         str, Field(min_length=1, description=f"One statement, at most {LONGEST_CLAIM} characters")
@@ -48,20 +49,30 @@ def note_evidence(
     stance: Annotated[
         Stance, Field(description="Whether the words support or contradict the claim")
     ] = "supports",
-) -> Answer:
+) -> Answer | InTransaction:
     """Note one finding with the words of the page that show it. Only what is noted gets into the
     report. Copy the quotation from the page's text, word for word; it is compared with the page.
     """
-    noted = ledger.note(
-        tx, ctx.node, ctx.current_call_id, claim=claim, quote=quote, url=url, stance=stance
-    )
-    match noted:
-        case NotRead(read):
-            return _refuse(ctx, NOT_READ, "\n".join(read), join(map(of_page, read)))
-        case NotOnPage(page, nearest):
-            return _refuse(ctx, NOT_THERE if nearest else NOTHING_NEAR, nearest, of_page(page))
-        case _:
-            return Done(f"Noted as e{noted.number}.")
+    ledger.check_lengths(claim, quote)
+    pages = await ctx.store.read(ledger.pages_at, ctx.node, url)
+    if isinstance(pages, NotRead):
+        read = pages.read
+        return _refuse(ctx, NOT_READ, "\n".join(read), join(map(of_page, read)))
+    found = await in_thread(ledger.look_up, pages, quote)
+    if isinstance(found, NotOnPage):
+        text = NOT_THERE if found.nearest else NOTHING_NEAR
+        return _refuse(ctx, text, found.nearest, of_page(found.url))
+
+    def note(tx: Tx) -> Done:
+        given = {"claim": claim, "url": url, "stance": stance}
+        noted = ledger.note(tx, ctx.node, ctx.current_call_id, found, **given)
+        return Done(f"Noted as e{noted.number}.")
+
+    return InTransaction(note, _raise)
+
+
+async def _raise(refusal: Refused) -> Done:
+    raise refusal
 
 
 def _refuse(ctx: RunContext, text: str, words: str, label: Label) -> Done:

@@ -1,6 +1,7 @@
 """Web tools: search the web, read pages, find words in them. Their text is framed as data."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -22,6 +23,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.research import pages as research_pages
 from agiraph.store import file_labels, grants, link_fetches, passages, spend
 from agiraph.store.link_fetches import Limits
+from agiraph.store.passages import Prepared
 from agiraph.store.tx import Tx
 from agiraph.tools import addresses, rendering, saved_pages
 from agiraph.tools.base import tool
@@ -29,7 +31,7 @@ from agiraph.tools.file_labels import SAVED
 from agiraph.web import default_engine, excerpts, links
 from agiraph.web.excerpts import Excerpt
 from agiraph.web.fetch import Fetched, MayRedirect
-from agiraph.web.page import WebPage
+from agiraph.web.page import WebPage, in_thread
 from agiraph.web.pdf_page import ALL, PageRange
 from agiraph.web.search import NO_ENGINE
 
@@ -210,13 +212,15 @@ async def web_fetch(
     try:
         # Where redirects are bound to hosts, no script may go elsewhere either.
         page, others = await rendering.read(ctx, fetched, wanted, may_render=may_redirect is None)
+        # Before the transaction, which runs on the event loop.
+        prepared = await in_thread(passages.prepare, page.text[:INDEXED_CHARACTERS], page.title)
     except Refused as error:
         error.label |= of_page(url) | of_page(fetched.url)
         raise
     # Saved whole: the answer holds only a part, and a page may have changed when it is read again.
     path = saved_pages.path_of(ctx, url, wanted if page.is_pdf else ALL)
     await asyncio.to_thread(saved_pages.save, ctx, page, path)
-    await ctx.store.write(_index, ctx, page)
+    await ctx.store.write(_index, ctx, page, prepared)
     return _answer(ctx, page, path, part=1 if page.is_pdf else wanted.first, label=others)
 
 
@@ -263,9 +267,7 @@ async def find_in_page(
     read = await asyncio.to_thread(saved_pages.readings, ctx, web_fetch.name, url)
     if not read:
         raise Refused(f"You have not read {url[:200]} yet: call web_fetch with it first.")
-    found = [
-        each for page in read for each in await asyncio.to_thread(excerpts.find, page.text, words)
-    ]
+    found = [each for page in read for each in await in_thread(excerpts.find, page.text, words)]
     if not found:
         return Done(f"None of these words stand on the page: {words}. Try other ones.")
     # The address in the file, too: the page may have been reached by a redirect. `SAVED`, because
@@ -321,7 +323,7 @@ async def _save_file(ctx: RunContext, path: str, fetched: Fetched) -> Answer:
     return Done(text, label=label, is_fenced=True)
 
 
-def _index(tx: Tx, ctx: RunContext, page: WebPage) -> None:
+def _index(tx: Tx, ctx: RunContext, page: WebPage, prepared: Sequence[Prepared]) -> None:
     passages.put(
         tx,
         team_id=ctx.team.id,
@@ -330,6 +332,7 @@ def _index(tx: Tx, ctx: RunContext, page: WebPage) -> None:
         text=page.text[:INDEXED_CHARACTERS],
         title=page.title,
         label=of_page(page.url),
+        prepared=prepared,
     )
     given = {"url": page.url, "title": page.title, "published": page.published}
     research_pages.keep_page(tx, ctx.node, text=page.text, **given)

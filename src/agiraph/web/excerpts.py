@@ -1,6 +1,7 @@
 """Excerpts: the places of a long page where given words stand."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from unicodedata import normalize
 
@@ -51,8 +52,7 @@ def find(text: str, words: str, *, most: int = MOST_EXCERPTS) -> list[Excerpt]:
 def _pieces(text: str) -> list[tuple[int, str]]:
     """Return the paragraphs of a text with their offsets; long ones are cut between words."""
     pieces: list[tuple[int, str]] = []
-    for match in re.finditer(r"\S(?:.|\n(?!\s*\n))*", text):
-        start, end = match.span()
+    for start, end in _paragraphs(text):
         while end - start > LONGEST:
             cut = text.rfind(" ", start + LONGEST // 2, start + LONGEST)
             cut = cut if cut > 0 else start + LONGEST
@@ -62,6 +62,23 @@ def _pieces(text: str) -> list[tuple[int, str]]:
                 start += 1
         pieces.append((start, text[start:end].rstrip()))
     return pieces
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each paragraph begins and ends.
+
+    Line by line: one pattern would hold the interpreter while it reads a paragraph of megabytes.
+    """
+    start, at = -1, 0
+    for line in text.split("\n"):
+        if start < 0 and (bare := line.lstrip()):
+            start = at + len(line) - len(bare)
+        elif start >= 0 and not line.strip():
+            yield start, at - 1
+            start = -1
+        at += len(line) + 1
+    if start >= 0:
+        yield start, len(text)
 
 
 def _heading(headings: list[tuple[int, str]], offset: int) -> str:

@@ -5,6 +5,7 @@ papers, and no news.
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from agiraph.domain.search import Hit, Results, distinct, one_line
 from agiraph.web.pinned import reason_of
 from agiraph.web.search import KEYS, MAX_RESPONSE_BYTES
 
+log: logging.Logger = logging.getLogger("agiraph.web")
 TIMEOUT_S = 15.0
 READY_S = 6.0
 """Seconds within which a source must answer to count as reachable."""
@@ -105,7 +107,9 @@ def _read_wikipedia(raw: bytes, site: str) -> list[Hit]:
     if "error" in answer:
         error = answer["error"]
         code = cast(dict[str, Any], error).get("code") if isinstance(error, dict) else error
-        raise SourceFailed(f"it says {one_line(code)[:80] or 'that there is an error'}")
+        # For the person: a sentence for a model repeats nothing remote.
+        log.warning("wikipedia did not search: %s", one_line(code)[:80])
+        raise SourceFailed("it says that there is an error")
     return [
         Hit(
             title=one_line(entry.get("title")),

@@ -1,14 +1,18 @@
 """Web page: a fetched body as Markdown text.
 
 A confined process converts HTML, feeds and PDF: a hostile document can crash, exhaust or take over
-only that process, which sees no file and no network, and the runtime goes on meanwhile.
+only that process, which sees no file and no network, and the runtime goes on meanwhile. What is
+done with the text afterwards is done in threads (`in_thread`). A thread cannot be ended, so what
+bounds its work is the length of the text and of its lines, in which all of it is linear.
 """
 
+import asyncio
 import codecs
 import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import orjson
 
@@ -20,9 +24,22 @@ from agiraph.web.pdf_page import ALL, PageRange, read_pdf
 
 MAX_SOURCE_CHARS = 4 * 2**20
 """How much of a page's source is converted: its beginning says what it is about."""
+MAX_TEXT_CHARS = MAX_SOURCE_CHARS
+"""How much of the converted text is taken: links of a page may be far longer there than in it."""
+LONGEST_LINE = 10_000
+"""Characters of a line; a longer one is broken between words, or where it must be."""
+THREAD_S = 20.0
+"""How long is waited for what a thread makes of a page; far more than any page needs."""
 MAX_OUTPUT_BYTES = 32 * 2**20
 """A converter that prints more is stopped."""
+_PIECE_BYTES = 16 * 2**10
+_FOR_NAMES = frozenset({"idna", "punycode"})
+"""Encodings of host names. They are slow on long texts, and no page is written in them."""
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
+
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class NoText(Refused):
@@ -45,15 +62,25 @@ class WebPage:
     """How much of a document was read, if it was not all."""
 
 
+async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what a function makes of a page's text, off the event loop; refuse a page that takes
+    too long."""
+    try:
+        async with asyncio.timeout(THREAD_S):
+            return await asyncio.to_thread(work, *args, **kwargs)
+    except TimeoutError:
+        raise Refused("The page takes too long to read. Try another source.") from None
+
+
 async def read(fetched: Fetched, converter: Converter, wanted: PageRange = ALL) -> WebPage:
     """Return the page as text, or raise `Refused` if it contains none. `wanted` are the pages to
     read of a PDF."""
     if is_pdf(fetched):
         pdf = await read_pdf(fetched, converter, wanted)
         about = {"title": pdf.title, "published": pdf.published}
-        page = _page(fetched, about, pdf.text, is_cut=fetched.is_cut)
+        page = await in_thread(_page, fetched, about, pdf.text, is_cut=fetched.is_cut)
         return replace(page, is_pdf=True, note=pdf.note)
-    source = _decoded(fetched)
+    source = await in_thread(_decoded, fetched)
     is_cut = fetched.is_cut or len(source) > MAX_SOURCE_CHARS
     source = source[:MAX_SOURCE_CHARS]
     about, text = dict[str, str](), source
@@ -66,18 +93,38 @@ async def read(fetched: Fetched, converter: Converter, wanted: PageRange = ALL) 
             f"There is no text on {fetched.asked}; it may need a browser. Try another source."
         )
     is_bare = len(text) < markdown.LITTLE_TEXT and len(source) > markdown.LONG_SOURCE
-    return replace(_page(fetched, about, text, is_cut=is_cut), is_bare=is_bare)
+    page = await in_thread(_page, fetched, about, text, is_cut=is_cut)
+    return replace(page, is_bare=is_bare)
 
 
 def _page(fetched: Fetched, about: dict[str, str], text: str, *, is_cut: bool) -> WebPage:
     return WebPage(
         url=fetched.url,
         title=" ".join(about.get("title", "").split())[:300],
-        text=text.strip(),
+        text=_with_short_lines(text[:MAX_TEXT_CHARS].strip())[:MAX_TEXT_CHARS],
         modified=fetched.modified[:80],
         published=" ".join(about.get("published", "").split())[:40],
-        is_cut=is_cut,
+        is_cut=is_cut or len(text) > MAX_TEXT_CHARS,
     )
+
+
+def _with_short_lines(text: str) -> str:
+    """Return the text with its long lines broken: other programs read it line by line."""
+    lines = text.split("\n")
+    if max(map(len, lines)) <= LONGEST_LINE:
+        return text
+    return "\n".join(piece for line in lines for piece in _broken(line))
+
+
+def _broken(line: str) -> Iterator[str]:
+    start = 0
+    while len(line) - start > LONGEST_LINE:
+        end = line.rfind(" ", start + LONGEST_LINE // 2, start + LONGEST_LINE)
+        is_between = end >= 0
+        end = end if is_between else start + LONGEST_LINE
+        yield line[start:end]
+        start = end + is_between
+    yield line[start:]
 
 
 def _decoded(fetched: Fetched) -> str:
@@ -89,8 +136,24 @@ def _decoded(fetched: Fetched) -> str:
             # The page chooses the name, and Python has codecs, such as zlib, that are no character
             # sets.
             if charset and codecs.lookup(charset)._is_text_encoding:  # pyright: ignore
-                return body.decode(charset, errors="strict" if charset == "utf-8" else "replace")
-    return body.decode("latin-1")
+                return _text(body, charset, "strict" if charset == "utf-8" else "replace")
+    return _text(body, "latin-1", "strict")
+
+
+def _text(body: bytes, charset: str, errors: str) -> str:
+    """Return the beginning of a body as text."""
+    if codecs.lookup(charset).name in _FOR_NAMES:
+        raise LookupError(charset)
+    decoder = codecs.getincrementaldecoder(charset)(errors)
+    pieces, length = list[str](), 0
+    # Piece by piece: one call holds the interpreter for as long as it takes, also in a thread.
+    for start in range(0, len(body), _PIECE_BYTES):
+        if length > MAX_SOURCE_CHARS:
+            break
+        piece = body[start : start + _PIECE_BYTES]
+        pieces.append(decoder.decode(piece, start + _PIECE_BYTES >= len(body)))
+        length += len(pieces[-1])
+    return "".join(pieces)
 
 
 def _declared(body: bytes) -> str | None:
@@ -135,6 +198,10 @@ async def _converted(
         raise Refused(f"{fetched.asked} takes too long to convert to text. Try another source.")
     if found.end == "failed":
         raise Refused(f"{fetched.asked} cannot be converted to text. Try another source.")
-    about, _, text = found.output.partition(b"\n")
+    return await in_thread(_parsed, found.output)
+
+
+def _parsed(output: bytes) -> tuple[dict[str, str], str]:
+    about, _, text = output.partition(b"\n")
     facts = cast(dict[str, Any], orjson.loads(about))
-    return {name: str(each) for name, each in facts.items()}, text.decode(errors="replace")
+    return {name: str(each) for name, each in facts.items()}, _text(text, "utf-8", "replace")

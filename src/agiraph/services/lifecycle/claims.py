@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from agiraph.domain.agents import Agent
-from agiraph.domain.chat import Lease, Thread
+from agiraph.domain.chat import Lease, Thread, Transcript
 from agiraph.domain.events.work import NodeAssigned, NodeStarted, NodeWaiting
 from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.messages import STOPPED, Message, StoppedBy
@@ -20,7 +20,8 @@ from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 
 MAX_CRASHES = 3
-"""After so many crashes at one step, the node waits for a person's decision before it runs on."""
+"""After so many crashes at one step, the node is not tried again in the same way: a tool call that
+was under way is reported to the model as cut off, and without one a person decides."""
 
 
 def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Lease | None:
@@ -57,17 +58,23 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     thread = threads.of_node(tx, node.id) or leases.open_thread(tx, agent, node)
     spoken = threads.last_turn_of_agent(tx, thread.id)
     head = spoken.seq if spoken else 0
-    # If nothing but intents was written since the last claim, that run crashed at the same step.
-    crashes = node.crashes + 1 if left is not None and head == thread.claimed_seq else 0
+    # If nothing but intents was written since the last claim, it is still at the same step.
+    before = node.crashes if head == thread.claimed_seq else 0
+    crashes = before + (left is not None)
     lease = _take_lease(tx, agent, node, thread, head=head)
     _start(tx, agent, node, owner=owner, crashes=crashes, was_running=left is not None)
     # The dead runner's last model call may have reached the vendor. Its cost is booked here, before
     # the new runner checks the budget.
     leases.charge_lost_call(tx, lease)
-    if crashes >= MAX_CRASHES:
+    if crashes > MAX_CRASHES or (crashes == MAX_CRASHES and not _has_open_call(tx, thread)):
         ask_after_crashes(tx, lease, crashes)
         return None
     return lease
+
+
+def _has_open_call(tx: Tx, thread: Thread) -> bool:
+    """Whether a call of the thread has no answer; the new run reports it (`Steps.recover`)."""
+    return bool(Transcript(threads.turns(tx, thread.id)).open_calls())
 
 
 def _may_run(tx: Tx, agent: Agent, queue: Queue) -> bool:

@@ -35,6 +35,7 @@ EDIT_BACKOFF = timedelta(minutes=1)
 MAX_TRIES = 10
 """With a backoff that grows threefold, the last try is about five hours after the first."""
 MAX_ERROR_CHARS = 500
+CUT_OFF = "A crash of the server cut off the last try; it may or may not have been sent."
 
 ChannelKinds = Mapping[str, frozenset[MessageKind]]
 """The kinds of messages that each channel sends, by the channel's name."""
@@ -187,11 +188,17 @@ def reschedule(tx: Tx, person_id: PersonId) -> None:
 
 
 def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[OutgoingMessage]:
-    """Return due deliveries of a channel, claimed by this owner until `CLAIM_TIMEOUT`."""
+    """Return due deliveries of a channel, claimed by this owner until `CLAIM_TIMEOUT`.
+
+    One whose last try was cut off is given up: it may be what crashes the process.
+    """
     taken: list[OutgoingMessage] = []
     for delivery in deliveries.due(tx, channel, limit=limit):
         # Another process was faster; the delivery is its own now.
         if not deliveries.claim(tx, delivery, owner=owner, until=tx.now + CLAIM_TIMEOUT):
+            continue
+        if delivery.tries >= MAX_TRIES:
+            give_up(tx, delivery, error=CUT_OFF)
             continue
         taken.append(_outgoing(tx, DELIVERIES.get(tx, delivery.id)))
     return taken

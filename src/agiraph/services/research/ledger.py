@@ -50,24 +50,37 @@ class NotOnPage:
     """The words of the page that are most like it; empty if none are."""
 
 
+LookedUp = tuple[ResearchPage, QuoteFound]
+"""A page, and where a quotation stands on it."""
+
+
+def pages_at(tx: Tx, node: WorkNode, url: str) -> list[ResearchPage] | NotRead:
+    """Return the page at an address in each version that the reader's job has read."""
+    job_id = _job_of(node)
+    return research.pages_at(tx, job_id, address_of(url)) or NotRead(
+        research.urls(tx, job_id)[-LISTED:]
+    )
+
+
 def note(
-    tx: Tx, node: WorkNode, call_id: str, *, claim: str, quote: str, url: str, stance: Stance
-) -> StoredEvidence | NotRead | NotOnPage:
+    tx: Tx,
+    node: WorkNode,
+    call_id: str,
+    looked_up: LookedUp,
+    *,
+    claim: str,
+    url: str,
+    stance: Stance,
+) -> StoredEvidence:
     """Add an entry to the ledger of the job that this reader works for, and return it.
 
-    The words of the page are stored, not those of the call. A call that was made before and is
-    made again after a crash adds nothing. Locks the job's row.
+    `looked_up` are the words of the page (`look_up`), which are stored, not those of the call. A
+    call that was made before and is made again after a crash adds nothing. Locks the job's row.
     """
     if (known := evidence.of_call(tx, node.id, call_id)) is not None:
         return known
-    job = _job_of(tx, node)
-    _check_lengths(claim, quote)
-    versions = research.pages_at(tx, job.id, address_of(url))
-    if not versions:
-        return NotRead(research.urls(tx, job.id)[-LISTED:])
-    looked_up = _look_up(versions, quote)
-    if isinstance(looked_up, NotOnPage):
-        return looked_up
+    # Locked: two readers must not give the same number to two entries.
+    job = JOBS.get(tx, _job_of(node), lock=True)
     if evidence.count(tx, job.id) >= MOST_ENTRIES:
         raise Refused(f"The ledger of this research is full ({MOST_ENTRIES} entries). Call done.")
     page, found = looked_up
@@ -75,14 +88,14 @@ def note(
     return EVIDENCE.insert(tx, _entry(tx, job, node, call_id, page, found, claim, stance))
 
 
-def _job_of(tx: Tx, node: WorkNode) -> ResearchJob:
+def _job_of(node: WorkNode) -> NodeId:
     if node.research != "reader" or node.parent_id is None:
         raise Refused("Evidence is noted by the readers of a research only.")
-    # Locked: two readers must not give the same number to two entries.
-    return JOBS.get(tx, node.parent_id, lock=True)
+    return node.parent_id
 
 
-def _check_lengths(claim: str, quote: str) -> None:
+def check_lengths(claim: str, quote: str) -> None:
+    """Refuse a claim or a quotation that is too long, or too short."""
     if len(claim) > LONGEST_CLAIM:
         raise Refused(f"A claim has at most {LONGEST_CLAIM} characters: one statement each.")
     if len(quote) > LONGEST_QUOTE:
@@ -129,10 +142,11 @@ def _words(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold()))
 
 
-def _look_up(
-    versions: list[ResearchPage], quote: str
-) -> tuple[ResearchPage, QuoteFound] | NotOnPage:
-    """Return the version of the page that has the quotation; the newest is searched first."""
+def look_up(versions: list[ResearchPage], quote: str) -> LookedUp | NotOnPage:
+    """Return the version of the page that has the quotation; the newest is searched first.
+
+    It may take a second for a long page, so it is done in a thread, before the transaction.
+    """
     nearest = ""
     for page in versions:
         match find_quote(quote, page.text):

@@ -12,11 +12,13 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.ids import TeamId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.triggers import Trigger, TriggerType
 from agiraph.services.board import labels
 from agiraph.services.triggers.firing import EXCERPT_CHARS
 from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
 from agiraph.store import events, teams, triggers
+from agiraph.store.messages import MESSAGES
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 
@@ -100,6 +102,7 @@ class OnEvent(Kind[OnEventConfig]):
                 cursor, due = event.seq - 1, may_fire
                 break
             label = labels.of_nodes(tx, filter(None, [event.data.get("node_id")]))
+            label |= _label_of_message(tx, event)
             slot = f"event {event.seq}"
             self.fire(tx, trigger, slot, news=_as_news(event), label=label)
             # For the counts and the time that `fire` has just stored.
@@ -136,6 +139,15 @@ def _concerns(tx: Tx, trigger: Trigger, config: OnEventConfig, event: Event) -> 
     return not (isinstance(node_id, str) and triggers.led_to(tx, trigger.id, node_id))
 
 
+def _label_of_message(tx: Tx, event: Event) -> Label:
+    """Return the label of the message that an event is about: the event may hold its words."""
+    message = MESSAGES.find(tx, str(event.data.get("message_id", "")))
+    return CLEAN if message is None else message.label
+
+
 def _as_news(event: Event) -> str:
-    data = orjson.dumps(event.data, default=str).decode()
+    data = event.data
+    if event.type == "delivery.failed":  # the error is in the receiver's words; people see it
+        data = {key: value for key, value in data.items() if key != "error"}
+    data = orjson.dumps(data, default=str).decode()
     return f"What happened: {event.type} at {event.at:%Y-%m-%d %H:%M} UTC: {data[:EXCERPT_CHARS]}"
