@@ -272,6 +272,13 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_slots_missed_during_a_downtime_follow_the_misfire_policy[skip]",
         }
     ),
+    "services/test_waits_and_ends.py": frozenset(
+        {
+            "test_a_result_that_was_fetched_is_not_told_again",
+            "test_a_stage_that_runs_out_of_time_while_its_coordinator_thinks_is_told_once",
+            "test_each_end_is_told_once_whatever_message_comes_in_between[stage-1]",
+        }
+    ),
     "services/test_wake_gate.py": frozenset(
         {
             "test_a_changed_watched_file_lets_a_heartbeat_fire",
