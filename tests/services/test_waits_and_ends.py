@@ -190,9 +190,9 @@ class Case:
 
 def _found(tx: Tx, model: str) -> tuple[NewTeam, dict[str, Agent]]:
     """Found a team with idle workers; its coordinator begins when all of them are there."""
-    goal = {"goal": "Get it done", "acceptance": (ANSWER,), "review": "never"}
+    goal: dict[str, Any] = {"goal": "Get it done", "acceptance": (ANSWER,), "review": "never"}
     founded = teams.create(tx, owner_id=OWNER, model=model, learns=False, heartbeat=None, **goal)
-    hired = {"role": "worker", "model": "scripted/hand"}
+    hired: dict[str, Any] = {"role": "worker", "model": "scripted/hand"}
     names = ("bob", "cyd", "dee", "eve")
     return founded, {name: roster.hire(tx, founded.team.id, name=name, **hired) for name in names}
 
