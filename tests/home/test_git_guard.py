@@ -14,7 +14,7 @@ from tests.home.ordinary_user import run_as_ordinary
 
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import TeamId
-from agiraph.home import git_commits, levels
+from agiraph.home import folder_history, git_commits, levels
 from agiraph.home.git_settings import read_text, settings
 from agiraph.home.layout import Home
 from agiraph.home.sandbox import Level
@@ -57,10 +57,21 @@ def person(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     return made
 
 
-@pytest.mark.parametrize("attack", [git_attacks.FOR_ALL, git_attacks.MANY_FILES])
+@pytest.mark.parametrize("attack", [git_attacks.FOR_ALL, git_attacks.many_files(501)])
 async def test_neither_hooks_for_all_repositories_nor_many_files_help(
-    world: World, person: Person, attack: Attack
+    world: World, person: Person, attack: Attack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(folder_history, "MOST_FILES", 500)
+    await _is_held(world, person, attack)
+
+
+@pytest.mark.long
+async def test_more_files_than_are_scanned_do_not_help(world: World, person: Person) -> None:
+    await _is_held(world, person, git_attacks.many_files(folder_history.MOST_FILES + 1))
+
+
+async def _is_held(world: World, person: Person, attack: Attack) -> None:
+    """Check that an attack fails in the sandbox, and succeeds without one."""
     person.do(attack.before)
     await git_attacks.run_in(world, {person.app: attack.on(person)})
     assert not person.is_harmed_by(attack)
