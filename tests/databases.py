@@ -57,6 +57,11 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_t7_a_teammates_message_cannot_look_like_the_humans",
         }
     ),
+    "home/test_git_guard.py": frozenset(
+        {
+            "test_git_commit_commits_what_the_team_changed_and_runs_nothing",
+        }
+    ),
     "policies/test_breaker.py": frozenset(),
     "policies/test_budget.py": frozenset(),
     "policies/test_envelopes.py": frozenset(),
@@ -270,6 +275,13 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_trigger_can_be_paused_and_resumed_by_itself",
             "test_picks_up_team_lead_when_next_run_at_reached",
             "test_slots_missed_during_a_downtime_follow_the_misfire_policy[skip]",
+        }
+    ),
+    "services/test_waits_and_ends.py": frozenset(
+        {
+            "test_a_result_that_was_fetched_is_not_told_again",
+            "test_a_stage_that_runs_out_of_time_while_its_coordinator_thinks_is_told_once",
+            "test_each_end_is_told_once_whatever_message_comes_in_between[stage-1]",
         }
     ),
     "services/test_wake_gate.py": frozenset(

@@ -160,7 +160,6 @@ FAULTS = {
         "it cannot be imported: ModuleNotFoundError: No module named "
         "'a_package_that_does_not_exist'. Install what it needs.",
     ),
-    "hangs": (HANG, "it was still importing after 0.5 seconds."),
     "null": ("x = '\0'", "it is not valid Python: source code string cannot contain null bytes"),
     "empty": ("x = 1", "it declares nothing for tools; mark a function with @tool(…)."),
     "shadow": (
@@ -189,7 +188,7 @@ async def test_a_faulty_file_is_named_and_stops_nothing_else(tmp_path: Path) -> 
     for name, (text, _) in FAULTS.items():
         put(tmp_path, f"tools/{name}.py", text)
     put(tmp_path, "tools/zz_fine.py", greeting())
-    extensions = opened(tmp_path, import_timeout_s=0.5)
+    extensions = opened(tmp_path)
 
     found = await problems(extensions)
     assert {name: found[f"tools/{name}.py"][: len(said)] for name, (_, said) in FAULTS.items()} == {
@@ -199,11 +198,30 @@ async def test_a_faulty_file_is_named_and_stops_nothing_else(tmp_path: Path) -> 
     assert [one.id for one in fine] == ["tools/zz_fine.py"]
 
 
-@pytest.mark.parametrize("name", ["syntax", "exit", "hangs", "shadow"])
+async def test_an_import_that_never_ends_is_named_and_stops_nothing_else(tmp_path: Path) -> None:
+    put(tmp_path, "tools/fine.py", greeting())
+    extensions = opened(tmp_path)
+    assert await problems(extensions) == {}
+    extensions.import_timeout_s = 0.1  # however short: no other file is imported from here on
+
+    put(tmp_path, "tools/hangs.py", HANG)
+    said = "it was still importing after 0.1 seconds."
+    assert await problems(extensions) == {"tools/hangs.py": said}
+    assert [one.id for one in extensions.statuses if one.state == "on"] == ["tools/fine.py"]
+
+
+@pytest.mark.parametrize("name", ["syntax", "exit", "shadow"])
 async def test_a_faulty_file_cannot_be_enabled(tmp_path: Path, name: str) -> None:
     put(tmp_path, f"tools/{name}.py", FAULTS[name][0], enabled=False)
     with pytest.raises(Refused, match="was not enabled"):
-        await opened(tmp_path, import_timeout_s=0.3).enable(name, at=AT)
+        await opened(tmp_path).enable(name, at=AT)
+    assert not (tmp_path / consents.FILE).exists()
+
+
+async def test_a_file_that_never_ends_its_import_cannot_be_enabled(tmp_path: Path) -> None:
+    put(tmp_path, "tools/hangs.py", HANG, enabled=False)
+    with pytest.raises(Refused, match="was not enabled: it was still importing"):
+        await opened(tmp_path, import_timeout_s=0.1).enable("hangs", at=AT)
     assert not (tmp_path / consents.FILE).exists()
 
 

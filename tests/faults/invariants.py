@@ -23,6 +23,10 @@ EFFECTS = ".effects"
 else."""
 
 
+STOPPED = "stopped"
+"""The notes in the ledger about nodes that the scenario cancels."""
+
+
 class Ledger:
     """A file of outside effects, beside the home: no crash of the runtime can damage it."""
 
@@ -83,8 +87,8 @@ def after_recovery(home: Path) -> Iterator[str]:
     """Check the final state: the rest of I1 to I16."""
     yield from at_kill(home)
     with closing(database(home)) as db:
-        yield from _ended(db)
-        yield from _answered_calls(db)
+        yield from _ended(db, home)
+        yield from _answered_calls(db, home)
         yield from _messages_once(db)
         yield from _effects(db, home)
         yield from _money(db, home)
@@ -181,25 +185,31 @@ def _interrupted_programs(db: sqlite3.Connection) -> set[str]:
     return {data["node_id"] for data in told if "The program was cut off" in data["result"]}
 
 
-def _ended(db: sqlite3.Connection) -> Iterator[str]:
-    interrupted = _interrupted_programs(db)
+def _ended(db: sqlite3.Connection, home: Path) -> Iterator[str]:
+    interrupted, stopped = _interrupted_programs(db), Ledger(home).all(STOPPED)
     for row in db.execute("select id, status, stop_reason, waiting_reason from nodes"):
         if row["id"] in interrupted and row["status"] == "failed":
             continue
         if row["status"] not in ("completed", "failed", "cancelled"):
             yield f"{row['id']} is left {row['status']}: {row['waiting_reason']}"
+        elif row["status"] == "cancelled" and row["id"] in stopped:
+            continue
         elif row["status"] != "completed":
             yield f"{row['id']} {row['status']}: {row['stop_reason']}"
     for row in db.execute("select * from waits"):
         yield f"a wait is left: {dict(row)}"
 
 
-def _answered_calls(db: sqlite3.Connection) -> Iterator[str]:
+def _answered_calls(db: sqlite3.Connection, home: Path) -> Iterator[str]:
+    """I4, I16: each call has one answer and each answer an event, unless the scenario stopped the
+    node or its turns were removed."""
+    pruned = {row[0] for row in db.execute("select node_id from threads where pruned_at <> ''")}
+    stopped = Ledger(home).all(STOPPED)
     answers = Counter(
         (r["thread_id"], r["ref"]) for r in db.execute("select * from journal where role = 'tool'")
     )
-    for row in db.execute("select thread_id, calls from journal where role = 'assistant'"):
-        for call in json.loads(row["calls"] or "[]"):
+    for row in db.execute("select thread_id, node_id, calls from journal where role = 'assistant'"):
+        for call in json.loads("[]" if row["node_id"] in stopped else row["calls"] or "[]"):
             if answers[row["thread_id"], call["id"]] != 1:
                 yield f"I4: {call['name']} has {answers[row['thread_id'], call['id']]} answers"
     answered = Counter(
@@ -208,8 +218,8 @@ def _answered_calls(db: sqlite3.Connection) -> Iterator[str]:
     told: Counter[tuple[str, str]] = Counter()
     for row in db.execute("select data from story where type = 'tool.result'"):
         data = json.loads(row["data"])
-        told[data["node_id"], data["call_id"]] += 1
-    if answered != told:
+        told[data["node_id"], data["call_id"]] += data["node_id"] not in pruned
+    if +answered != +told:
         silent, invented = answered - told, told - answered
         yield f"I16: answers without event {silent}, events without answer {invented}"
 

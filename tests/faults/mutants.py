@@ -2,22 +2,27 @@
 
 import os
 from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
-from agiraph.domain.ids import MessageId, TriggerId, new_id
+from agiraph.domain.chat import Lease, Thread, ToolCall, Transcript, Turn
+from agiraph.domain.ids import AgentId, MessageId, NodeId, TriggerId, new_id
+from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Done, Finished
 from agiraph.domain.stages import Stage
+from agiraph.domain.triggers import Trigger
 from agiraph.domain.waits import DAY, WaitingOn
 from agiraph.faultpoints import fault
-from agiraph.home import safe_folder
+from agiraph.home import git_commits, safe_folder
 from agiraph.home.node_folder import NodeFolder
 from agiraph.run_context import RunContext
 from agiraph.runtime import program_runs
 from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.research import job
 from agiraph.runtime.steps import Steps
-from agiraph.services.board import waiting
+from agiraph.services.board import approvals, waiting
 from agiraph.services.knowledge import items, reflection
 from agiraph.services.lifecycle import (
     answers,
@@ -26,12 +31,13 @@ from agiraph.services.lifecycle import (
     endings,
     grants,
     journal,
+    retention,
     timers,
 )
 from agiraph.services.mail import bus
 from agiraph.services.research import delivery
 from agiraph.services.triggers import due, firing
-from agiraph.store import daily_limits, messages, spend, threads, waits
+from agiraph.store import daily_limits, messages, spend, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
@@ -383,6 +389,98 @@ def late_stage_end() -> None:
     SqliteStore.write = split  # type: ignore[method-assign]
 
 
+def late_words() -> None:
+    """What a stopped agent has not read becomes work in a transaction of its own."""
+    write, turn = SqliteStore.write, endings._turn_late_mail_into_work
+    later: list[AgentId] = []
+
+    def turn_into_work(tx: Tx, agent_id: AgentId) -> None:
+        turn(tx, teams.lock(tx, agent_id))
+
+    async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
+        done = await write(self, verb, *given, **named)
+        while later:
+            await write(self, turn_into_work, later.pop())
+        return done
+
+    endings._turn_late_mail_into_work = lambda tx, agent: later.append(agent.id)
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
+def late_task() -> None:
+    """The firing of a promise is recorded in one transaction, and its task created in the next."""
+    write, wake = SqliteStore.write, firing._wake
+    later: list[tuple[Any, Any]] = []
+
+    def postpone(tx: Tx, trigger: Trigger, cause: Any) -> Any:
+        later.append((trigger, cause))
+        return SimpleNamespace(id=None)
+
+    async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
+        done = await write(self, verb, *given, **named)
+        while later:
+            await write(self, wake, *later.pop())
+        return done
+
+    firing._wake = postpone
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
+def split_ask() -> None:
+    """A request commits before its call waits, and is not looked for until it is decided."""
+    write, find = SqliteStore.write, approvals.find
+
+    def find_decided(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
+        found = find(tx, node_id, call)
+        return None if found is None or found.answered_at is None else found
+
+    async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
+        if verb is not journal.ask_permission:
+            return await write(self, verb, *given, **named)
+        lease, call, ask = given
+        answer = await write(self, ask)
+        return await write(self, verb, lease, call, lambda tx: answer)
+
+    approvals.find = find_decided
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
+def second_commit() -> None:
+    """A commit is made again without a look at what an earlier run has left."""
+    commit = git_commits.commit
+
+    async def again(*given: Any, spool: Path, **named: Any) -> git_commits.Committed:
+        fresh = spool.with_name(f"{spool.name}-{os.getpid()}")
+        return await commit(*given, spool=fresh, **named)
+
+    git_commits.commit = again
+    compares = 'if [ -n "$base" ] && [ "$tree" ='
+    assert compares in git_commits.SCRIPT
+    blind = git_commits.SCRIPT.replace(compares, 'if false && [ "$tree" =')
+    git_commits.SCRIPT = blind  # type: ignore[assignment]
+
+
+def early_marks() -> None:
+    """All ended threads are marked for removal, and those that are not old spared afterwards."""
+    write = SqliteStore.write
+
+    def spare(tx: Tx, marked: list[Thread], before: datetime) -> list[Thread]:
+        old = [thread for thread in marked if thread.closed_at and thread.closed_at < before]
+        for thread in marked:
+            if thread not in old:
+                threads.THREADS.update(tx, thread.id, pruned_at=None)
+        return old
+
+    async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
+        if verb is not retention.begin:
+            return await write(self, verb, *given, **named)
+        [before] = given
+        marked = await write(self, verb, before + timedelta(days=365), **named)
+        return await write(self, spare, marked, before)
+
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
 class Planted(NamedTuple):
     arm: Callable[[], None]
     where: str
@@ -414,6 +512,11 @@ ALL: dict[str, Planted] = {
     "split_firing": Planted(split_firing, "life", "db:after:take"),
     "split_report": Planted(split_report, "research", "db:after:close"),
     "late_stage_end": Planted(late_stage_end, "waits", "db:before:tell_stage_end"),
+    "late_words": Planted(late_words, "stopping", "db:before:turn_into_work"),
+    "late_task": Planted(late_task, "later", "db:before:_wake"),
+    "split_ask": Planted(split_ask, "given_folder", "db:after:ask"),
+    "second_commit": Planted(second_commit, "given_folder", "fx:after:command"),
+    "early_marks": Planted(early_marks, "later", "db:after:begin"),
 }
 
 ONE_OF_EACH_KIND = (

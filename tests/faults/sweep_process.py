@@ -26,11 +26,14 @@ from tests.faults import (
     asking,
     deletion,
     endings,
+    given_folder,
+    later,
     life,
     mcp_calls,
     mutants,
     research,
     spent_day,
+    stopping,
     waits,
 )
 from tests.faults.scenarios import ALL, scenario
@@ -46,6 +49,9 @@ SCENARIOS = ALL | {
     "asking": asking.asking,
     "research": research.research,
     "waits": waits.waits,
+    "stopping": stopping.stopping,
+    "later": later.later,
+    "given_folder": given_folder.given_folder,
 }
 LONG = {"mcp_calls": mcp_calls.mcp_calls}
 """Scenarios that only `make faults` runs: each process of theirs starts a server."""
@@ -61,6 +67,9 @@ EXTRA_CHECKS = {
     "research": research.after_recovery,
     "mcp_calls": mcp_calls.after_recovery,
     "waits": waits.after_recovery,
+    "stopping": stopping.after_recovery,
+    "later": later.after_recovery,
+    "given_folder": given_folder.after_recovery,
 }
 """Additional checks after the recovery, for some scenarios."""
 

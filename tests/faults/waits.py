@@ -4,11 +4,12 @@ coordinator waits for a teammate's answer, and the answer comes after it."""
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from agiraph.providers.base import Request
 from agiraph.testing import Says, call, says
-from tests.faults.invariants import database
+from tests.faults.invariants import STOPPED, Ledger, database
 from tests.faults.scenarios import found_team_once, step, world_of
 from tests.services.stages import judges
 from tests.services.teams import created_ids
@@ -47,28 +48,30 @@ def _part(request: Request, task: str) -> Says:
     return steps[at] if at < len(steps) else says(call("publish", summary="a part"))
 
 
-def _answer(request: Request, task: str) -> Says:
-    """Play the teammate that is asked: it waits for both parts, then answers."""
+def _answer(home: Path, request: Request, task: str) -> Says:
+    """Play the teammate that is asked: it waits for both parts, then answers. The end of the goal
+    may cancel what it does after that."""
     [asked] = re.findall(r"What came of .*\?", task)
     match step(request):
         case 0:
             ids = re.findall(r"node_\w+", asked)
             return says(*[call("task_output", id=node, blocking=True) for node in ids])
         case 1:
+            Ledger(home).note(STOPPED, request.transcript.turns[-1].node_id or "")
             return says(call("send_message", to="coordinator", content=f"answer to {asked}"))
         case _:
             return says(call("publish", summary="answered"))
 
 
-def react(request: Request) -> Says:
+def _react(home: Path, request: Request) -> Says:
     task = next(t.text for t in request.transcript.turns if t.ref == "assignment")
     if "Do the work" in task:
         return _coordinate(request)
-    return _answer(request, task) if "What came of" in task else _part(request, task)
+    return _answer(home, request, task) if "What came of" in task else _part(request, task)
 
 
 async def waits(home: Path) -> None:
-    world = await world_of(home, react)
+    world = await world_of(home, partial(_react, home))
     await found_team_once(world)
     await world.settle()
     await world.stop()

@@ -210,9 +210,12 @@ ATTACKS = {
 FOR_ALL = Attack(
     "mkdir .all && git config --global core.hooksPath .all", HOOK.format(".all/post-commit")
 )
-MANY_FILES = Attack(
-    "", HOOK.format(".git/hooks/post-commit") + "; mkdir many; cd many; seq 50001 | xargs touch"
-)
+
+
+def many_files(number: int) -> Attack:
+    """Return an attack that also makes so many files, more than are scanned."""
+    made = f"mkdir many; cd many; seq {number} | xargs touch"
+    return Attack("", f"{HOOK.format('.git/hooks/post-commit')}; {made}")
 
 
 class Person:

@@ -1,5 +1,6 @@
 """Git guard: nothing that a command leaves in a given folder is run by git as the person."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from tests.home.git_attacks import ATTACKS, Attack, Person
 from tests.home.ordinary_user import run_as_ordinary
 
 from agiraph.domain.folders import GivenFolder
-from agiraph.home import levels
+from agiraph.domain.ids import TeamId
+from agiraph.home import folder_history, git_commits, levels
 from agiraph.home.git_settings import read_text, settings
+from agiraph.home.layout import Home
 from agiraph.home.sandbox import Level
 from agiraph.testing import Call, World, call, says
 
@@ -54,10 +57,21 @@ def person(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     return made
 
 
-@pytest.mark.parametrize("attack", [git_attacks.FOR_ALL, git_attacks.MANY_FILES])
+@pytest.mark.parametrize("attack", [git_attacks.FOR_ALL, git_attacks.many_files(501)])
 async def test_neither_hooks_for_all_repositories_nor_many_files_help(
-    world: World, person: Person, attack: Attack
+    world: World, person: Person, attack: Attack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(folder_history, "MOST_FILES", 500)
+    await _is_held(world, person, attack)
+
+
+@pytest.mark.long
+async def test_more_files_than_are_scanned_do_not_help(world: World, person: Person) -> None:
+    await _is_held(world, person, git_attacks.many_files(folder_history.MOST_FILES + 1))
+
+
+async def _is_held(world: World, person: Person, attack: Attack) -> None:
+    """Check that an attack fails in the sandbox, and succeeds without one."""
     person.do(attack.before)
     await git_attacks.run_in(world, {person.app: attack.on(person)})
     assert not person.is_harmed_by(attack)
@@ -204,6 +218,45 @@ async def test_git_commit_commits_what_the_team_changed_and_runs_nothing(
         f"Nothing to commit: the branch agiraph/My-team of folders/app holds it all, as {commit}."
     )
     assert "a filter of git would have to run for a.bin" in answers[8]
+
+
+async def test_a_commit_of_the_person_beside_a_command_does_not_break_git_commit(
+    world: World, person: Person
+) -> None:
+    beside = f"cd {person.app}; echo 2 > main.py; touch one; until [ -e two ]; do sleep 0.02; done"
+    commits = call("git_commit", folder="folders/app", message="Change it")
+    mine = "until [ -e one ]; do sleep 0.02; done; git commit -q --allow-empty -m mine; touch two"
+    answers, _ = await asyncio.gather(
+        told(world, person, call("bash", command=beside), commits),
+        asyncio.to_thread(person.do, mine),
+    )
+    assert answers[1].startswith("Committed 3 files as ")
+
+
+async def test_a_commit_that_a_crash_cut_off_is_made_by_the_same_call(
+    tmp_path: Path, person: Person
+) -> None:
+    """The script died while it set the branch: git has left the lock of the branch."""
+    home, team = Home.open(tmp_path), TeamId("team_1")
+    person.do(
+        "mkdir -p .git/refs/heads/agiraph; touch .git/refs/heads/agiraph/x.lock; echo 2 > new"
+    )
+    spool = home.spool("thread-call")
+    (spool / "started.json").write_text('{"boot": "an earlier one", "at": 0}')
+    (spool / "output").touch()
+    made = await git_commits.commit(
+        home,
+        await asyncio.to_thread(levels.CommandRules().confined, "", home.path),
+        git_commits.repository_in(str(person.app), "app"),
+        ["new"],
+        team_id=team,
+        spool=spool,
+        branch="agiraph/x",
+        message="Add it",
+        author=git_commits.Author(name="bob", email="bob@agiraph"),
+    )
+    assert person.do("git log --format='%H %s' agiraph/x --not main") == f"{made.commit} Add it\n"
+    assert not list(tmp_path.glob("teams/*/history/*"))
 
 
 SETTINGS = """\ufeff[core]

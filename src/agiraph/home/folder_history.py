@@ -94,18 +94,20 @@ class FolderHistory:
             yield
 
     def scan(self) -> list[Change]:
-        """Bring the index up to date; return what changed since the last scan."""
+        """Bring the index up to date; return what changed since the last scan.
+
+        The first scan finds what the person has: no team has changed that.
+        """
         with self._locked():
-            before = self._read_index()
-            after = self._scan(before)
-            changes = [
+            found = self._read_index()
+            after = self._scan(before := found or {})
+            if found != after:
+                self._write_index(after)
+            return [
                 Change(path, _version(before, path), _version(after, path))
                 for path in sorted(before.keys() | after.keys())
-                if _version(before, path) != _version(after, path)
+                if found is not None and _version(before, path) != _version(after, path)
             ]
-            if before != after:
-                self._write_index(after)
-            return changes
 
     def copy(self, path: str) -> Version | None:
         """Copy one file, so that it can be put back; return what it holds, None without one."""
@@ -217,13 +219,14 @@ class FolderHistory:
                 copy.unlink(missing_ok=True)
             return len(unused)
 
-    def _read_index(self) -> Index:
+    def _read_index(self) -> Index | None:
+        """Return what the last scan found; None without one."""
         try:
             stored = orjson.loads(self._index_path.read_bytes())
         except FileNotFoundError:
-            return {}
+            return None
         except orjson.JSONDecodeError:
-            return {}  # a power cut left half of it: everything is copied again
+            return None  # a power cut left half of it: everything is copied again
         return {path: Entry(tuple(stamp), version) for path, (stamp, version) in stored.items()}
 
     def _write_index(self, index: Mapping[str, Entry]) -> None:

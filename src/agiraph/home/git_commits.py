@@ -5,9 +5,11 @@ objects and references. So no hook, filter, signature or other program of any se
 person's branch, index and files stay as they are. The script is confined like every command.
 """
 
+import asyncio
 import os
-import tempfile
-from collections.abc import Collection
+import shutil
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +60,7 @@ fi
 made=$(ours commit-tree "$tree" ${base:+-p "$base"} -F "$GIVEN/message")
 count=$(ours diff-tree -r --root --no-commit-id --name-only ${base:+"$base"} "$made" | wc -l)
 unset GIT_DIR GIT_WORK_TREE GIT_OBJECT_DIRECTORY
+[ -z "$AGAIN" ] || rm -f "$REPO/refs/heads/$at.lock"
 theirs update-ref -m "commit by agiraph" "refs/heads/$at" "$made" "$tip"
 echo "$at $made $count"
 """
@@ -123,10 +126,8 @@ async def commit(
     The branch starts at the person's HEAD, and again wherever that has taken in the branch. If the
     person has it checked out, another one is taken. Raise `Refused` if git cannot do it.
     """
-    place = home.path.resolve() / "teams" / team_id / "history"
-    place.mkdir(mode=0o700, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="commit-", dir=place) as name:
-        given = Path(name)
+    again = await asyncio.to_thread(_clear_interrupted, spool)
+    with _inputs(home, team_id, spool) as given:
         (given / "paths").write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
         (given / "message").write_text(message)
         result = await commands.run(
@@ -135,7 +136,9 @@ async def commit(
             cwd=Path(repository.tree),
             timeout=TIMEOUT_S,
             env=commands.child_environment(
-                given, _environment(repository, author) | {"GIVEN": name, "BRANCH": branch}
+                given,
+                _environment(repository, author)
+                | {"GIVEN": str(given), "BRANCH": branch, "AGAIN": "1" if again else ""},
             ),
             spec=_spec(home, rules, repository, given, team_id),
             limits=rules.limits,
@@ -145,6 +148,27 @@ async def commit(
         raise Refused(_why(result.output, is_filtered=result.exit_code == FILTERED))
     at, made, *files = result.output.split()
     return Committed(branch=at, commit=made, files=int(files[0]) if files else 0)
+
+
+def _clear_interrupted(spool: Path) -> bool:
+    """Remove what a run of this script left that a crash cut off, so that it runs again: what it
+    had committed by then is found on the branch. Return whether there was one."""
+    earlier = commands.resolve(spool)
+    if earlier is None or earlier.ended != "interrupted":
+        return False
+    shutil.rmtree(spool)
+    return True
+
+
+@contextmanager
+def _inputs(home: Home, team_id: TeamId, spool: Path) -> Generator[Path]:
+    """Make a folder for what the script is given. After a crash the same call removes it."""
+    given = home.path.resolve() / "teams" / team_id / "history" / f"commit-{spool.name}"
+    given.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        yield given
+    finally:
+        shutil.rmtree(given)
 
 
 def _why(output: str, *, is_filtered: bool) -> str:

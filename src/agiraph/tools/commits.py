@@ -39,7 +39,9 @@ async def git_commit(
         raise Refused(f"folders/{given.name} can only be read here, so nothing can be committed.")
     repository = await asyncio.to_thread(git_commits.repository_in, given.path, given.name)
     changes = await ctx.store.read(folder_changes.not_undone, ctx.team.id)
-    paths = sorted({one.path for one in changes if one.folder == given.name})
+    # A commit of the person while a command ran counts as its change, too.
+    changed = {one.path for one in changes if one.folder == given.name}
+    paths = sorted(path for path in changed if ".git" not in path.split("/"))
     if not paths:
         raise Refused(f"Nobody on the team has changed a file in folders/{given.name}.")
     made = await git_commits.commit(
