@@ -91,7 +91,7 @@ def _row(tx: Tx, run: Run) -> dict[str, Any]:
     # The person's orders name the page's address: its host, and no other, becomes a typed grant.
     host = urlsplit(run.url("/")).hostname
     named = "select pattern from grants where is_typed = 0 or pattern <> :host order by id"
-    grants = [row["pattern"] for row in tx.all(named, host=host)]
+    grants = [pattern for (pattern,) in tx.all(named, host=host)]
     return {
         "trust": team.trust,
         "permissions": team.permissions,

@@ -42,8 +42,8 @@ MISFIRE = "misfire"
 REMINDER = "Reminder"
 """The title of a scheduled message to a person."""
 UNHEARD = (
-    " You set this up yourself, so nobody is told the result: `send_message` to the human what they "
-    "should know."
+    " You set this up yourself, so nobody is told the result: `send_message` to the human what "
+    "they should know."
 )
 EXCERPT_CHARS = 4000
 """Characters of an earlier result, an event or a request that the woken agent is shown."""
