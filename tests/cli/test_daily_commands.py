@@ -163,7 +163,9 @@ async def test_times_of_a_trigger_are_those_of_the_person(place: Place) -> None:
     assert "first at 2030-05-20 09:00 America/New_York." in await place.out(*once)
     await place.out("schedule", "watch", "Look around", "--every", "Day")
     await place.out(*once, "--zone", "UTC")
-    due = [t["due_at"][:16] for t in await place.json("triggers", "watch")]
+    listed = await place.json("triggers", "watch")
+    assert listed[0]["config"]["at"] == "2030-05-20T09:00:00-04:00"
+    due = [t["due_at"][:16] for t in listed]
     assert due == ["2030-05-20T13:00", "2026-01-05T14:00", "2030-05-20T09:00"]
     shown = await place.out("triggers", "watch")
     assert re.search(r"2030-05-20 .*\n +09:00 EDT ", shown), shown

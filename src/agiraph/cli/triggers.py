@@ -11,7 +11,7 @@ from agiraph.cli import tables
 from agiraph.cli.research import SCHEDULES, cron_of
 from agiraph.cli.session import as_json, command, connected, source
 from agiraph.cli.teams import json_option
-from agiraph.domain.moments import as_text, parse_deadline
+from agiraph.domain.moments import as_text, local, parse_deadline
 from agiraph.domain.triggers import TriggerType
 
 
@@ -90,7 +90,8 @@ def _when(
     """Return the type and configuration of a trigger from the one option that says when; a webhook
     without any."""
     if at is not None:
-        return "at_time", {"at": parse_deadline(at, datetime.now(UTC), zone).isoformat()}
+        due = local(parse_deadline(at, datetime.now(UTC), zone), zone)
+        return "at_time", {"at": due.isoformat(timespec="seconds")}
     if every is not None:
         return "scheduled", {"cron": cron_of(every)}
     return ("webhook", {}) if event is None else ("on_event", {"event_pattern": event})
