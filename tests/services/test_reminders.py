@@ -90,7 +90,7 @@ async def test_an_agent_is_told_that_nobody_hears_the_result_of_its_own_schedule
     await pass_time(world, HOUR_S)
 
     tasks = [n.task for n in await world.board(founded.team.id) if n.source == "trigger"]
-    unheard = "nobody is told the result: `send_message` to the human what they"
+    unheard = "Nobody is told it: `send_message` to the human what they should know."
     assert [unheard in task for task in tasks] == [True, False]
 
 

@@ -41,10 +41,8 @@ BUDGET_GATE = "budget: "
 MISFIRE = "misfire"
 REMINDER = "Reminder"
 """The title of a scheduled message to a person."""
-UNHEARD = (
-    " You set this up yourself, so nobody is told the result: `send_message` to the human what "
-    "they should know."
-)
+UNHEARD = " Nobody is told it: `send_message` to the human what they should know."
+"""What an agent is told of the result of work that it scheduled for itself."""
 EXCERPT_CHARS = 4000
 """Characters of an earlier result, an event or a request that the woken agent is shown."""
 
