@@ -113,6 +113,11 @@ async def test_one_task_is_cancelled_and_another_tried_again(place: Place) -> No
     assert (await place.world.node(goal.id)).status is NodeStatus.WAITING
     assert await place.out("cancel", goal.id) == "Cancelled 'Paint it'.\n"
     assert (await place.world.node(goal.id)).status is NodeStatus.CANCELLED
+    ended = await place.out("cancel", goal.id)
+    assert ended.startswith("'Paint it' is cancelled already.")
+    refused = await place.run("retry", goal.id)
+    assert refused.code == 1
+    assert "'Paint it' is cancelled: only work that has failed or ended in part" in refused.err
     for command in ("cancel", "retry"):
         missing = await place.run(command, "node_x")
         assert missing.code == 1
@@ -142,7 +147,7 @@ async def test_triggers_are_created_for_a_time_again_and_again_an_event_and_a_ca
     place.world.script("ada")
     await place.world.found("Watch", name="watch", start=False)
     daily = ("schedule", "watch", "Look around", "--every", "day", "--zone", "Europe/Berlin")
-    assert "first at 2026-01-06 08:00 UTC." in await place.out(*daily)
+    assert "first at 2026-01-06 09:00 Europe/Berlin." in await place.out(*daily)
     await place.out("schedule", "watch", "Drink water", "--at", "2030-05-20T09:00", "--remind")
     await place.out("schedule", "watch", "Look into it", "--event", "node.failed")
     hook = await place.out("schedule", "watch", "Look at the build", "--webhook")
@@ -160,6 +165,29 @@ async def test_triggers_are_created_for_a_time_again_and_again_an_event_and_a_ca
         assert (wrong.code, "Say when, by one of" in wrong.err) == (2, True)
     wrong = await place.run("schedule", "watch", "Look around", "--every", "often")
     assert (wrong.code, "often" in wrong.err) == (1, True)
+
+
+async def test_times_of_a_trigger_are_those_of_the_person(place: Place) -> None:
+    place.world.script("ada")
+    await place.world.found("Watch", name="watch", start=False)
+    await place.out("zone", "America/New_York")
+    once = ("schedule", "watch", "Drink water", "--remind", "--at", "2030-05-20T09:00")
+    assert "first at 2030-05-20 09:00 America/New_York." in await place.out(*once)
+    await place.out("schedule", "watch", "Look around", "--every", "Day")
+    await place.out(*once, "--zone", "UTC")
+    listed = await place.json("triggers", "watch")
+    assert listed[0]["config"]["at"] == "2030-05-20T09:00:00-04:00"
+    due = [t["due_at"][:16] for t in listed]
+    assert due == ["2030-05-20T13:00", "2026-01-05T14:00", "2030-05-20T09:00"]
+    shown = await place.out("triggers", "watch")
+    assert re.search(r"2030-05-20 .*\n +09:00 EDT ", shown), shown
+
+
+async def test_a_person_is_away_until_a_time_of_their_own_zone(place: Place) -> None:
+    await place.out("zone", "Pacific/Auckland")
+    said = await place.out("away", "--until", "2026-01-20T09:00")
+    assert said.startswith("You are away until Tuesday, 20 January 2026 09:00:")
+    assert (await place.json("away"))["away_until"][:16] == "2026-01-19T20:00"
 
 
 async def test_firings_with_nothing_to_do_are_counted_in_the_list_of_triggers(

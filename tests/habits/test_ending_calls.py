@@ -175,6 +175,21 @@ async def test_e6_a_finish_that_gives_open_tasks_up_by_name_cancels_them_and_say
     assert not any(given_up.id in t.text and t.role == "user" for t in ada.requests[-1].turns)
 
 
+@pytest.mark.parametrize("written", ["Za\u0308hle  die Ba\u0308nke.", "ZÄHLE DIE BÄNKE"])
+async def test_e6_a_title_is_known_however_its_letters_are_written(
+    world: World, written: str
+) -> None:
+    given = {"agent": "new:scripted/bob", "description": "Zähle die Bänke"}
+    gives = call("assign_task", task="Count the benches", run_in_background=True, **given)
+    gives_up = call("finish", summary="Enough.", give_up=[written])
+    world.script("ada", says(gives), says(gives_up))
+    world.script("bob", ASK)
+    founded = await world.found("Make an inventory of the park")
+    await world.settle()
+    goal, task = await world.board(founded.team.id)
+    assert (goal.status, task.status) == (S.COMPLETED, S.CANCELLED)
+
+
 async def test_e6_a_name_that_fits_no_open_task_is_refused_with_the_open_ones(
     world: World,
 ) -> None:

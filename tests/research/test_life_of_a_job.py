@@ -10,11 +10,19 @@ import pytest
 
 from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import AgentId, ThreadId, new_id
+from agiraph.domain.labels import of_client
 from agiraph.domain.persons import OWNER
 from agiraph.domain.research import DEPTHS
 from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
 from agiraph.home.specialists import specialists
-from agiraph.services.lifecycle import conversation, endings, extensions, routing, work_state
+from agiraph.services.lifecycle import (
+    answers,
+    conversation,
+    endings,
+    extensions,
+    routing,
+    work_state,
+)
 from agiraph.services.members.hiring import Hirer
 from agiraph.services.research import starting
 from agiraph.store import messages, spend
@@ -390,3 +398,16 @@ async def test_a_late_answer_continues_the_research_that_asked(
         assert reports == [first.id, second.id]
         begun = [n.research for n in await it.world.board(it.team.team.id) if not n.parent_id]
         assert begun == ["job", "job"]  # nothing else is made of the answer
+
+
+async def test_a_late_answer_by_a_program_labels_the_research_that_goes_on(tmp_path: Path) -> None:
+    brief = brief_of(QUESTION, ask="With or without the antenna?", assumptions=["With the antenna"])
+    cast = Cast(brief=[says(brief)], readers={QUESTION: READER})
+    async with scene(tmp_path, cast) as it:
+        await it.start()
+        [question] = await it.world.questions(it.team.team.id)
+        cast.brief = [says(brief_of("And without the antenna?"))]
+        by = {"person_id": OWNER, "label": of_client("editor")}
+        await it.world.store.write(answers.answer_question, question.id, "Without it.", **by)
+        await it.world.settle()
+        assert (await it.job()).label == of_client("editor")

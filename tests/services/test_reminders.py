@@ -80,6 +80,20 @@ async def test_a_message_in_work_that_an_agent_scheduled_for_itself_reaches_the_
     assert phone.got[-1] == reminder
 
 
+async def test_an_agent_is_told_that_nobody_hears_the_result_of_its_own_schedule(
+    world: World,
+) -> None:
+    later = schedule_call("delayed", {"delay_seconds": HOUR_S}, "Remind them of the dentist")
+    founded = await run_team(world, says(later), DONE, DONE, DONE)
+    hour = {"delay_seconds": HOUR_S}
+    await create_trigger(world, founded, "delayed", hour, made_by="human")
+    await pass_time(world, HOUR_S)
+
+    tasks = [n.task for n in await world.board(founded.team.id) if n.source == "trigger"]
+    unheard = "Nobody is told it: `send_message` to the human what they should know."
+    assert [unheard in task for task in tasks] == [True, False]
+
+
 async def test_a_message_of_ordinary_work_stays_in_the_conversation(
     world: World, phone: Phone
 ) -> None:

@@ -87,6 +87,28 @@ async def test_work_whose_steps_were_removed_is_not_tried_again(world: World) ->
     assert (await world.node(goal.id)).status is NodeStatus.FAILED
 
 
+@pytest.mark.parametrize("days", [1, 31])
+async def test_an_agent_that_left_is_given_more_work_with_or_without_its_steps(
+    world: World, days: int
+) -> None:
+    world.script("ada", says(assign("Write it")), says(call("finish", summary="It is written.")))
+    bob = world.script("bob", says(WRITE), says(call("publish", summary="Written.")))
+    founded = await world.found("Have it written")
+    await world.settle()
+    [_, task] = await world.board(founded.team.id)
+    world.clock.advance(days=days)
+    if days > 30:
+        await wait_until_pruned(world, task)
+    bob.lines.append(says(call("publish", summary="Longer now.")))
+    assert task.assignee_id is not None
+    await world.chat(task.assignee_id, "Make it longer.", nudge=True)
+    await world.settle()
+
+    more = (await world.board(founded.team.id))[-1]
+    assert more.result == "Longer now."
+    assert (more.thread_id == task.thread_id) is (days == 1)
+
+
 async def test_a_removal_that_was_interrupted_goes_on_at_the_next_start(
     world: World, database_url: str
 ) -> None:

@@ -226,6 +226,24 @@ async def test_a_question_to_everyone_is_refused_and_one_to_the_human_waits(team
     assert team.nodes["coder"].status is S.COMPLETED
 
 
+async def test_a_question_brings_back_one_who_has_left(team: Team) -> None:
+    count = call("assign_task", agent="new:scripted/counter", task="Count", description="Count")
+    count_again = says(call("publish", summary="At the lake."))
+    counted = says(call("publish", summary="41 herons."))
+    counter = team.world.script("counter", counted, count_again)
+    told = says(tell("counter", "Thanks."))
+    await team.add("coder", says(count), told, says(ask("Counter", "Where?")), PUBLISH)
+    await team.settle()
+
+    assert team.nodes["coder"].status is S.COMPLETED
+    assert team.last("coder", 2).startswith("There is no teammate 'counter'.")
+    assert "At the lake." in team.last("coder")
+    made = [c.arguments for turn in counter.requests[-1].turns for c in turn.calls]
+    assert {"summary": "41 herons."} in made  # it goes on in the thread of its task
+    members = await team.world.store.read(roster.members, team.founded.team.id, all=True)
+    assert [m.doing for m in members if m.agent.name == "counter"] == ["left"]
+
+
 async def test_information_costs_a_waiting_agent_no_call(team: Team) -> None:
     """Not even from a program, or if it ends in a question mark."""
     await team.add("tester", HOLD, PUBLISH)

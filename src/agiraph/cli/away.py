@@ -1,5 +1,6 @@
 """`agiraph away`: say until when you are away, or that you are back."""
 
+import contextlib
 from datetime import UTC, datetime
 
 import click
@@ -7,6 +8,7 @@ import click
 from agiraph.api.views import PersonView
 from agiraph.cli.session import as_json, command, connected
 from agiraph.cli.teams import json_option
+from agiraph.domain import moments
 from agiraph.domain.errors import Refused
 from agiraph.domain.moments import parse_deadline
 
@@ -26,20 +28,21 @@ async def away(until: str | None, back: bool, json_: bool) -> None:
     """
     if back and until is not None:
         raise click.UsageError("Say --until or --back, not both.")
-    moment = None if until is None else _moment(until)
     async with connected() as client:
-        me = await client.set_away(moment) if back or moment is not None else await client.me()
+        me = await client.me()
+        if back or until is not None:
+            me = await client.set_away(None if until is None else _moment(until, me.zone))
     click.echo(as_json(me) if json_ else _told(me))
 
 
-def _moment(text: str) -> datetime:
-    """Return the moment that a person wrote. Without an offset it is in this machine's zone."""
+def _moment(text: str, zone: str) -> datetime:
+    """Return the moment that a person wrote. Without an offset it is in their zone, or in this
+    machine's if theirs is not known."""
+    with contextlib.suppress(ValueError):
+        if not zone:
+            return datetime.fromisoformat(text.strip()).astimezone()
     try:
-        return datetime.fromisoformat(text.strip()).astimezone()
-    except ValueError:
-        pass
-    try:
-        return parse_deadline(text, datetime.now(UTC))
+        return parse_deadline(text, datetime.now(UTC), zone or "UTC")
     except Refused as error:
         raise click.UsageError(
             f"{text!r} is not a time; write 2030-05-20, 2030-05-20T09:00 or '3 days'."
@@ -49,7 +52,8 @@ def _moment(text: str) -> datetime:
 def _told(me: PersonView) -> str:
     if me.away_until is None:
         return "You are here: messages are sent to your channels."
-    local = me.away_until.astimezone()
+    until = me.away_until
+    local = moments.local(until, me.zone) if me.zone else until.astimezone()
     return (
         f"You are away until {local:%A, %d %B %Y %H:%M}: nothing is sent to your channels until "
         "then. Back earlier: agiraph away --back"

@@ -27,6 +27,7 @@ from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.options import ModelOptions
 from agiraph.providers.wires.chat_completions import encode
 from agiraph.services.lifecycle import conversation, teams
+from agiraph.services.triggers import firing
 
 GOAL = "Find out which of three heat pumps suits an old house, and write a report."
 TASK = (
@@ -149,7 +150,7 @@ async def _play(settings: Settings, home: Path, recorder: "_Recorder") -> None:
 def _later(name: str) -> Rendering:
     text, facts = prompt(name), dict(_FACTS)
     if name == "woken":
-        facts["news"] = f"\n\n{facts['news']}"
+        facts |= {"news": f"\n\n{facts['news']}", "unheard": firing.UNHEARD}
     if "$" in text:
         shown = Template(text).safe_substitute(facts)
     else:

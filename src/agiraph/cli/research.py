@@ -8,6 +8,7 @@ from agiraph.cli.session import as_json, clean, command, connected
 from agiraph.cli.talk import find_agent
 from agiraph.cli.teams import json_option
 from agiraph.domain.errors import Refused
+from agiraph.domain.moments import as_text
 from agiraph.domain.plurals import counted
 from agiraph.domain.research import Depth
 
@@ -20,6 +21,11 @@ SCHEDULES = {
     "month": "0 9 1 * *",
 }
 EVERY_HELP = f"Ask again and report only what is new: {', '.join(SCHEDULES)}, or a cron expression."
+
+
+def cron_of(every: str) -> str:
+    """Return the cron expression of a word of `SCHEDULES`; any other text as it is."""
+    return SCHEDULES.get(every.strip().lower(), every)
 
 
 @click.command()
@@ -57,13 +63,13 @@ async def research(
                 agent.team_id,
                 "scheduled",
                 config={
-                    "cron": SCHEDULES.get(every.strip().lower(), every),
+                    "cron": cron_of(every),
                     **({"zone": zone} if zone else {}),
                 },
                 action="research",
                 payload=asked,
             )
-            due = f"{made.due_at:%Y-%m-%d %H:%M} UTC" if made.due_at else "never"
+            due = as_text(made.due_at, made.zone) if made.due_at else "never"
             said = f"Asked again and again as {made.id}, first on {due}. "
             end = f"Stop it: agiraph triggers {made.team_id} --cancel {made.id}"
             return click.echo(as_json(made) if json_ else said + end)

@@ -13,6 +13,7 @@ from agiraph.cli.session import clean, shown
 from agiraph.domain.costs import CostSum, NodeCosts, TeamCosts
 from agiraph.domain.knowledge import Insight, Memory
 from agiraph.domain.labels import Label
+from agiraph.domain.moments import local
 from agiraph.domain.plurals import counted
 from agiraph.domain.visible import visible
 from agiraph.domain.work import NodeStatus
@@ -141,10 +142,17 @@ def of_knowledge(known: Sequence[Memory | Insight]) -> Table:
 
 def of_triggers(triggers: list[TriggerView]) -> Table:
     table = Table(
-        Column("id", no_wrap=True), "type", "status", "due", "fired", "skipped", "what", box=None
+        Column("id", no_wrap=True),
+        "type",
+        "status",
+        Column("due", min_width=10),  # a whole date
+        "fired",
+        "skipped",
+        "what",
+        box=None,
     )
     for trigger in triggers:
-        due = f"{trigger.due_at:%Y-%m-%d %H:%M}" if trigger.due_at else ""
+        due = f"{local(trigger.due_at, trigger.zone):%Y-%m-%d %H:%M %Z}" if trigger.due_at else ""
         table.add_row(
             trigger.id,
             trigger.type,

@@ -22,6 +22,9 @@ async def cancel(task: str) -> None:
     async with connected() as client:
         found = await _task(client, task)
         await client.cancel_node(found.id)
+    if found.status.is_final:
+        below = "What was still open below it is cancelled."
+        return click.echo(f"{clean(found.title)!r} is {found.status} already. {below}")
     click.echo(f"Cancelled {clean(found.title)!r}.")
 
 

@@ -8,10 +8,10 @@ from rich.console import Console
 
 from agiraph.api.views import CreatedTriggerView
 from agiraph.cli import tables
-from agiraph.cli.research import SCHEDULES
+from agiraph.cli.research import SCHEDULES, cron_of
 from agiraph.cli.session import as_json, command, connected, source
 from agiraph.cli.teams import json_option
-from agiraph.domain.moments import parse_deadline
+from agiraph.domain.moments import as_text, local, parse_deadline
 from agiraph.domain.triggers import TriggerType
 
 
@@ -48,7 +48,7 @@ async def triggers(team: str, cancel: str | None, json_: bool) -> None:
 @click.option("--webhook", is_flag=True, help="When a program calls its address, with a secret.")
 @click.option("--remind", is_flag=True, help="Send you TASK as a message; no agent works.")
 @click.option("--agent", help="Who does it; without it the coordinator.")
-@click.option("--zone", default="UTC", show_default=True, help="The time zone of the times.")
+@click.option("--zone", help="The time zone of the times. [default: your own]")
 @json_option
 @command
 async def schedule(
@@ -60,17 +60,20 @@ async def schedule(
     webhook: bool,
     remind: bool,
     agent: str | None,
-    zone: str,
+    zone: str | None,
     json_: bool,
 ) -> None:
     """Have a TEAM (its id or name) do a TASK later: at a time, again and again, or on an event."""
-    type, config = _when(at, every, event, webhook, zone)
+    if sum(each is not None for each in (at, every, event)) + webhook != 1:
+        raise click.UsageError("Say when, by one of --at, --every, --event and --webhook.")
     async with connected() as client:
+        own = zone or (await client.me()).zone or "UTC"
+        type, config = _when(at, every, event, own)
         made = await client.create_trigger(
             (await client.team(team)).id,
             type,
             agent=agent,
-            config={**config, "zone": zone},
+            config={**config, "zone": own},
             action="send_message" if remind else "wake_agent",
             payload={"to": "human", "content": task} if remind else {"task": task},
         )
@@ -82,20 +85,20 @@ async def schedule(
 
 
 def _when(
-    at: str | None, every: str | None, event: str | None, webhook: bool, zone: str
+    at: str | None, every: str | None, event: str | None, zone: str
 ) -> tuple[TriggerType, dict[str, Any]]:
-    """Return the type and configuration of a trigger from the one option that says when."""
-    if sum(each is not None for each in (at, every, event)) + webhook != 1:
-        raise click.UsageError("Say when, by one of --at, --every, --event and --webhook.")
+    """Return the type and configuration of a trigger from the one option that says when; a webhook
+    without any."""
     if at is not None:
-        return "at_time", {"at": parse_deadline(at, datetime.now(UTC), zone).isoformat()}
+        due = local(parse_deadline(at, datetime.now(UTC), zone), zone)
+        return "at_time", {"at": due.isoformat(timespec="seconds")}
     if every is not None:
-        return "scheduled", {"cron": SCHEDULES.get(every, every)}
+        return "scheduled", {"cron": cron_of(every)}
     return ("webhook", {}) if event is None else ("on_event", {"event_pattern": event})
 
 
 def _made(made: CreatedTriggerView, url: str) -> list[str]:
-    due = f", first at {made.due_at:%Y-%m-%d %H:%M} UTC" if made.due_at else ""
+    due = f", first at {as_text(made.due_at, made.zone)}" if made.due_at else ""
     lines = [f"Scheduled as {made.id}{due}."]
     if made.secret is not None:
         lines.append(f"Call it: POST {url}/api/hooks/{made.id}")

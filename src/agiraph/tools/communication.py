@@ -76,7 +76,8 @@ def send_message(
                 return Done(TOO_MANY)
             stored = _kind_for_person(ctx)
         case _:
-            recipient = teams.by_name(tx, ctx.team.id, to).id
+            # One who has left comes back for a question: it starts work of theirs.
+            recipient = teams.by_name(tx, ctx.team.id, to, with_retired=kind == "question").id
             if recipient == ctx.agent.id:
                 raise Refused("That is you. Use a note or a checkpoint to remember something.")
             if kind == "question":

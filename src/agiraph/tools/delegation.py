@@ -54,9 +54,9 @@ Public = Annotated[
 ]
 
 WORKER = "A teammate, a specialist, new:provider/model or cli:command"
+"""How models are told whom they may give a task to."""
 AS_AGENT = "As agent of assign_task"
 """Of other tools' arguments that take what `WORKER` says."""
-"""How models are told whom they may give a task to."""
 EffortArgument = Annotated[Effort | None, Field(description="How thorough it should be")]
 
 Task = Annotated[

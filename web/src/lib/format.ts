@@ -51,5 +51,13 @@ export function duration(ms: number): string {
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
 
+/** Return seconds in the largest unit that divides them: 30 seconds, 15 minutes, 1 hour. */
+export function inUnits(value: unknown): string {
+  const total = Number(value);
+  const units: [number, string][] = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+  for (const [size, name] of units) if (total >= size && total % size === 0) return plural(total / size, name);
+  return duration(total * 1000);
+}
+
 /** Return the name with a capital first letter. Agents' names are stored in lower case. */
 export const capitalize = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);

@@ -1,6 +1,7 @@
 /** teamFields: the settings of a team that the dialogs for new teams and for settings share. */
 import type { Team } from "@/api/client";
 import { cx } from "@/lib/cx";
+import { inUnits } from "@/lib/format";
 import { type Trust, TRUSTS } from "@/lib/trust";
 import { Input, Pills, Textarea } from "@/ui";
 
@@ -11,6 +12,7 @@ export type Effort = NonNullable<Team["effort"]>;
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const INTERVALS: readonly (readonly [number, string])[] = [
+  [30, "every 30 seconds"],
   [15 * MINUTE, "every 15 minutes"],
   [HOUR, "every hour"],
   [4 * HOUR, "every 4 hours"],
@@ -49,14 +51,14 @@ export function ModePills({ value, onChange }: { value: Mode; onChange: (mode: M
   );
 }
 
-/** How long the coordinator is idle before it starts a cycle by itself. A value that is not in the list is shown in minutes. */
+/** How long the coordinator is idle before it starts a cycle by itself. A value that is not in the list is shown, too. */
 export function IntervalField({ value, onChange }: { value: number; onChange: (seconds: number) => void }) {
   const isListed = INTERVALS.some(([seconds]) => seconds === value);
   return (
     <label className="flex flex-col gap-1">
       Starts a cycle
       <select className={cx(selectStyle)} value={value} onChange={(event) => onChange(Number(event.target.value))}>
-        {!isListed && <option value={value}>every {Math.round(value / MINUTE)} minutes</option>}
+        {!isListed && <option value={value}>every {inUnits(value)}</option>}
         {INTERVALS.map(([seconds, label]) => (
           <option key={seconds} value={seconds}>
             {label}

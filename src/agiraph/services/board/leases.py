@@ -9,7 +9,7 @@ from agiraph.domain.events.work import CallLost, LossCause, ThreadOpened
 from agiraph.domain.ids import ThreadId, new_id
 from agiraph.domain.work import StopReason, Usage, WorkNode
 from agiraph.services.board import labels, texts
-from agiraph.store import spend, threads
+from agiraph.store import nodes, spend, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
@@ -81,6 +81,17 @@ def continue_thread(tx: Tx, earlier: WorkNode, node: WorkNode, *, giver: str) ->
     NODES.update(tx, node.id, thread_id=thread_id)
     text = texts.assignment(node, giver=giver, thread=thread_id)
     reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text=text)
+
+
+def last_task(tx: Tx, agent: Agent) -> WorkNode | None:
+    """Return the ended task in whose thread an agent goes on that was hired for one task; None for
+    other agents, and if nothing can go on there."""
+    last = None if agent.persistent or agent.kind != "llm" else nodes.last_of(tx, agent.id)
+    if last is None or last.thread_id is None or not last.status.is_final:
+        return None
+    is_closed = last.is_public or last.research is not None
+    is_pruned = THREADS.get(tx, last.thread_id).pruned_at is not None
+    return None if is_closed or is_pruned else last
 
 
 def charge_lost_call(tx: Tx, lease: Lease, *, cause: LossCause = "interrupted") -> None:

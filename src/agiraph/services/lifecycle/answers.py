@@ -50,13 +50,14 @@ def answer_question(
     )
     granted = grants.always(tx, question, person_id=person_id) if always else None
     if question.kind == "question":
+        of_words = label | labels.of_person(tx, question.team_id, text)
         settled = waiting.settle(
             tx,
             WaitingOn("answer", question_id),
             lambda thread: quotations.enclose_quoted(text, thread=thread),
-            label=label | labels.of_person(tx, question.team_id, text),
+            label=of_words,
         )
-        if not settled and not _goes_on_with(tx, question, text, person_id):
+        if not settled and not _goes_on_with(tx, question, text, person_id, of_words):
             asked = fence.one_line(question.text)
             _send(tx, question, f"(answering {asked!r}) {text}", person_id, label)
     elif question.way_out is None:
@@ -70,7 +71,7 @@ def answer_question(
     return None
 
 
-def _goes_on_with(tx: Tx, question: Message, text: str, person_id: PersonId) -> bool:
+def _goes_on_with(tx: Tx, question: Message, text: str, person_id: PersonId, label: Label) -> bool:
     """Continue an ended research with the answer to its question. Return False if no research
     asked, if it still runs or was cancelled, or if the team has no room for another one."""
     node = None if question.node_id is None else NODES.get(tx, question.node_id)
@@ -78,7 +79,6 @@ def _goes_on_with(tx: Tx, question: Message, text: str, person_id: PersonId) -> 
         return False
     if not node.status.is_final or node.status is NodeStatus.CANCELLED:
         return False
-    label = labels.of_person(tx, question.team_id, text)
     try:
         starting.continue_with_answer(tx, node, text, person_id=person_id, label=label)
     except Refused:

@@ -257,8 +257,7 @@ def start_work(
     if not added.strip() or (label and _adds_nothing(added, said)):
         added, label = "", CLEAN
     heard = asked if added else unseen or asked
-    if earlier is None and not agent.persistent:
-        earlier = _its_task(tx, agent)
+    earlier = earlier or leases.last_task(tx, agent)
     node = planning.create(
         tx,
         team_id=agent.team_id,
@@ -275,14 +274,6 @@ def start_work(
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node
-
-
-def _its_task(tx: Tx, agent: Agent) -> WorkNode | None:
-    """Return the last task of an agent, if its thread can be continued."""
-    last = nodes.last_of(tx, agent.id)
-    if last is None or last.thread_id is None or not last.status.is_final:
-        return None
-    return None if last.is_public or last.research is not None else last
 
 
 def _title(heard: Sequence[Message]) -> str:

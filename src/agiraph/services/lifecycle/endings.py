@@ -22,6 +22,7 @@ from agiraph.domain.ids import SYSTEM, NodeId, TeamId
 from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
+from agiraph.domain.similarity import is_repetition
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
@@ -162,7 +163,7 @@ def give_up(tx: Tx, lease: Lease, names: Sequence[str]) -> None:
     given_up: list[WorkNode] = []
     wrong: list[str] = []
     for name in (name.strip() for name in names):
-        titled = [t for t in known.values() if texts.title_of(t).casefold() == name.casefold()]
+        titled = [t for t in known.values() if is_repetition(texts.title_of(t), name)]
         still = [t for t in titled if t in open_tasks]
         found = [known[NodeId(name)]] if name in known else still or titled[:1]
         if len(found) != 1:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agiraph.domain.chat import AGAIN, Turn
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.events.work import NodeAssigned
 from agiraph.domain.ids import NodeId
@@ -31,6 +31,11 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     budgets of its ancestors still apply: if one of them is exhausted, the retry is refused.
     """
     node = NODES.get(tx, node_id, lock=True)
+    if node.status not in (NodeStatus.FAILED, NodeStatus.PARTIAL):
+        raise Conflict(
+            f"{subject_of(node)!r} is {node.status}: only work that has failed or ended in part is "
+            "tried again. For anything else, say what to do."
+        )
     thread = threads.of_node(tx, node.id)
     budget, added = _renewed_budget(
         tx, node, [] if thread is None else threads.turns(tx, thread.id)

@@ -23,7 +23,7 @@ from agiraph.domain.messages import (
 from agiraph.domain.persons import is_person
 from agiraph.domain.sinks import WayOut
 from agiraph.domain.waits import WaitingOn
-from agiraph.services.board import labels, named_hosts, planning, texts, waiting
+from agiraph.services.board import labels, leases, named_hosts, planning, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
 from agiraph.services.members import roster
@@ -330,7 +330,9 @@ def next_hops(tx: Tx, lease: Lease, recipient: str) -> int:
 
 
 def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
-    """Create a node from messages to an idle agent. The caller holds the agent's row lock."""
+    """Create a node from messages to an idle agent; one that was hired for one task goes on in its
+    thread. The caller holds the agent's row lock."""
+    earlier = leases.last_task(tx, agent)
     person = next((m.sender for m in received if is_person(m.sender)), None)
     node = planning.create(
         tx,
@@ -345,6 +347,8 @@ def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
         hops=max(message.hops for message in received),
         label=join(message.label for message in received),
     )
+    if earlier is not None:
+        leases.continue_thread(tx, earlier, node, giver=name_of(tx, received[0].sender))
     for message in received:
         if message.attachments:
             MESSAGES.update(tx, message.id, node_id=node.id)

@@ -41,6 +41,8 @@ BUDGET_GATE = "budget: "
 MISFIRE = "misfire"
 REMINDER = "Reminder"
 """The title of a scheduled message to a person."""
+UNHEARD = " Nobody is told it: `send_message` to the human what they should know."
+"""What an agent is told of the result of work that it scheduled for itself."""
 EXCERPT_CHARS = 4000
 """Characters of an earlier result, an event or a request that the woken agent is shown."""
 
@@ -318,8 +320,9 @@ def _title_and_task(
     if not task:
         return "Heartbeat", prompt("heartbeat").format(news=said)
     news = f"\n\n{said}" if said else ""
-    text = prompt("woken").format(task=words, why=cause.why, id=trigger.id, made=made, news=news)
-    return first_line(task), text
+    unheard = UNHEARD if trigger.made_by == trigger.agent_id else ""
+    given = {"task": words, "why": cause.why, "id": trigger.id, "made": made, "news": news}
+    return first_line(task), prompt("woken").format(**given, unheard=unheard)
 
 
 def _words(trigger: Trigger, task: str) -> str:

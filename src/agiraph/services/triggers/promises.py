@@ -6,7 +6,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.moments import as_text, parse_deadline
+from agiraph.domain.moments import as_text, local, parse_deadline
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
@@ -59,7 +59,7 @@ def make(
 
 def timing(tx: Tx, when: str, zone: str) -> tuple[str, dict[str, Any]]:
     """Return the type and the configuration of the trigger that reminds of a promise."""
-    due = parse_deadline(when, tx.now, zone)
+    due = local(parse_deadline(when, tx.now, zone), zone)
     return "at_time", {"at": due.isoformat(), "zone": zone}
 
 

@@ -1,5 +1,5 @@
 /** Describe: a trigger's timing and action as English text. */
-import { duration, plural } from "@/lib/format";
+import { inUnits, plural } from "@/lib/format";
 
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const DAY_ABBREVIATIONS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
@@ -48,13 +48,6 @@ export function describeCron(line: string): string {
   return line;
 }
 
-const describeSeconds = (value: unknown): string => {
-  const total = Number(value);
-  const units: [number, string][] = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
-  for (const [size, name] of units) if (total >= size && total % size === 0) return plural(total / size, name);
-  return duration(total * 1000);
-};
-
 const EVENT_TEXT: Record<string, string> = {
   "node.completed": "a task is done",
   "node.partial": "a limit ends a task early",
@@ -79,15 +72,15 @@ export function describeTiming({ type, config, zone }: TriggerTiming): string {
     case "scheduled":
       return `${describeCron(String(config.cron ?? ""))}${zoneText}`;
     case "delayed":
-      return `Once, after ${describeSeconds(config.delay_seconds)}`;
+      return `Once, after ${inUnits(config.delay_seconds)}`;
     case "at_time":
       return `Once, at ${String(config.at ?? "").replace("T", " ")}${zoneText}`;
     case "heartbeat": {
       const hours = typeof config.hours === "string" ? `, between ${config.hours.replace("-", " and ")}` : "";
-      return `After ${describeSeconds(config.interval_seconds)} without work${config.when === "always" ? "" : ", if there is news"}${hours}`;
+      return `After ${inUnits(config.interval_seconds)} without work${config.when === "always" ? "" : ", if there is news"}${hours}`;
     }
     case "on_idle":
-      return `When it has been idle for ${describeSeconds(config.idle_seconds)}`;
+      return `When it has been idle for ${inUnits(config.idle_seconds)}`;
     case "on_event":
       return `When ${EVENT_TEXT[String(config.event_pattern)] ?? `${String(config.event_pattern)} happens`}`;
     case "webhook":
