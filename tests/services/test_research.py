@@ -215,7 +215,7 @@ async def test_thread_reply_on_completion(world: World, bakery: Site) -> None:
     await world.settle()
     [message] = await messages_to_person(world, team)
     assert message.text == (
-        "The research is done (Research: How is bread baked?); the whole report is in your inbox."
+        "The research is done (Research: How is bread baked?); all of it is in your inbox."
         "\n\nBread is baked at 230 degrees [1]."
     )
     assert len([m for m in await world.inbox() if m.kind == "report"]) == 1

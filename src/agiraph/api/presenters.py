@@ -88,13 +88,19 @@ def _team_view(tx: Tx, team: Team, counts: TeamCounts, interval_s: float) -> Tea
         interval=interval_s,
         members=len(counts.members),
         working=counts.working,
-        waits_for_you=team.status == "active" and counts.waits_for_person and not counts.working,
+        waits_for_you=_is_open(team) and counts.waits_for_person and not counts.working,
         open_questions=counts.open_questions,
         unread=counts.unread,
         usd=counts.usd,
         # Includes the events of this transaction, which are numbered when it commits.
         head=counts.head + tx.emitted(team.id),
     )
+
+
+def _is_open(team: Team) -> bool:
+    """Whether work of a team goes on when a person answers. Research of a team whose goal is reached
+    may still wait for an answer."""
+    return team.status in ("active", "completed")
 
 
 def agent_view(tx: Tx, member: Member, viewer: PersonId) -> AgentView:

@@ -64,7 +64,7 @@ class TeamView(View):
     members: int
     working: int = Field(description="Members that are working now.")
     waits_for_you: bool = Field(
-        description="Whether the team is active, and nothing goes on before a person answers."
+        description="Whether work of the team is open, and nothing goes on before a person answers."
     )
     open_questions: int
     unread: int

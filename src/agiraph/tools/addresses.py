@@ -53,7 +53,7 @@ def carries_words(tx: Tx, ctx: RunContext, address: str) -> bool:
     wanted = links.requested(address)
     if wanted is None or not made_up(ctx, address):
         return False
-    named = was_named_by_person(tx, ctx.team.id, wanted)
+    named = named_hosts.was_named(tx, ctx.team.id, wanted)
     return not (named or _was_read_before(tx, ctx, wanted))
 
 

@@ -276,9 +276,11 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
         label=node.label | labels.of_nodes(tx, [node.id]),
     )
     lead = f"The research is done ({title})"
+    if not JOBS.get(tx, node.id).draft.strip() and evidence.count(tx, node.id):
+        lead = f"The research has ended, but its report could not be written ({title})"
     if node.status is not NodeStatus.COMPLETED and node.stop_reason is not None:
         lead = f"The research ended early: {ENGLISH.of_limit(node.stop_reason)} ({title})"
-    lead += "; the whole report is in your inbox."
+    lead += "; all of it is in your inbox."
     return _send_summary(tx, node, f"{lead}\n\n{summary(node.result or '')}")
 
 
