@@ -118,12 +118,11 @@ def lend(program: str, person: Path, home: Path) -> list[Lent]:
     with _opened(home) as folder:
         for name in (*preset.signed_in, *preset.settings):
             data = _read(person / name)
-            if data is not None:
-                _replace(folder, name, data)
-                if name in preset.signed_in:
-                    lent.append(Lent(person / name, home, name, data))
-            elif name in preset.defaults:
-                _replace(folder, name, preset.defaults[name].encode())
+            given = preset.defaults.get(name, "").encode() if data is None else data
+            if data is not None or name in preset.defaults:
+                _replace(folder, name, given)
+            if data is not None and name in preset.signed_in:
+                lent.append(Lent(person / name, home, name, data))
     return lent
 
 

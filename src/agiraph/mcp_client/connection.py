@@ -48,10 +48,11 @@ class Session:
 
     client: "Client"
     link: "Link"
-    tidy: Callable[[], Awaitable[None]] | None = None
+    tidy: "Tidy | None" = None
     """Called after each call: it makes good what the program may have left for the person."""
 
 
+Tidy = Callable[[], Awaitable[None]]
 Open = Callable[[], AbstractAsyncContextManager[Session]]
 
 

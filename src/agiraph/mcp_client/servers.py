@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,12 +17,14 @@ from agiraph.home import piped_commands
 from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules
 from agiraph.home.named_secrets import NamedSecrets
+from agiraph.home.piped_commands import Launch
 from agiraph.mcp_client import launching, pins
 from agiraph.mcp_client.connection import (
     LED_INSIDE,
     Connection,
     ServerFailed,
     Session,
+    Tidy,
     could_not_start,
     sign_in_wanted,
     words_of,
@@ -170,21 +172,10 @@ class McpServers:
         from mcp import Client
 
         server, link = expanded(server, self._secrets), transport.Link()
-        tidy: Callable[[], Awaitable[None]] | None = None
+        tidy: Tidy | None = None
         async with contextlib.AsyncExitStack() as stack:
             if server.kind == "stdio":
-                gate = launching.gate_of(server, self._web, self._rules)
-                if gate is not None:
-                    stack.push_async_callback(gate.close)
-                guards = await asyncio.to_thread(
-                    stack.enter_context, launching.guarded(self._home, server)
-                )
-                if guards:
-                    tidy = partial(asyncio.to_thread, launching.switch_off, guards)
-                    stack.push_async_callback(tidy)
-                launch = await asyncio.to_thread(
-                    launching.launch, self._home, server, self._rules, gate, guards
-                )
+                launch, tidy = await self._launch(server, stack)
                 streams = transport.piped(self._home, launch, link)
             else:
                 policy = self._web.fetcher.policy
@@ -209,6 +200,25 @@ class McpServers:
             # fit raises an error that would end the session for all agents. So it is off.
             setattr(client.session, "validate_tool_result", _unchecked)  # noqa: B010
             yield Session(client, link, tidy)
+
+    async def _launch(
+        self, server: McpServer, stack: contextlib.AsyncExitStack
+    ) -> tuple[Launch, Tidy | None]:
+        """Return how a program is started, and what is done after each of its calls. At the end of
+        the stack its gate is closed, and what it left in given folders is made good."""
+        gate = launching.gate_of(server, self._web, self._rules)
+        if gate is not None:
+            stack.push_async_callback(gate.close)
+        guarded = launching.guarded(self._home, server)
+        guards = await asyncio.to_thread(stack.enter_context, guarded)
+        tidy: Tidy | None = None
+        if guards:
+            tidy = partial(asyncio.to_thread, launching.switch_off, guards)
+            stack.push_async_callback(tidy)
+        launch = await asyncio.to_thread(
+            launching.launch, self._home, server, self._rules, gate, guards
+        )
+        return launch, tidy
 
     def _auth(self, server: McpServer) -> "httpx2.Auth | None":
         """Return what authenticates requests to a server: the sign-in that is under way, else
