@@ -98,8 +98,8 @@ def _team_view(tx: Tx, team: Team, counts: TeamCounts, interval_s: float) -> Tea
 
 
 def _is_open(team: Team) -> bool:
-    """Whether work of a team goes on when a person answers. Research of a team whose goal is reached
-    may still wait for an answer."""
+    """Whether work of a team goes on when a person answers: research may still wait for an answer
+    after the goal is reached."""
     return team.status in ("active", "completed")
 
 
