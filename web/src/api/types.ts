@@ -6664,7 +6664,7 @@ export interface components {
             working: number;
             /**
              * Waits For You
-             * @description Whether the team is active, and nothing goes on before a person answers.
+             * @description Whether work of the team is open, and nothing goes on before a person answers.
              */
             waits_for_you: boolean;
             /** Open Questions */

@@ -1,1 +1,0 @@
-export{t as default}from"./BudgetForm-C3ns05Gl.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./Graph-H3R6AjB1.js";

@@ -1,1 +1,0 @@
-export{t as HTML_PLUGINS,r as components,n as default,i as safeUrl,a as splitBlocks}from"./MarkdownBody-Ch6E03TG.js";

@@ -1,1 +1,0 @@
-import{Qn as e,qn as t}from"./frame-k0717Nay.js";import{A as n}from"./libraries-C2x_IDGG.js";var r=n({queryKey:[`models`],queryFn:()=>e(t.GET(`/api/models`))});export{r as t};
