@@ -146,7 +146,7 @@ async def test_d13_a_result_that_points_to_earlier_words_is_sent_back(world: Wor
                        insists=False)  # fmt: skip
     founded = await world.found("Make an inventory of the house")
     await world.settle()
-    assert "points to other words ('See my previous message'), which nobody but you" in bob.heard
+    assert "points to other words ('See my previous message'), which nobody else" in bob.heard
     assert "There are 3." in ada.heard
     assert [n.doubts for n in await world.board(founded.team.id)] == [None, None]
 
