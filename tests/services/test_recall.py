@@ -54,7 +54,7 @@ def test_frames_of_the_runtime_are_left_out_of_a_query(task: str, said: str) -> 
 def test_the_sentences_that_every_task_has_are_left_out_of_a_query(name: str) -> None:
     made = {"number": 7, "goal": "herons", "news": "storks", "before": "swans", "task": "geese"}
     made |= {"why": "ducks", "id": "t_1", "made": "today", "whom": "ada", "what": "cranes"}
-    made |= {"desk": "agents/ada"}
+    made |= {"desk": "agents/ada", "unheard": ""}
     text = prompt(name).format(**made)
     left = recall.without_frames(text)
     assert "Runtime" not in left

@@ -31,8 +31,6 @@ _CLAIMED_CODE = re.compile(
     r"[ :=]*+(\d++)\W*+$"
 )
 _CODE = re.compile(r"\[exit code (\d+)")
-_NEXT_FILE = re.compile(r"[,;]?\s+file:|[,;]\s*file:")
-"""What stands between two files in one piece of evidence: `file:a.md, file:b.md`."""
 _PROOFS: dict[LineKind, str] = {
     "file": "a file",
     "ran": "a command that was run",
@@ -107,7 +105,8 @@ def _unconfirmed(ctx: RunContext, existing: set[str], shown: str) -> list[str]:
     kind, _, what = shown.partition(":")
     what = what.strip()
     if kind == "file":
-        names = (name.strip().removeprefix("scratch/") for name in _NEXT_FILE.split(what))
+        # One piece of evidence may name several: `file:a.md, file:b.md`.
+        names = (name.strip(" \t\n,;").removeprefix("scratch/") for name in what.split("file:"))
         return [f"no file {name!r} is delivered, but it was given as evidence" for name in names
                 if name not in existing]  # fmt: skip
     return _unconfirmed_command(ctx, what) if kind == "ran" else []
