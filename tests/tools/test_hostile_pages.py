@@ -50,7 +50,7 @@ async def slowest_request(served: Served, path: str) -> tuple[float, float]:
     while not settled.done():
         asked = time.monotonic()
         status, _ = await served.ask("GET", path)
-        assert status == 200
+        assert status in (200, 429)  # so many requests may meet the limit; that is an answer, too
         slowest = max(slowest, time.monotonic() - asked)
     await settled
     return slowest, time.monotonic() - begun
