@@ -11,8 +11,11 @@ import pytest
 from agiraph.home import levels, sandbox
 from agiraph.testing import World, call
 from agiraph.web.access import Web
-from tests.tools.hostile_packages import SOURCES, WHEELS
+from agiraph.web.gate.package_names import PackageNames
+from agiraph.web.gate.rules import Rules
+from tests.tools.hostile_packages import PAGES, SOURCES, WHEELS, page
 from tests.tools.strangers import answers, go_on_with, strange_world
+from tests.web.gate.gates import open_gate
 from tests.web.gate.upstreams import Upstream, open_upstream
 
 pytestmark = pytest.mark.skipif(
@@ -67,6 +70,36 @@ async def test_a_package_that_grows_to_gigabytes_takes_none_of_the_runtimes_memo
     assert peak_mib() - before < MOST_GROWTH_MIB
     # The file itself reaches the command, which has limits of its own.
     assert str(len(body)) in said.split()
+
+
+ASKED = {"/simple/tea/": "/pypi/simple/tea/", "/cargo/3/t/tea": "/cargo/index/3/t/tea"}
+
+
+async def served(upstream: Upstream, path: str, kind: str, body: bytes) -> tuple[int, bytes]:
+    """Return what a command receives for the page of an index that the upstream serves."""
+    upstream.pages[path], upstream.kinds[path] = body, kind
+    rules = Rules(network="packages", names=PackageNames())
+    async with open_gate(rules, indexes=upstream.indexes) as gate:
+        return await gate.get(ASKED.get(path, path))
+
+
+@pytest.mark.parametrize("name", PAGES)
+async def test_a_page_of_an_index_with_millions_of_values_is_refused(
+    upstream: Upstream, name: str
+) -> None:
+    path, kind, body = page(name)
+    Path("/proc/self/clear_refs").write_text("5")
+    before = peak_mib()
+    status, said = await served(upstream, path, kind, body)
+    assert peak_mib() - before < MOST_GROWTH_MIB
+    assert (status, said) == (502, b"agiraph: The page of the index lists too much to be read.\n")
+
+
+async def test_a_long_page_of_an_honest_index_is_read(upstream: Upstream) -> None:
+    link = '<a href="https://files.example/packages/ab/cd/{0}#sha256=ab">{0}</a><br/>\n'
+    body = "".join(link.format(f"tea-{n}.0.tar.gz") for n in range(20_000)).encode()
+    status, listed = await served(upstream, "/simple/tea/", "text/html", body)
+    assert (status, listed.count(b"<a ")) == (200, 20_000)
 
 
 def source_archive(needs: str) -> bytes:

@@ -1,6 +1,7 @@
 """Fetching pages: redirects, compression, limits, timeouts and errors."""
 
 import asyncio
+import gzip
 import resource
 import zlib
 
@@ -50,6 +51,14 @@ async def test_a_gzip_bomb_is_refused_without_using_memory() -> None:
             await fetcher().fetch(opened.url("/bomb"))
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 64 * 1024  # KiB
+
+
+async def test_what_follows_the_end_of_compressed_data_is_left() -> None:
+    words = b"tea " * 200_000
+    body = gzip.compress(words) + gzip.compress(bytes(2**20)) * 50
+    async with site(page=response(body, kind="text/plain", Content_Encoding="gzip")) as opened:
+        fetched = await fetcher(ratio=2000).fetch(opened.url("/page"))
+    assert fetched.body == words
 
 
 @pytest.mark.slow

@@ -259,7 +259,8 @@ class _Decompressor:
             # Some servers send raw deflate data without the zlib header that "deflate" means.
             is_raw = chunk[:1] not in (b"\x1f", b"\x78", b"\x58", b"\x08")
             self._zlib = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS | 32)
-        while chunk:
+        # What follows the end of the data is left: reading it again and again would never end.
+        while chunk and not self._zlib.eof:
             try:
                 piece = self._zlib.decompress(chunk, 256 * 1024)
             except zlib.error as error:

@@ -60,6 +60,8 @@ class Upstream:
     )
     """Archive and dependencies by name."""
     pages: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    kinds: dict[str, str] = field(default_factory=dict[str, str])
+    """Media types of pages that stand in for a page of an index."""
     repositories: Path | None = None
     asked: list[str] = field(default_factory=list[str])
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
@@ -81,6 +83,8 @@ class Upstream:
         self.asked.append(f"{request.method} {request.path_qs}")
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         parts = request.path.strip("/").split("/")
+        if kind := self.kinds.get(request.path):
+            return web.Response(body=self.pages[request.path], content_type=kind)
         if parts[0] == "simple":
             return self._simple(parts[1])
         if parts[0] == "files":

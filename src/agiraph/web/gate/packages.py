@@ -28,6 +28,10 @@ NOT_CONFIGURED = (
 )
 LOCAL = "local-index"
 """The name of a `file:` index where hosts are named."""
+MOST_MARKS = 600_000
+"""Of a page. A mark begins a value of JSON or a tag or attribute of HTML, each of which takes up to
+250 bytes of memory once it is read."""
+_MARKS_OF_JSON, _MARKS_OF_HTML = b",[{", b"< \t\r\n\f/\"'"
 
 Reach = Callable[[str, str], Awaitable[None]]
 """Records that the command reaches a host, and what for, before anything is sent there."""
@@ -81,14 +85,22 @@ class Source:
             await self._reach(LOCAL, "packages")
             path = _local_path(url)
             found = await asyncio.to_thread(_read_local, path, self.limits.page_bytes)
-            return None if found is None else (found, "text/html")
+            if found is None:
+                return None
+            await asyncio.to_thread(_check, found, _MARKS_OF_HTML)
+            return found, "text/html"
         await self._reach(urlsplit(url).hostname or "", "packages")
         async with self.upstream.get(url, accept=accept) as response:
             if response.status in (404, 410):
                 return None
             if response.status != 200:
                 raise Denied(f"A package index answered {response.status}.", status=502)
-            return await whole_body(response, self.limits.page_bytes), response.content_type
+            body = await whole_body(response, self.limits.page_bytes)
+            kind = response.content_type
+            # Only an index that may answer with HTML is read as such.
+            is_html = "html" in accept and not kind.endswith("+json")
+            await asyncio.to_thread(_check, body, _MARKS_OF_HTML if is_html else _MARKS_OF_JSON)
+            return body, kind
 
     async def send_file(
         self,
@@ -147,6 +159,12 @@ async def _inspected(
     copy.flush()
     await inspect(path.resolve())
     yield last
+
+
+def _check(page: bytes, marks: bytes) -> None:
+    """Raise `Denied` for a page of an index that would take much memory to read."""
+    if sum(page.count(mark) for mark in marks) > MOST_MARKS:
+        raise Denied("The page of the index lists too much to be read.", status=502)
 
 
 def _local_path(url: str) -> Path:
