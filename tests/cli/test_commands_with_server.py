@@ -179,6 +179,11 @@ async def test_agents_that_left_are_found_by_their_names(agiraph: Shell) -> None
             chat.types(b"\x04")  # Ctrl-D
             assert (await chat.ends()).code == 0
         nobody = await agiraph("say", "nobody", "Are you sure?", "--team", "birds")
+        listed, board = await agiraph("agents", "birds", "--all"), await agiraph("board", "birds")
+    # Whoever switches needs the names: they are whole, however narrow the terminal is.
+    names = [line.split()[0] for line in listed.out.splitlines() if "agent_" in line]
+    assert names == ["coordinator", gone]
+    assert " ".join(board.out.split()).count("with doubts") == 2, board.out
     assert said == Ended(0, f"{REPLY}\n")
     assert nobody.err == "agiraph: There is no teammate 'nobody'. On this team: coordinator.\n"
 

@@ -11,7 +11,7 @@ import pytest
 
 from agiraph.home import levels
 from agiraph.home.levels import Confinement
-from agiraph.home.sandbox import Level
+from agiraph.home.sandbox import Level, Limits
 from agiraph.testing import World, call, says
 
 NO_NAMESPACES = "echo 0 > /proc/sys/user/max_pid_namespaces && exec "
@@ -129,3 +129,23 @@ async def test_a_readable_folder_below_a_temporary_one_can_be_read_at_each_level
         [told, *_] = [turn.text for turn in await world.turns(goal.id) if turn.role == "tool"]
     assert told.splitlines()[1].startswith("read")
     assert sorted(path.name for path in data.iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize("folder", ["/tmp", "/var"])
+async def test_what_lies_in_a_readable_folder_is_not_the_memory_of_a_command(
+    tmp_path: Path, folder: str
+) -> None:
+    """Such a folder lies over one that commands have in memory."""
+    if levels.choose("namespaces").reasons:
+        pytest.skip("this machine has no namespaces")
+    options: dict[str, Any] = {"sandbox_readable": (Path(folder),), "easy_endings": True}
+    options |= {"sandbox_level": "namespaces", "limits": Limits(memory_mib=256)}
+    async with World(tmp_path / "home", **options) as world:
+        world.script(
+            "m", says(call("bash", command="echo read")), says(call("finish", summary="x"))
+        )
+        founded = await world.found("Read", model="scripted/m")
+        await world.settle()
+        [goal, *_] = await world.board(founded.team.id)
+        [told, *_] = [turn.text for turn in await world.turns(goal.id) if turn.role == "tool"]
+    assert told.startswith("[exit code 0]")

@@ -224,7 +224,8 @@ async def main() -> None:
     for story in (set_up_a_database, create_a_package, watch_in_cycles):
         for model in (to_the_letter, *least):
             with tempfile.TemporaryDirectory() as folder:
-                async with person(Path(folder), model) as it:
+                (home := Path(folder, "home")).mkdir()
+                async with person(home, model) as it:
                     # A model of least effort tells another story.
                     with contextlib.suppress(AssertionError):
                         await story(it)

@@ -69,7 +69,7 @@ def of_board(work: list[NodeView]) -> Table:
             node.id,
             "  " * node.depth + shown(node.title),
             shown(node.assignee or ""),
-            coloured(node.status),
+            coloured(node.status) + (", with doubts" if node.doubts else ""),
             shown(note),
         )
     return table
@@ -77,8 +77,8 @@ def of_board(work: list[NodeView]) -> Table:
 
 def of_agents(agents: list[AgentView]) -> Table:
     table = Table(
-        "name", "role", "model", "status", "task", Column("thread", no_wrap=True),
-        Column("id", no_wrap=True), box=None,
+        Column("name", no_wrap=True), "role", "model", Column("status", no_wrap=True), "task",
+        Column("thread", overflow="fold"), Column("id", no_wrap=True), box=None,
     )  # fmt: skip
     for agent in agents:
         table.add_row(

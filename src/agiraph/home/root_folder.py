@@ -131,6 +131,13 @@ def place_all(spec: "dict[str, Any]", trees: list[Tree]) -> None:
         kernel.freeze_mount(path)
 
 
+def in_memory(readable: list[str]) -> tuple[str, ...]:
+    """Return the folders in memory, without those that lie under a folder given to be read: what
+    is stored there is the machine's."""
+    given = tuple(f"{path}/" for path in readable)
+    return tuple(path for path in IN_MEMORY if not f"{path}/".startswith(given))
+
+
 def empty(path: str, mib: int) -> None:
     """Mount an empty tmpfs, which the kernel removes with the namespace."""
     # The pages of a tmpfs belong to no process, so no limit of memory sees them: `size` bounds
