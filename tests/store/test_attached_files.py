@@ -62,6 +62,7 @@ def to_schema_24(tx: Tx) -> None:
     for column in (
         "messages.ends_waits",
         "messages.summary",
+        "messages.acts",
         "nodes.given_up",
         "nodes.line_kinds",
         "threads.pruned_at",

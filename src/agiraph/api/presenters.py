@@ -7,6 +7,7 @@ from typing import Any
 from agiraph.api.job_views import JobView
 from agiraph.api.thread_views import ThreadView, TurnView
 from agiraph.api.views import (
+    ActView,
     AgentView,
     AttachmentView,
     CostView,
@@ -20,6 +21,7 @@ from agiraph.api.views import (
     ToolCallView,
     TriggerView,
 )
+from agiraph.domain.acts import Act, describe
 from agiraph.domain.agents import Team
 from agiraph.domain.chat import Thread, ToolCall, Turn
 from agiraph.domain.fence import without_marks
@@ -238,7 +240,13 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         outlives_task=message.way_out is not None,
         stopped_by=message.stopped_by,
         consulted=list(message.consulted),
+        acts=[act_view(act) for act in message.acts],
     )
+
+
+def act_view(act: Act) -> ActView:
+    is_undone = act.undone_at is not None
+    return ActView(kind=act.kind, about=act.about, text=describe(act), is_undone=is_undone)
 
 
 def call_view(call: ToolCall) -> ToolCallView:

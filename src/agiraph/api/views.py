@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from agiraph.api.folder_views import GivenFolderView
 from agiraph.api.view import View
 from agiraph.domain.access import Scope, TokenKind
+from agiraph.domain.acts import ActKind
 from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus, Trust
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.effort import Effort
@@ -196,6 +197,15 @@ class ToolCallView(View):
     arguments: dict[str, Any]
 
 
+class ActView(View):
+    """One thing that a reply did for the person besides its words."""
+
+    kind: ActKind
+    about: str = Field(description="The id of the work, question, trigger or memory.")
+    text: str = Field(description="What was done, in a line. Show it as plain text.")
+    is_undone: bool
+
+
 class MessageView(View):
     id: str
     team_id: str
@@ -237,6 +247,10 @@ class MessageView(View):
     consulted: list[str] = Field(
         description="Of a reply: what its agent looked up, such as look_into(bob). Show it as "
         "plain text."
+    )
+    acts: list[ActView] = Field(
+        description="Of a reply: what it did for the person. "
+        "`POST /messages/{id}/acts/{place}/undo` undoes one, by its place from 0."
     )
 
 

@@ -305,6 +305,8 @@ class Chat:
                 data["recipient"]
             ):
                 self._show_message(data["text"])
+                for act in data.get("acts") or ():
+                    self._prompt.print(f"  [dim]\u2192 {shown(act)}[/]")
                 if read := data.get("consulted"):
                     self._prompt.print(f"  [dim]read: {shown(', '.join(read))}[/]")
             case "question.asked" if is_person(data["recipient"]):

@@ -5,6 +5,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from agiraph.domain.acts import Act
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.value import value
@@ -213,6 +214,8 @@ class Turn:
     foreseen: dict[str, Any] = field(default_factory=dict[str, Any])
     """Of an intent to call a tool: what the tool wrote down before it acted. After a crash the tool
     reads it to find out whether it did; the keys are the tool's own."""
+    did: Act | None = None
+    """Of a tool's answer in a reply to a person: what the call did for them."""
     outbox: OutboxMark | None = None
     """Of a turn that carries a program's messages: how far its outbox was read."""
 

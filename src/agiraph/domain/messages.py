@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
+from agiraph.domain.acts import Act
 from agiraph.domain.chat import Attachment, ToolCall
 from agiraph.domain.ids import MessageId, NodeId, TeamId
 from agiraph.domain.labels import CLEAN, Label
@@ -98,6 +99,8 @@ class Message:
     consulted: tuple[str, ...] = ()
     """Of a reply to a person: what its agent looked up before it wrote it, as calls."""
     ends_waits: EndsWaits = "none"
+    acts: tuple[Act, ...] = ()
+    """Of a reply to a person: what it did for them."""
 
     @property
     def stopped_by(self) -> StoppedBy | None:

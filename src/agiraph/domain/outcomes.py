@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from agiraph.domain.acts import Act
 from agiraph.domain.errors import Refused
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.waits import WaitingOn
@@ -20,6 +21,8 @@ class Done:
     """Whether the model is told that its call failed."""
     label: Label = CLEAN
     """The sources outside the team that some of its words came from."""
+    did: Act | None = None
+    """What the call did for the person whom a reply answers; the reply states it."""
     is_fenced: bool = False
     """Whether the tool has fenced the words of others itself; else the runtime fences all of a
     labelled answer."""

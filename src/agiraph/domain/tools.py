@@ -11,7 +11,7 @@ EVERY_ROLE = frozenset({"coordinator", "worker"})
 ON_DEMAND: frozenset[str] = frozenset()
 """The value of `in_sight` of a tool that no role sees at once."""
 
-WorkDecision = Literal["started", "not_needed", "routed"]
+WorkDecision = Literal["chat", "about_work", "new_work", "stop", "answer"]
 Reach = Literal["nothing", "reads", "changes", "sends"]
 """What a call of an added tool does outside of the team: nothing; it reads, which tells others
 what it looks for; it changes something there; or it sends something to others."""

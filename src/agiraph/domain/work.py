@@ -90,7 +90,7 @@ MOVES: dict[NodeStatus, frozenset[NodeStatus]] = {
     S.COMPLETED: frozenset(),
     S.PARTIAL: frozenset({S.ASSIGNED}),
     S.FAILED: frozenset({S.ASSIGNED}),
-    S.CANCELLED: frozenset(),
+    S.CANCELLED: frozenset({S.ASSIGNED}),  # the person takes the stop back
 }
 """From which status a node may go to which. Every change of status is checked against it."""
 

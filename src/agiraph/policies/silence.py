@@ -10,7 +10,7 @@ from typing import Literal
 
 from agiraph.domain.chat import WAITS, ToolSpec, Transcript, Turn
 from agiraph.domain.outcomes import Failed, Finished
-from agiraph.domain.spoken_question import asked_in
+from agiraph.domain.spoken_question import ends_in_question
 from agiraph.domain.work import StopReason
 from agiraph.policies.written_call import how_to_call, written_call
 from agiraph.services.lifecycle.journal import SystemNote
@@ -19,7 +19,7 @@ from agiraph.tools.base import Tool
 STOP_SILENT = 3
 """Replies in a row without a tool call after which the node ends."""
 
-Kind = Literal["refused", "cut", "thoughts", "empty", "call", "keyed", "repeated", "leave", "words"]
+Kind = Literal["refused", "cut", "thoughts", "empty", "call", "keyed", "repeated", "words"]
 
 _NUDGES: dict[Kind, tuple[str, str]] = {
     "refused": (
@@ -57,11 +57,6 @@ _NUDGES: dict[Kind, tuple[str, str]] = {
         "You said the same again, and it changes nothing. Make a tool call: {next}.",
         "The same words once more. Nobody reads them. Make one tool call now: {next}.",
     ),
-    "leave": (
-        "Nobody reads this, and nobody will answer. You need no leave to do your assignment: go "
-        "on.{ask}",
-        "Nobody reads this either. Decide yourself and go on: {next}.{ask}",
-    ),
     "words": (
         "You answered without calling a tool, and nobody reads that. A step that you announce is "
         "not done: do it now with a tool call. If you are done, {ending}.{wait}",
@@ -94,7 +89,6 @@ class Silence:
         text = _NUDGES[kind][0 if len(row) == 1 else 1].format(
             ending=self._ending,
             next=f"the next step of your assignment, or {self._ending_with} with what you have",
-            ask=self._how_to_ask,
             wait=self._how_to_wait,
             refusal=row[0].provider_data.refusal[:200],
             how=how_to_call(self.written_call(row[0]) or "", self._specs),
@@ -125,7 +119,7 @@ class Silence:
         row = self._row(transcript)
         if not row or row[0].is_cut or self.written_call(row[0]) is not None:
             return None
-        return row[0].text if asked_in(row[0].text) == "question" else None
+        return row[0].text if ends_in_question(row[0].text) else None
 
     def remark(self, transcript: Transcript) -> str:
         """Return a sentence about the newest reply, to be added to the text that says what its node
@@ -164,7 +158,7 @@ class Silence:
             return "call" if newest.provider_data.text is None else "keyed"
         if any(turn.text.split() == newest.text.split() for turn in row[1:]):
             return "repeated"
-        return "leave" if asked_in(newest.text) == "leave" else "words"
+        return "words"
 
     def _without_tools(self, newest: Turn) -> str:
         if newest.is_cut:
@@ -182,11 +176,6 @@ class Silence:
     @property
     def _ending(self) -> str:
         return f"call {self._ending_with}"
-
-    @property
-    def _how_to_ask(self) -> str:
-        asking = [tool.name for tool in self.tools.values() if tool.properties.asks_person]
-        return f" What only the human can decide, ask with {asking[0]}." if asking else ""
 
     @property
     def _how_to_wait(self) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.fence import without_marks
-from agiraph.domain.status_questions import is_status_question
 from agiraph.domain.work import Usage
 from agiraph.providers import demo_story
 from agiraph.providers.base import OnDelta, Reply, Request
@@ -99,7 +98,7 @@ class DemoModel:
 def _talk(request: Request) -> tuple[str, ToolCall | None]:
     """Return what the demo says to a person. The call makes sure that its words are true."""
     asked = without_marks(next((t.text for t in request.transcript.spoken()), ""))
-    if is_status_question(asked):
+    if asked.rstrip().endswith(("?", "\uff1f", "\u061f")):
         return _TO_A_STATUS_QUESTION, _call("no_work_needed")
     return _TO_A_REQUEST, None
 

@@ -7,15 +7,16 @@ stay in the database.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agiraph.domain.chat import LEAN_SYSTEM, Transcript
 from agiraph.domain.errors import ContextExceeded, Misconfigured, ModelGarbled, Refused
 from agiraph.domain.fence import enclose, enclose_foreign, one_line, without_fences
-from agiraph.domain.messages import NEEDS_ANSWER
+from agiraph.domain.messages import NEEDS_ANSWER, Message
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.persons import is_person
+from agiraph.domain.quotations import enclose_quoted
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.redaction import mask_secrets
@@ -26,6 +27,8 @@ from agiraph.services.lifecycle import journal
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes, stages
+from agiraph.store.messages import MESSAGES
+from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 
@@ -49,6 +52,10 @@ LEAST_SHARE = 1_200
 """Characters that a summary has at least, however small the window."""
 FIRST_STEPS = 3
 """A thread that is full again within so few steps is examined for a prompt that is too long."""
+SAID = 1000
+"""Characters of a person's message, or of a question to them, in the text after a cut."""
+MOST_SAID = 20
+"""Messages of the person in the text after a cut, the newest ones."""
 MAX_READ = 50
 """Files that the model has read which the text after a cut lists, the newest ones."""
 _NO_ANSWER = (ModelGarbled, ContextExceeded)
@@ -154,15 +161,17 @@ class Compaction:
     async def _cut(self, ctx: RunContext, number: int, summary: str) -> None:
         # Read from rows and files, not asked of the model: a summary may
         # forget or invent open tasks.
-        rows = await ctx.store.read(_state_of_rows, ctx.node)
+        node, rows, said = await ctx.store.read(_state_of_rows, ctx)
         share = self._share(ctx.transcript)
-        state = "\n\n".join([await asyncio.to_thread(_state_of_files, ctx, share), *rows])
+        files = await asyncio.to_thread(_state_of_files, ctx, node, share)
+        # Last, where a text that is too long is not shortened: the person's newest word counts.
+        state = "\n\n".join([files, *rows, *said])
         summary = mask_secrets(summary)  # it stands in every later request
-        said = shortened(summary, share) or "(nothing was done)"
+        own = shortened(summary, share) or "(nothing was done)"
         if ctx.label:  # it may repeat what others wrote, to the letter
             what = OWN_SUMMARY.format(sources=ctx.describe(ctx.label))
-            said = enclose(said, thread=ctx.lease.thread_id, what=what)
-        text = prompt("compacted").format(summary=said, state=shortened(state, share))
+            own = enclose(own, thread=ctx.lease.thread_id, what=what)
+        text = prompt("compacted").format(summary=own, state=shortened(state, share))
         ref = f"summary:{number}"
         ctx.add_turns(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))
 
@@ -229,9 +238,10 @@ def digest(transcript: Transcript, window: int) -> str:
     return "\n".join(lines)
 
 
-def _state_of_rows(tx: Tx, node: WorkNode) -> list[str]:
-    """Return sections on delegated tasks, stages, questions to the person, and promises."""
-    lines: list[str] = []
+def _state_of_rows(tx: Tx, ctx: RunContext) -> tuple[WorkNode, list[str], list[str]]:
+    """Return the node as it is now, sections on delegated tasks, stages, open questions to the
+    person and promises, and a section with what the person has said."""
+    node, lines = NODES.get(tx, ctx.node.id), list[str]()
     given = [
         f"- {texts.title_of(child)} ({child.id}): {child.status}"
         + ("" if child.assignee_id is None else f", {planning.name_of(tx, child.assignee_id)}")
@@ -242,18 +252,36 @@ def _state_of_rows(tx: Tx, node: WorkNode) -> list[str]:
     together = [f"- {stage.name}: {stage.status}" for stage in stages.of_node(tx, node.id)]
     if together:
         lines.append("Your stages:\n" + "\n".join(together))
-    asked = [
-        f"- {question.text[:DIGEST_CHARACTERS]} ({'answered' if question.answered_at else 'open'})"
+    questions = [
+        question
         for question in messages.of_node(tx, node.id)
         if question.kind in NEEDS_ANSWER and is_person(question.recipient)
     ]
-    if asked:
-        lines.append("What you asked the human:\n" + "\n".join(asked))
+    waiting = [f"- {one_line(q.text)[:SAID]}" for q in questions if q.answered_at is None]
+    if waiting:
+        lines.append("What you asked the human, not answered yet:\n" + "\n".join(waiting))
     assert node.assignee_id is not None
     promised = [_promise_line(tx, given) for given in promises.open_of_agent(tx, node.assignee_id)]
     if promised:
         lines.append("What you have promised:\n" + "\n".join(promised))
-    return lines
+    return node, lines, _words_of_person(tx, ctx, questions)
+
+
+def _words_of_person(tx: Tx, ctx: RunContext, questions: Sequence[Message]) -> list[str]:
+    """Return a section with the person's messages and answers in this thread, the newest last."""
+    heard = [t.ref for t in ctx.transcript.turns if t.ref and t.ref.startswith("msg_")]
+    said = [m for ref in heard if (m := MESSAGES.find(tx, ref)) is not None]
+    asked = {question.id: question for question in questions}
+    said += [answer for id in asked for answer in messages.answers_to(tx, id)]
+    theirs = {m.id: m for m in sorted(said, key=lambda m: m.created_at) if is_person(m.sender)}
+    lines: list[str] = []
+    for message in [*theirs.values()][-MOST_SAID:]:
+        question = asked.get(message.in_reply_to) if message.in_reply_to else None
+        about = "" if question is None else f"(answering {one_line(question.text)[:SAID]!r}) "
+        words = enclose_quoted(message.text, thread=ctx.lease.thread_id, longest=SAID)
+        lines.append(f"- {about}{words}")
+    head = "What the human said to you since the assignment, the newest last. The newest counts:"
+    return ["\n".join([head, *lines])] if lines else []
 
 
 def _promise_line(tx: Tx, given: promises.Promise) -> str:
@@ -282,7 +310,7 @@ def _files_used(ctx: RunContext) -> dict[str, list[str]]:
     }
 
 
-def _state_of_files(ctx: RunContext, share: int) -> str:
+def _state_of_files(ctx: RunContext, node: WorkNode, share: int) -> str:
     """Return the assignment, the files in scratch/ and the turns used, which a summary may get
     wrong. `share` are the characters that all of it may take."""
     task = ctx.node.task
@@ -291,8 +319,8 @@ def _state_of_files(ctx: RunContext, share: int) -> str:
         source, task = ctx.describe(ctx.node.label), shortened(task, share // 2)
         task = enclose_foreign(task, thread=ctx.lease.thread_id, source=source)
     lines = [f"Your assignment:\n{task}"]
-    if ctx.node.lines_to_prove:
-        lines.append("Done means:\n" + "\n".join(f"- {line}" for line in ctx.node.lines_to_prove))
+    if node.lines_to_prove:
+        lines.append("Done means:\n" + "\n".join(f"- {line}" for line in node.lines_to_prove))
     folder, name = ctx.scope.resolve("scratch", "r")
     with folder:
         try:

@@ -2,31 +2,31 @@
 
 import asyncio
 import contextlib
+import itertools
+from typing import Any, cast, get_args
 
-from agiraph.domain.chat import Transcript, Turn
+from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import DailyLimitReached, ModelError, Refused
 from agiraph.domain.outcomes import Finished, Outcome
-from agiraph.domain.promising import promises_work
-from agiraph.domain.status_questions import is_status_question
-from agiraph.domain.tools import WorkDecision
+from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
-from agiraph.runtime import reply_checks
+from agiraph.runtime import structured_question
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
+from agiraph.runtime.structured_question import Question, Unaffordable, fields
 from agiraph.services.board import texts
 from agiraph.services.lifecycle import conversation, daily_limit, work_state
+from agiraph.services.lifecycle.conversation import MessagePart
 from agiraph.services.lifecycle.journal import SystemNote
-from agiraph.store import messages
 from agiraph.store.tx import Tx
+from agiraph.tools.foreground import FOREGROUND
 
 WITHOUT_A_MODEL = (
     "I have your message and will get to work on it. (I could not think of a proper answer just "
     "now: {reason})"
 )
-ONLY_FACTS = (
-    "I could not think of a proper answer just now: {reason} This is how things stand:\n{facts}"
-)
+HOW_THINGS_STAND = "This is how things stand:\n{facts}"
 OUT_OF_MONEY = (
     "I have your message, but today's limit for model calls is reached, so I cannot think about it "
     "now. I go on as soon as you allow more (the request is in your inbox), or by myself at 00:00 "
@@ -34,6 +34,34 @@ OUT_OF_MONEY = (
 )
 NOTHING_SAID = "[Runtime] The human reads only what you write as text. Answer them now, briefly."
 
+DECISION = "decision"
+WHAT_IS_IT = (
+    "[Runtime] Your reply is sent. Say what their message asks for, as JSON: "
+    '{"parts": [{"what": …, "id": …, "words": …}]}, one part for each thing it asks. what: '
+    "chat (nothing to do, or answered by your reply), about_work (for work under way: its id), "
+    "new_work (something to be done), stop (work to be ended: its id), answer (to an open "
+    "question: its id). words: that part of their message, word for word."
+)
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "parts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "what": {"enum": [*get_args(WorkDecision)]},
+                    "id": {"type": "string"},
+                    "words": {"type": "string"},
+                },
+                "required": ["what", "id", "words"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["parts"],
+    "additionalProperties": False,
+}
 CUT_OFF = "[Runtime] Your answer broke off before its end. Give it again, whole and much shorter."
 
 
@@ -44,18 +72,16 @@ async def answer(steps: Steps, ctx: RunContext, *, summarise_upto: str = "") -> 
     """
     try:
         text = await _write_answer(steps, ctx)
+        parts = () if _decided(ctx.transcript) else await _ask_what_it_is(steps, ctx)
     except DailyLimitReached as error:
         await ctx.store.write(daily_limit.ask_once, ctx.lease, limit_usd=error.limit_usd)
-        return await _send(ctx, OUT_OF_MONEY, is_answer=False)
+        return await _send(ctx, OUT_OF_MONEY)
     except ModelError as error:
         # The person must get an answer whatever becomes of the model; their request becomes work.
         return await acknowledge(ctx, error)
     await steps.caller.write_deferred(ctx)
-    if not text:
-        text = await ctx.store.read(_without_model, ctx, "nothing was said.")
-    if reply_checks.is_false_stop(ctx.transcript, text):
-        text = f"{text}\n\n{reply_checks.RUNS_ON}"
-    return await _send(ctx, text, summarise_upto=summarise_upto)
+    text = text or WITHOUT_A_MODEL.format(reason="nothing was said.")
+    return await _send(ctx, text, parts=parts, summarise_upto=summarise_upto)
 
 
 async def acknowledge(ctx: RunContext, why: Exception) -> Outcome:
@@ -63,34 +89,59 @@ async def acknowledge(ctx: RunContext, why: Exception) -> Outcome:
     return await _send(ctx, await ctx.store.read(_without_model, ctx, str(why)))
 
 
+async def _ask_what_it_is(steps: Steps, ctx: RunContext) -> tuple[MessagePart, ...]:
+    """Return what the message asks for, part by part, if the reply's calls have not said it; empty
+    if the model gives no readable answer."""
+    question = Question(
+        name=DECISION, text=WHAT_IS_IT, schema=_SCHEMA, parse=_parts, is_asked_once=True
+    )
+    try:
+        return await structured_question.ask(steps, ctx, question) or ()
+    except (Unaffordable, ModelError):
+        return ()  # the reply stands; what nobody decided becomes work
+
+
+def _parts(value: Any) -> tuple[MessagePart, ...] | None:
+    """Read the answer to the question what a message asks for; None if it has another form."""
+    listed = fields(value).get("parts")
+    if not isinstance(listed, list) or not listed:
+        return None
+    parts = [fields(part) for part in cast(list[Any], listed)]
+    if any(part.get("what") not in get_args(WorkDecision) for part in parts):
+        return None
+    return tuple(
+        MessagePart(part["what"], str(part.get("id") or ""), str(part.get("words") or ""))
+        for part in parts
+    )
+
+
 def _without_model(tx: Tx, ctx: RunContext, reason: str) -> str:
-    """Return an answer that needs no model: how things stand, if that is what the person asked."""
-    asked = messages.to_answer(tx, ctx.node.id)
-    if not asked or not all(is_status_question(message.text) for message in asked):
-        return WITHOUT_A_MODEL.format(reason=reason)
-    facts = work_state.for_person(tx, ctx.agent) or "Nothing is under way."
-    return ONLY_FACTS.format(reason=reason, facts=facts)
+    """Return an answer that needs no model: that there is none, and what is under way."""
+    facts = work_state.for_person(tx, ctx.agent)
+    said = WITHOUT_A_MODEL.format(reason=reason)
+    return f"{said}\n\n{HOW_THINGS_STAND.format(facts=facts)}" if facts else said
 
 
 async def _send(
-    ctx: RunContext, text: str, *, summarise_upto: str = "", is_answer: bool = True
+    ctx: RunContext,
+    text: str,
+    *,
+    parts: tuple[MessagePart, ...] = (),
+    summarise_upto: str = "",
 ) -> Outcome:
     """Send the answer, make the work if it is wanted, and end the node: one transaction."""
     text, manifest = await _publish_if_long(ctx, text)
     outcome = Finished(text, StopReason.FINISHED, manifest)
-    decision = _work_decision(ctx.transcript)
-    is_false = reply_checks.is_false_stop(ctx.transcript, text)
-    if decision == "not_needed" and (promises_work(text) or is_false):
-        decision = None  # the person was promised something, so there is work
     await ctx.store.write(
         conversation.end_reply,
         ctx.lease,
         outcome,
         text=text,
-        work=decision,
-        consulted=reply_checks.consulted(ctx.transcript),
+        decided=_decided(ctx.transcript),
+        parts=parts,
+        acts=[turn.did for turn in ctx.transcript.turns if turn.did is not None],
+        consulted=_consulted(ctx.transcript),
         summarise_upto=summarise_upto,
-        is_answer=is_answer,
     )
     return outcome
 
@@ -114,52 +165,79 @@ async def _write_answer(steps: Steps, ctx: RunContext) -> str:
     has said nothing."""
     # After a crash: calls of the last reply that have no answer.
     await steps.recover(ctx)
+    if ctx.transcript.has(DECISION):
+        return _last_words(ctx.transcript)
     last = ctx.transcript.last_reply
-    while (
-        last is None or not _is_answer(ctx.transcript, last) or reply_checks.objections(ctx, last)
-    ):
-        nudge = _nudges(ctx, last)
+    while last is None or not _is_answer(ctx.transcript, last):
+        nudge = _nudges(last)
         if ctx.consumed.turns >= ctx.node.budget.turns or await steps.catch_up(
             ctx, *nudge, deliver_mail=False
         ):
             break
         last = await steps.think(ctx, "reply")
         await steps.act(ctx, last.calls)
-    texts = [t.text for t in ctx.transcript.turns if t.role == "assistant" and t.text.strip()]
-    return texts[-1] if texts else ""
+    return _last_words(ctx.transcript)
 
 
-def _nudges(ctx: RunContext, last: Turn | None) -> list[SystemNote]:
+def _last_words(transcript: Transcript) -> str:
+    """Return the last text that the model wrote to the person; empty if there is none."""
+    turns = itertools.takewhile(lambda turn: turn.ref != DECISION, transcript.turns)
+    return next(
+        (t.text for t in reversed([*turns]) if t.role == "assistant" and t.text.strip()), ""
+    )
+
+
+def _nudges(last: Turn | None) -> list[SystemNote]:
     """Return what the model is told before it is asked again."""
-    if last is None:
+    if last is None or last.calls or not (last.is_cut or not last.text.strip()):
         return []
-    if not last.calls and (last.is_cut or not last.text.strip()):
-        return [SystemNote(f"nudge:{last.seq}", CUT_OFF if last.is_cut else NOTHING_SAID)]
-    return reply_checks.objections(ctx, last)
+    return [SystemNote(f"nudge:{last.seq}", CUT_OFF if last.is_cut else NOTHING_SAID)]
 
 
 def _is_answer(transcript: Transcript, reply: Turn) -> bool:
     """Whether the reply has text, and no call in it failed or looked up something to tell."""
-    failed = reply_checks.failed_calls(transcript)
+    failed = _failed_calls(transcript)
     return (
         bool(reply.text.strip())
         and not reply.is_cut
-        and not any(call.id in failed or reply_checks.reads(call) for call in reply.calls)
+        and not any(call.id in failed or _reads(call) for call in reply.calls)
     )
 
 
-def _work_decision(transcript: Transcript) -> WorkDecision | None:
-    """Return the model's decision about new work. "started" takes precedence, then "routed" (the
-    message was given to other work); otherwise the last call decides."""
-    failed = reply_checks.failed_calls(transcript)
-    decisions: list[WorkDecision] = [
+def _decided(transcript: Transcript) -> frozenset[WorkDecision]:
+    """Return what the calls of the reply have decided about the message; all of them count."""
+    failed = _failed_calls(transcript)
+    return frozenset(
         decision
         for turn in transcript.turns
         for call in turn.calls
         if call.id not in failed
-        if (decision := reply_checks.properties(call).decides_work) is not None
+        if (decision := _properties(call).decides_work) is not None
+    )
+
+
+def _consulted(transcript: Transcript) -> tuple[str, ...]:
+    """Return what the reply has read, as calls with their first argument."""
+    failed = _failed_calls(transcript)
+    calls = [call for turn in transcript.turns for call in turn.calls if call.id not in failed]
+    named = [
+        f"{call.name}({str(next(iter(call.arguments.values()), ''))[:80]})"
+        for call in calls
+        if _reads(call)
     ]
-    for weighty in ("started", "routed"):
-        if weighty in decisions:
-            return weighty
-    return decisions[-1] if decisions else None
+    return tuple(dict.fromkeys(named))
+
+
+def _reads(call: ToolCall) -> bool:
+    """Whether the model has to read the answer of a call before it writes to the person."""
+    found = _properties(call)
+    return found.looks_up or found.reads_file
+
+
+def _properties(call: ToolCall) -> ToolProperties:
+    tool = FOREGROUND.get(call.name)
+    return ToolProperties() if tool is None else tool.properties
+
+
+def _failed_calls(transcript: Transcript) -> set[str | None]:
+    return {t.ref for t in transcript.turns if t.role == "tool" and t.failed}

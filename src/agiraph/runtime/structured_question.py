@@ -43,6 +43,8 @@ class Question(Generic[T]):
     schema: dict[str, Any]
     parse: Callable[[Any], T | None]
     """Turns the JSON value into the answer; returns None if it has another form."""
+    is_asked_once: bool = False
+    """Whether an answer that cannot be read is not asked for again."""
     shorter: str = ""
     """A shorter form of the question, for a thread that is too long for the model."""
 
@@ -68,7 +70,8 @@ async def ask(steps: Steps, ctx: RunContext, question: Question[T]) -> T | None:
             # After a crash the thread may hold the answer already; it was paid for.
             answer = _answer_to(ctx.transcript, attempt)
             answer = answer or await _think(steps, ctx, question.name, schema)
-            if (parsed := question.parse(value_in(answer.text))) is not None:
+            parsed = question.parse(value_in(answer.text))
+            if parsed is not None or question.is_asked_once:
                 return parsed
         except ContextExceeded as error:
             following, failure = shorter, error

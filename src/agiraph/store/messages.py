@@ -66,6 +66,12 @@ def answer(tx: Tx, question: MessageId, **decided: str) -> bool:
     return tx.run(sql, id=question, now=to_micros(tx.now), **decided) == 1
 
 
+def reopen(tx: Tx, question: MessageId) -> None:
+    """Open an answered question again."""
+    tx.run("update messages set answered_at = null, decision = null where id = :id", id=question)
+    tx.alarm()
+
+
 def by_client(tx: Tx, team_id: TeamId, client_id: str) -> Message | None:
     where = "team_id = :team_id and client_id = :client_id"
     found = MESSAGES.select(tx, where, team_id=team_id, client_id=client_id)
@@ -263,6 +269,13 @@ def to_answer(tx: Tx, reply_id: NodeId) -> list[Message]:
     return MESSAGES.select(tx, "reply_id = :id order by seq", id=reply_id)
 
 
+def reply_of(tx: Tx, reply_id: NodeId) -> Message | None:
+    """Return the reply that a reply node has sent; None if it has not sent one yet."""
+    where = "node_id = :id and in_reply_to is not null and kind = 'message' order by id limit 1"
+    found = MESSAGES.select(tx, where, id=reply_id)
+    return found[0] if found else None
+
+
 def read_up_to(
     tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId, seq: int
 ) -> list[MessageId]:
@@ -320,6 +333,11 @@ def unread_endings(tx: Tx, recipient: str, node_id: NodeId) -> list[MessageId]:
 def of_stage(tx: Tx, stage_id: StageId) -> list[Message]:
     """Return the messages about the ends of a stage, oldest first."""
     return MESSAGES.select(tx, "ref = :ref order by id", ref=f"{STAGE}{stage_id}")
+
+
+def answers_to(tx: Tx, question_id: MessageId) -> list[Message]:
+    """Return the answers to a question, oldest first."""
+    return MESSAGES.select(tx, "in_reply_to = :id and kind = 'answer' order by id", id=question_id)
 
 
 def of_node(tx: Tx, node_id: NodeId) -> list[Message]:

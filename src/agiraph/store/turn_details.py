@@ -1,7 +1,9 @@
 """Turn details: the fields that few turns have, as the JSON column `extra` holds them."""
 
+from dataclasses import asdict
 from typing import Any, TypedDict, cast
 
+from agiraph.domain.acts import Act
 from agiraph.domain.chat import (
     THINKING,
     OutboxMark,
@@ -30,6 +32,7 @@ class Details(TypedDict, total=False):
     reserved: Reserved | None
     timeout_s: float | None
     foreseen: dict[str, Any]
+    did: Act | None
     outbox: OutboxMark | None
 
 
@@ -74,6 +77,8 @@ def stored_details(turn: Turn) -> dict[str, Any]:
         stored["seconds"] = turn.timeout_s
     if turn.foreseen:
         stored["foreseen"] = turn.foreseen
+    if turn.did is not None:
+        stored["did"] = asdict(turn.did)
     return stored
 
 
@@ -98,6 +103,7 @@ def read_details(role: Role, ref: str | None, text: str | None) -> Details:
         is_cut=bool(known.get("broken_off")),
         timeout_s=known.get("seconds"),
         foreseen=foreseen,
+        did=Act(**known["did"]) if "did" in known else None,
     )
     if "tokens" in known:
         details["reserved"] = Reserved(tokens=known["tokens"], usd=known["usd"])

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain import quotations
+from agiraph.domain.acts import Act
 from agiraph.domain.errors import Refused
 from agiraph.domain.labels import join
 from agiraph.domain.messages import Message
@@ -34,7 +35,7 @@ WorkId = Annotated[str, Field(min_length=1, description="A task's id, or a teamm
 
 @tool(
     effect="transaction",
-    decides_work="started",
+    decides_work="new_work",
 )
 def start_work(
     tx: Tx,
@@ -50,13 +51,13 @@ def start_work(
     does the work sees this text and no memories. Without a task their message is the task. If
     you have read others' text, the human's message is put before your task.
     """
-    routing.refuse_needless(tx, ctx.node.id)
     if continues is not None and continues.strip():
         return _continue(tx, ctx, continues, task)
     asked = messages.to_answer(tx, ctx.node.id)
     _refuse_second(tx, ctx, asked, task)
     node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, label=ctx.label)
-    return Done(f"Queued as {node.id}. {NOW_ANSWER}")
+    did = Act(kind="started", about=node.id, name=node.title)
+    return Done(f"Queued as {node.id}. {NOW_ANSWER}", did=did)
 
 
 def _refuse_second(tx: Tx, ctx: RunContext, asked: Sequence[Message], task: str) -> None:
@@ -90,7 +91,8 @@ def _continue(tx: Tx, ctx: RunContext, identity: str, task: str) -> Answer:
         tx, ctx.agent, ctx.node.id, task, label=ctx.label, earlier=earlier
     )
     worker = teams.AGENTS.get(tx, earlier.assignee_id).name
-    return Done(f"{worker} goes on with {earlier.id} as {node.id}, in the same thread.")
+    did = Act(kind="started", about=node.id, name=f"{worker} goes on: {node.title}")
+    return Done(f"{worker} goes on with {earlier.id} as {node.id}, in the same thread.", did=did)
 
 
 def _research_further(tx: Tx, ctx: RunContext, earlier: WorkNode) -> Answer:
@@ -109,31 +111,46 @@ def _research_further(tx: Tx, ctx: RunContext, earlier: WorkNode) -> Answer:
         earlier=earlier,
     )
     routing.mark_heard(tx, asked)
-    return Done(f"Research goes on from {earlier.id} as {node.id}; the report goes to their inbox.")
+    did = Act(kind="started", about=node.id, name=f"research: {node.title}")
+    told = f"Research goes on from {earlier.id} as {node.id}; the report goes to their inbox."
+    return Done(told, did=did)
 
 
-@tool(effect="transaction", decides_work="routed")
-def tell(tx: Tx, ctx: RunContext, node_id: WorkId) -> Answer:
+Words = Annotated[
+    str,
+    Field(max_length=20_000, description="The part of their message, word for word; else all"),
+]
+
+
+@tool(effect="transaction", decides_work="about_work")
+def tell(tx: Tx, ctx: RunContext, node_id: WorkId, words: Words = "") -> Answer:
     """Give their message, word for word, to work that is under way. It is read at the next step."""
-    return Done(routing.tell(tx, ctx.agent, ctx.node.id, node_id))
+    return routing.tell(tx, ctx.agent, ctx.node.id, node_id, words)
 
 
-@tool(effect="transaction", decides_work="routed")
-def answer(tx: Tx, ctx: RunContext, question_id: str) -> Answer:
-    """Answer an open question with their message, word for word. The work that asked goes on."""
-    return Done(routing.answer(tx, ctx.agent, ctx.node.id, question_id))
+@tool(effect="transaction", decides_work="answer")
+def answer(tx: Tx, ctx: RunContext, question_id: str = "", words: Words = "") -> Answer:
+    """Answer an open question with their message, word for word. The work that asked goes on.
+    Without an id: the newest question that you asked them.
+    """
+    done = routing.answer(tx, ctx.agent, ctx.node.id, question_id, words)
+    before = [turn.did for turn in ctx.transcript.turns if turn.did is not None]
+    for did in before:
+        if done.did is not None and (did.kind, did.words) == (done.did.kind, done.did.words):
+            raise Refused(
+                f"These words have answered \u201c{did.name}\u201d already; they answer one "
+                "question. If the message answers both, name the words for each."
+            )
+    return done
 
 
-@tool(effect="transaction", decides_work="routed")
+@tool(effect="transaction", decides_work="stop")
 def stop_work(tx: Tx, ctx: RunContext, node_id: WorkId) -> Answer:
     """Stop work that they want to end, with all below it. Only this stops it."""
-    return Done(routing.stop(tx, ctx.agent, ctx.node.id, node_id))
+    return routing.stop(tx, ctx.agent, ctx.node.id, node_id)
 
 
-@tool(
-    effect="transaction",
-    decides_work="not_needed",
-)
+@tool(effect="transaction", decides_work="chat")
 def no_work_needed(
     tx: Tx,
     ctx: RunContext,

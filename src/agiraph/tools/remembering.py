@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agiraph.domain import quotations
+from agiraph.domain.acts import Act
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.knowledge import InsightType, Memory
 from agiraph.domain.labels import CLEAN, Label, join
@@ -62,7 +63,8 @@ def remember(
 def forget(tx: Tx, ctx: RunContext, memory_id: str) -> Answer:
     """Forget a memory: they ask you to, or it is no longer true."""
     gone = items.forget(tx, ctx.agent.id, memory_id.strip(), author=_author(tx, ctx))
-    return Done(f"Forgotten: {gone.content}", label=gone.label)
+    did = Act(kind="forgot", about=gone.id, words=gone.content)
+    return Done(f"Forgotten: {gone.content}", label=gone.label, did=did)
 
 
 @tool(
@@ -103,7 +105,7 @@ def _keep(
         return _noted(tx, kept, verb, is_misquoted=bool(their_words.strip()))
     theirs = keep(quoted, person, source, CLEAN)
     said_it = f"{verb} as {theirs.id}, in their words: {theirs.content!r}."
-    return Done(said_it + _near(tx, theirs))
+    return Done(said_it + _near(tx, theirs), did=_remembered(theirs))
 
 
 def _noted(tx: Tx, kept: rows.Item, verb: str, *, is_misquoted: bool = False) -> Answer:
@@ -116,13 +118,19 @@ def _noted(tx: Tx, kept: rows.Item, verb: str, *, is_misquoted: bool = False) ->
         )
         return Done(
             f"Kept as {kept.id}, unverified: {why}. It counts at once if their_words has at least "
-            f"{quotations.FEWEST_WORDS} words of that message, to the letter. Do not make up any."
+            f"{quotations.FEWEST_WORDS} words of that message, to the letter. Do not make up any.",
+            did=_remembered(kept),
         )
     if kept.status == "pending":
-        return Done(f"Kept as {kept.id}; the human confirms it before anybody uses it.")
+        told = f"Kept as {kept.id}; the human confirms it before anybody uses it."
+        return Done(told, did=_remembered(kept))
     if kept.status == "removed":
         return Done(f"Not kept: {kept.id} says the same, and the human had it removed.")
-    return Done(f"{verb} as {kept.id}.{_near(tx, kept)}")
+    return Done(f"{verb} as {kept.id}.{_near(tx, kept)}", did=_remembered(kept))
+
+
+def _remembered(kept: rows.Item) -> Act:
+    return Act(kind="remembered", about=kept.id, words=kept.content)
 
 
 def _near(tx: Tx, kept: rows.Item) -> str:
@@ -170,7 +178,8 @@ def list_insights(
 def remove_insight(tx: Tx, ctx: RunContext, insight_id: str) -> Answer:
     """Remove an insight that is wrong or out of date. list_insights shows the ids."""
     gone = items.remove(tx, ctx.agent.id, insight_id.strip(), author=_author(tx, ctx))
-    return Done(f"Removed: {gone.content}", label=gone.label)
+    did = Act(kind="forgot", about=gone.id, words=gone.content)
+    return Done(f"Removed: {gone.content}", label=gone.label, did=did)
 
 
 def _author(tx: Tx, ctx: RunContext) -> str:

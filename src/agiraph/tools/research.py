@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.domain.acts import Act
 from agiraph.domain.errors import Refused
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.outcomes import Answer, Done
@@ -12,7 +13,6 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.run_context import RunContext
 from agiraph.services.board import jobs, labels, texts
 from agiraph.services.board.jobs import Job
-from agiraph.services.lifecycle import routing
 from agiraph.services.research import starting
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
@@ -27,7 +27,7 @@ from agiraph.web.search import NO_ENGINE
 @tool(
     effect="transaction",
     delegates=True,
-    decides_work="started",
+    decides_work="new_work",
     in_sight=ON_DEMAND,
 )
 def research_start(
@@ -52,8 +52,6 @@ def research_start(
     # In a reply the person asked for it. Elsewhere it is a part of the work, and paid from its
     # budget.
     is_reply = ctx.node.lane == "reply"
-    if is_reply:
-        routing.refuse_needless(tx, ctx.node.id)
     # The person's own question stays clean, whatever stands around it in the conversation.
     label = CLEAN if is_reply and _is_asked(tx, ctx, goal) else ctx.label
     node = starting.start(
@@ -70,7 +68,8 @@ def research_start(
     )
     return Done(
         f"Research has started as {node.id}. The report goes to the human's inbox when it is done; "
-        "job_status tells how it stands."
+        "job_status tells how it stands.",
+        did=Act(kind="started", about=node.id, name=f"research: {node.title}"),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from agiraph.domain.acts import Act
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.json_text import object_in
@@ -122,7 +123,11 @@ def schedule(
         is_bounded=(is_bounded := _is_bounded(ctx)),
     )
     bounds = labelled.describe_bounds(made.trigger, ctx.describe(ctx.label)) if is_bounded else ""
-    return Done(f"Set: {_line(tx, made.trigger)}{bounds and '.'}{bounds}")
+    kind = registry.kind_of(made.trigger)
+    when = kind.describe(kind.read(made.trigger.config))
+    what = str(payload.get("task") or payload.get("content") or does)
+    did = Act(kind="trigger", about=made.trigger.id, name=when, words=what)
+    return Done(f"Set: {_line(tx, made.trigger)}{bounds and '.'}{bounds}", did=did)
 
 
 def _action(
@@ -239,4 +244,7 @@ def promise(
         label=ctx.label,
         is_bounded=_is_bounded(ctx),
     )
-    return Done(f"Noted as {made.trigger.id}:\n{promises.as_line(tx, made)}")
+    due = made.trigger.due_at
+    at = "" if due is None else as_text(due, made.trigger.zone)
+    did = Act(kind="reminder", about=made.trigger.id, name=at, words=what)
+    return Done(f"Noted as {made.trigger.id}:\n{promises.as_line(tx, made)}", did=did)

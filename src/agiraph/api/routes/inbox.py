@@ -16,18 +16,19 @@ from agiraph.api.deps import (
     SaidByDep,
     check_owner,
 )
-from agiraph.api.presenters import inbox_item_view
+from agiraph.api.presenters import inbox_item_view, message_view
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
-from agiraph.api.views import InboxItem, InboxPage
+from agiraph.api.views import InboxItem, InboxPage, MessageView
 from agiraph.domain.access import covers
 from agiraph.domain.digest import EntryDecision
-from agiraph.domain.errors import OutOfScope, Refused
+from agiraph.domain.errors import NotFound, OutOfScope, Refused
 from agiraph.domain.ids import MessageId, PersonId
 from agiraph.domain.messages import Box, Decision, Filing
-from agiraph.services.lifecycle import answers, briefings, digest
+from agiraph.services.lifecycle import answers, briefings, digest, undoing
 from agiraph.services.mail import bus, filing, inbox
 from agiraph.store import teams
+from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
 router: APIRouter = api_router("inbox")
@@ -205,3 +206,17 @@ async def rate_briefing(
         return inbox_item_view(tx, inbox.item(tx, person, MessageId(item)))
 
     return await api.store.write(rate)
+
+
+@router.post("/messages/{message}/acts/{place}/undo", responses=documented(404, 409))
+async def undo_act(message: str, place: int, api: ApiDep, person: PersonDep) -> MessageView:
+    """Undo one thing that a reply did: what was started is cancelled, what was stopped goes on, an
+    answered question is open again, a reminder is removed, what was remembered is forgotten."""
+
+    def undo(tx: Tx) -> MessageView:
+        found = MESSAGES.get(tx, message)
+        if found.recipient != person:
+            raise NotFound("message", message)
+        return message_view(tx, undoing.undo(tx, found.id, place, person_id=person))
+
+    return await api.store.write(undo)

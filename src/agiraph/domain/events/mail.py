@@ -20,6 +20,8 @@ class MessageSent(TeamEvent):
     node_id: str | None
     consulted: list[str] | None = None
     """Of a reply to a person: what its agent looked up first, such as *look_into(bob)*."""
+    acts: list[str] | None = None
+    """Of a reply to a person: what it did for them, a line each."""
 
 
 @event

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from agiraph.domain.acts import as_text
 from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import NEEDS_ANSWER, Message
 from agiraph.domain.value import value
@@ -75,6 +76,8 @@ def _body(outgoing: OutgoingMessage, width: int) -> str:
     if message.kind == "question":
         listed = [f"{number}. {visible(o)}" for number, o in enumerate(message.options, 1)]
         parts += ["\n".join(listed)] if listed else []
+    if message.acts:
+        parts.append(visible(as_text(message.acts)))
     if message.label:
         parts.append(note_of(message))
     return "\n\n".join(parts)

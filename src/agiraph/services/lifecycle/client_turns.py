@@ -6,6 +6,7 @@ knows all of them. The history that the client sends is not read; it may be cut,
 
 from datetime import datetime, timedelta
 
+from agiraph.domain.acts import as_text
 from agiraph.domain.agents import Agent, Team
 from agiraph.domain.chat import Attachment, Lease
 from agiraph.domain.errors import NotFound
@@ -163,7 +164,8 @@ def reply(tx: Tx, turn: ClientTurn) -> ClientReply | None:
             cached_tokens=sum(line.cached_tokens for line in lines),
             thinking_tokens=sum(line.thinking_tokens for line in lines),
         )
-        return ClientReply(text=found.text, at=found.created_at, usage=usage)
+        did = f"\n\n{as_text(found.acts)}" if found.acts else ""
+        return ClientReply(text=found.text + did, at=found.created_at, usage=usage)
     if nodes.NODES.get(tx, said.reply_id).status.is_final:
         return ClientReply(text=NO_REPLY, at=tx.now)
     return None

@@ -1,20 +1,20 @@
 """Conversation: reply to a person at once, and turn the request into work where needed."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import NamedTuple
 
 from agiraph.domain import quotations
+from agiraph.domain.acts import Act
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.fence import enclose
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
-from agiraph.domain.promising import promises_work
-from agiraph.domain.status_questions import is_status_question
+from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import leases, planning, waiting
 from agiraph.services.board.texts import first_line, join_limited, truncate
@@ -30,11 +30,14 @@ FILE_NAME = 60
 TURNS = 8
 """Turns that a reply may take, including those in which it looks something up."""
 
-STARTED = "\n(Other work of yours was started for this when you replied; do not do the same here.)"
 
-Work = Literal["started", "not_needed", "routed"]
-"""What the agent decided in its reply: it started work, it brought the message to work that there
-is, or no work is needed."""
+class MessagePart(NamedTuple):
+    """What a part of a person's message asks for, if no call of the reply has said it."""
+
+    what: WorkDecision
+    id: str
+    """Of the work or the question that it is about."""
+    words: str
 
 
 def say(
@@ -77,10 +80,6 @@ def say(
         attachments=attachments,
         label=label,
     )
-    if answered and is_new and (settled := routing.settle_plain_answer(tx, agent.id, said)):
-        # The reply only acknowledges it: the work has its answer already.
-        MESSAGES.update(tx, said.id, in_reply_to=settled.id)
-        return MESSAGES.get(tx, said.id)
     return said
 
 
@@ -155,24 +154,27 @@ def end_reply(
     outcome: Finished | Failed,
     *,
     text: str,
-    work: Work | None = None,
+    decided: frozenset[WorkDecision] = frozenset(),
+    parts: Sequence[MessagePart] = (),
+    acts: Sequence[Act] = (),
     consulted: tuple[str, ...] = (),
     summarise_upto: str = "",
-    is_answer: bool = True,
 ) -> None:
-    """Send the reply and end its node; the request becomes work unless the reply decided on that.
+    """Send the reply and end its node; a request about which nothing was decided becomes work.
 
-    An agent with open work gets no new node: it hears the message at its next yield point, or the
-    message ends its wait. Reply, new work and the reply node's end commit together. `consulted` is
-    what the agent looked up; a summary is queued of the messages up to `summarise_upto`.
-    `is_answer=False`: the text only says why there is no answer yet.
+    What the reply's calls `decided` and did is done already; what it says of the `parts` of the
+    message is done here. Every message reaches the agent's open work at its next yield point.
+    Reply, new work and the reply node's end commit together. `consulted` is what the agent looked
+    up; a summary is queued of the messages up to `summarise_upto`.
     """
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
-    # Under the agent's lock `has_open`, below, stays true or false until the commit: no claim, end
-    # or message of this agent comes in between.
+    # Under the agent's lock its open work stays the same until the commit: no claim, end or
+    # message of this agent comes in between.
     person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
     asked = messages.to_answer(tx, lease.node_id)
+    decided, acts = _decide(tx, agent, lease.node_id, parts, decided, acts)
+    acts += _hand_on(tx, agent, lease.node_id, asked, decided)
     reply = bus.send(
         tx,
         team_id=lease.team_id,
@@ -183,50 +185,97 @@ def end_reply(
         in_reply_to=asked[-1].id if asked else None,
         refusable=False,
         consulted=consulted,
+        acts=tuple(acts),
     )
+    if acts and any(message.seen_at is not None for message in asked):
+        _tell_of_reply(tx, agent, reply)
     if len(asked) > 1:  # `send` has queued it for the channel of the last one
         deliveries.queue_reply(tx, reply, [message.id for message in asked[:-1]])
     if summarise_upto:
         summaries.queue(tx, agent, person_id, upto=summarise_upto)
-    is_answer = is_answer and isinstance(outcome, Finished)
-    if work is None and is_answer and _is_settled(asked, text):
-        work = "not_needed"
-    _hand_on(tx, agent, lease.node_id, asked, work)
     endings.end_node(tx, lease, outcome)
 
 
-def _is_settled(asked: Sequence[Message], text: str) -> bool:
-    """Whether a reply that decided nothing is all that was asked for: how things stand."""
-    return _only_asks(asked) and not promises_work(text)
+def _decide(
+    tx: Tx,
+    agent: Agent,
+    reply_id: NodeId,
+    parts: Sequence[MessagePart],
+    decided: frozenset[WorkDecision],
+    acts: Sequence[Act],
+) -> tuple[frozenset[WorkDecision], list[Act]]:
+    """Do what the parts of a message ask for; return all that is decided now, and all acts.
 
-
-def _only_asks(asked: Sequence[Message]) -> bool:
-    return bool(asked) and all(is_status_question(message.text) for message in asked)
+    A part that names what does not exist decides nothing: then work is made of the message.
+    """
+    done = [*acts]
+    for part in parts:
+        try:
+            match part.what:
+                case "about_work":
+                    found = routing.tell(tx, agent, reply_id, part.id, part.words).did
+                case "stop":
+                    found = routing.stop(tx, agent, reply_id, part.id).did
+                case "answer":
+                    found = routing.answer(tx, agent, reply_id, part.id, part.words).did
+                case "new_work":
+                    node = start_work(tx, agent, reply_id, _task_words(tx, reply_id, part.words))
+                    found = Act(kind="started", about=node.id, name=node.title)
+                case "chat":
+                    found = None
+        except (Refused, NotFound):
+            continue
+        decided = decided.union((part.what,))
+        done += [] if found is None else [found]
+    return decided, done
 
 
 def _hand_on(
-    tx: Tx, agent: Agent, reply_id: NodeId, asked: Sequence[Message], work: Work | None
-) -> None:
-    """Create a node from the messages that a reply has answered, or pass them to the agent's open
-    work."""
-    unseen = [message for message in asked if message.seen_at is None]
-    if work == "routed" and not unseen:
-        return  # the messages were given to other work
-    # The messages answered a question before the reply began.
-    if asked and not unseen and all(message.in_reply_to is not None for message in asked):
-        return
-    if work == "not_needed":
-        # Leave the messages unseen for a node that waits for the person: a message that needs no
-        # work may be the answer to its question, unless it only asks how things stand.
-        if _only_asks(asked) or not waiting.asks_person(tx, agent.id):
-            messages.mark_seen(tx, [message.id for message in unseen])
-    elif work == "started":
-        if not waiting.interrupt(tx, agent.id, asked, asking_only=True, remark=STARTED):
-            messages.mark_seen(tx, [message.id for message in unseen])
-    elif unseen and not nodes.has_open(tx, agent.id):
-        start_work(tx, agent, reply_id)
-    else:
-        waiting.interrupt(tx, agent.id, asked, asking_only=not unseen)
+    tx: Tx,
+    agent: Agent,
+    reply_id: NodeId,
+    asked: Sequence[Message],
+    decided: frozenset[WorkDecision],
+) -> list[Act]:
+    """Let the agent's open work hear the messages that a reply has answered; make work of them if
+    there is none and nothing was decided. Return what was done."""
+    made = {message.node_id for message in asked}
+    work = [node for node in nodes.open_of(tx, agent.id) if node.id not in made]
+    if not work:
+        if decided or not asked:
+            routing.mark_heard(tx, asked)
+            return []
+        node = start_work(tx, agent, reply_id)
+        return [Act(kind="started", about=node.id, name=node.title)]
+    if decided and "about_work" not in decided:
+        return []  # it is heard at the next yield point, and ends no wait
+    waiting.interrupt(tx, agent.id, asked)
+    if decided or not asked:
+        return []
+    words = "\n\n".join(message.text for message in asked)
+    return [Act(kind="told", about=work[0].id, name=agent.name, words=words)]
+
+
+def _tell_of_reply(tx: Tx, agent: Agent, reply: Message) -> None:
+    """Tell the agent's open work what a reply did that was written after the work had read the
+    message."""
+    if nodes.open_of(tx, agent.id):
+        bus.send(
+            tx,
+            team_id=agent.team_id,
+            sender=SYSTEM,
+            recipient=agent.id,
+            text=bus.said_and_done(reply),
+            sets_to_work=False,
+            refusable=False,
+        )
+
+
+def _task_words(tx: Tx, reply_id: NodeId, words: str) -> str:
+    """Return the part of a message that a task is made of; empty if it is all of the message."""
+    asked = messages.to_answer(tx, reply_id)
+    part = routing.passage(asked, words)
+    return "" if part == routing.passage(asked, "") else part
 
 
 def start_work(
@@ -251,7 +300,8 @@ def start_work(
     person_id = planning.person_for(tx, nodes.NODES.get(tx, reply_id))
     asked = messages.to_answer(tx, reply_id)
     unseen = [message for message in asked if message.seen_at is None]
-    messages.mark_seen(tx, [message.id for message in unseen])
+    if not nodes.has_open(tx, agent.id):  # else its open work hears them, too
+        messages.mark_seen(tx, [message.id for message in unseen])
     _reactivate_team(tx, agent)
     said = [message.text for message in asked]
     if not added.strip() or (label and _adds_nothing(added, said)):

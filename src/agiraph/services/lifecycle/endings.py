@@ -19,7 +19,7 @@ from agiraph.domain.events.work import (
     NodeWaiting,
 )
 from agiraph.domain.ids import SYSTEM, NodeId, TeamId
-from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS
+from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS, Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.similarity import is_repetition
@@ -441,6 +441,14 @@ def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
     )
 
 
+def _is_settled(tx: Tx, agent: Agent, message: Message) -> bool:
+    """Whether the reply to a person's message has done what it asks for, or needs nothing done."""
+    reply = None if message.reply_id is None else messages.reply_of(tx, message.reply_id)
+    return reply is not None and not any(
+        act.kind == "told" and act.name == agent.name for act in reply.acts
+    )
+
+
 def _turn_late_mail_into_work(tx: Tx, agent: Agent) -> None:
     """Turn mail that arrived while the agent finished into its next node.
 
@@ -455,6 +463,11 @@ def _turn_late_mail_into_work(tx: Tx, agent: Agent) -> None:
     ]
     if not late or nodes.has_open(tx, agent.id):
         return  # the agent's next run hears it at its first yield point
+    settled = [m for m in late if _is_settled(tx, agent, m)]
+    messages.mark_seen(tx, [m.id for m in settled])
+    late = [m for m in late if m not in settled]
+    if not late:
+        return
     if teams.TEAMS.get(tx, agent.team_id).status == "stopped":
         return
     try:

@@ -384,7 +384,12 @@ class _ThreadWriter:
             ),
         )
         return self.write(
-            role="tool", ref=call.id, text=done.text, failed=done.failed, label=done.label
+            role="tool",
+            ref=call.id,
+            text=done.text,
+            failed=done.failed,
+            label=done.label,
+            did=done.did,
         )
 
 

@@ -1,17 +1,21 @@
 """Routing: delivers a person's message, unchanged, to the node that it is about.
 
-The model that replies to the person chooses the node, and adds no words of its own. The message
-then counts as read by the agent that replies, so that no second node is created from it.
+The model that replies to the person chooses the node and, if the message has several parts, the
+words of it; it adds none of its own.
 """
 
 from collections.abc import Sequence
 
+from agiraph.domain import fence
+from agiraph.domain.acts import Act
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId
+from agiraph.domain.ids import MessageId, NodeId, PersonId
+from agiraph.domain.labels import join
 from agiraph.domain.messages import NEEDS_ANSWER, Message
-from agiraph.domain.status_questions import is_status_question
+from agiraph.domain.outcomes import Done
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board import texts
 from agiraph.services.lifecycle import answers, endings
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, teams
@@ -24,20 +28,6 @@ ON_THE_CARD = (
     "on the card in their inbox, which shows exactly what would happen. Tell them that, and what "
     "it is about."
 )
-
-
-ONLY_ASKED = (
-    "Not started: they only ask how things stand. Answer from what you see here and from "
-    "look_into, read_report or search. If you have nothing on it, say so and offer to find it out."
-)
-
-
-def refuse_needless(tx: Tx, reply_id: NodeId) -> None:
-    """Raise `Refused` if the messages that a reply answers only ask how things stand: work that is
-    made of them would search for what the team already has."""
-    asked = messages.to_answer(tx, reply_id)
-    if asked and all(is_status_question(message.text) for message in asked):
-        raise Refused(ONLY_ASKED)
 
 
 def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
@@ -60,13 +50,35 @@ def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
     return last
 
 
-def tell(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> str:
-    """Give the messages that a reply answers to the agent of open work, to the letter.
+def tell(tx: Tx, agent: Agent, reply_id: NodeId, identity: str, words: str = "") -> Done:
+    """Give the messages that a reply answers, or these words of them, to the agent of open work.
 
-    Return the receipt. The agent reads them at its next step; a wait for teammates ends. Work of
-    the replying agent itself hears them when the reply ends (`conversation.end_reply`).
+    The agent reads them at its next step; a wait for teammates ends. Work of the replying agent
+    itself hears every message in any case (`conversation.end_reply`).
     """
-    node = find_work(tx, agent, identity)
+    node = _hearing(tx, find_work(tx, agent, identity))
+    asked = messages.to_answer(tx, reply_id)
+    said = passage(asked, words)
+    worker = teams.AGENTS.get(tx, node.assignee_id or agent.id)
+    did = Act(kind="told", about=node.id, name=worker.name, words=said)
+    if worker.id == agent.id:
+        return Done(f"Your own work hears it at its next step ({node.id}).", did=did)
+    bus.send(
+        tx,
+        team_id=agent.team_id,
+        sender=asked[-1].sender,
+        recipient=worker.id,
+        text=said,
+        attachments=tuple(file for message in asked for file in message.attachments),
+        sets_to_work=False,
+        label=join(message.label for message in asked),
+    )
+    receipt = f"Sent to {worker.name}, word for word; read at the next step of {node.id}."
+    return Done(receipt, did=did)
+
+
+def _hearing(tx: Tx, node: WorkNode) -> WorkNode:
+    """Return the open work that hears what is said to a node; raise `Refused` if nobody would."""
     if node.is_research_part and node.parent_id is not None:
         # A reader is told nothing after it has begun; its job hears it, and plans by it.
         node = NODES.get(tx, node.parent_id)
@@ -86,94 +98,82 @@ def tell(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> str:
         )
     if node.assignee_id is None:
         raise Refused(f"{node.id} is not assigned yet. Tell the work above it, or wait a minute.")
-    if node.assignee_id == agent.id:
-        return f"Your own work hears it at its next step ({node.id})."
+    return node
+
+
+def answer(tx: Tx, agent: Agent, reply_id: NodeId, question_id: str, words: str = "") -> Done:
+    """Answer an open question of the team with the messages that a reply answers, or with these
+    words of them. Raise `Refused` for a request for approval."""
     asked = messages.to_answer(tx, reply_id)
-    for message in asked:
-        bus.send(
-            tx,
-            team_id=agent.team_id,
-            sender=message.sender,
-            recipient=node.assignee_id,
-            text=message.text,
-            attachments=message.attachments,
-            sets_to_work=False,
-        )
-    mark_heard(tx, asked)
-    worker = teams.AGENTS.get(tx, node.assignee_id).name
-    return f"Sent to {worker}, word for word; read at the next step of {node.id}."
+    person_id = PersonId(asked[-1].sender)
+    question = _question(tx, agent, person_id, question_id)
+    said = passage(asked, words)
+    answers.answer_question(tx, question.id, said, person_id=person_id)
+    did = Act(kind="answered", about=question.id, name=question.text, words=said)
+    return Done(f"Answered {question.id} in the person's words.", did=did)
 
 
-def answer(tx: Tx, agent: Agent, reply_id: NodeId, question_id: str) -> str:
-    """Answer an open question of the team with the messages that a reply answers, to the letter.
-
-    Return the receipt. Raise `Refused` for a request for approval.
-    """
+def _question(tx: Tx, agent: Agent, person_id: PersonId, question_id: str) -> Message:
+    """Return the question with this id; without an id, the newest one of the conversation."""
+    known = messages.open_questions(tx, agent.team_id)
+    if not question_id.strip():
+        mine = [q for q in known if (q.sender, q.recipient) == (agent.id, person_id)]
+        mine = [q for q in mine if q.kind == "question"]
+        if not mine:
+            raise Refused("You have asked them nothing that is open.")
+        return max(mine, key=lambda question: question.created_at)
     question = MESSAGES.find(tx, question_id.strip())
     if question is None or question.team_id != agent.team_id:
-        known = ", ".join(q.id for q in messages.open_questions(tx, agent.team_id)) or "none"
-        raise Refused(f"There is no question {question_id!r}. Open questions: {known}.")
+        listed = ", ".join(q.id for q in known) or "none"
+        raise Refused(f"There is no question {question_id!r}. Open questions: {listed}.")
     if question.kind == "approval":
         raise Refused(ON_THE_CARD.format(id=question.id))
     if question.kind not in NEEDS_ANSWER:
         raise Refused(f"{question.id} is not a question but a {question.kind}.")
-    asked = messages.to_answer(tx, reply_id)
-    said = "\n\n".join(message.text for message in asked)
-    answers.answer_question(tx, question.id, said, person_id=PersonId(asked[-1].sender))
-    mark_heard(tx, asked)
-    return f"Answered {question.id} in the person's words."
-
-
-def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> str:
-    """Cancel open work and all below it, as a person's message asks for; return the receipt."""
-    node = find_work(tx, agent, identity)
-    has_open_below = nodes.count_open_children(tx, node.id) > 0
-    if node.status.is_final and not has_open_below:
-        raise Refused(f"{node.id} has ended already ({node.status}); there is nothing to stop.")
-    endings.cancel(tx, node.id)
-    mark_heard(tx, messages.to_answer(tx, reply_id))
-    now = NODES.get(tx, node.id)
-    how = "is cancelled" if now.status is NodeStatus.CANCELLED else "stops at its next step"
-    below = " with all below it" if has_open_below else ""
-    return f"{node.id} {how}{below}. What it wrote so far stays in its folder."
-
-
-def settle_plain_answer(tx: Tx, agent_id: AgentId, said: Message) -> Message | None:
-    """Answer the one open question of a conversation if a message is one of its options.
-
-    The message is an option if it is its label or its number. No model is asked. Return the
-    question; None if the message settles none. A request for approval is never settled here.
-    """
-    mine = [
-        q
-        for q in messages.open_questions(tx, said.team_id)
-        if q.sender == agent_id and q.recipient == said.sender
-    ]
-    if len(mine) != 1 or mine[0].kind != "question" or said.attachments:
-        return None
-    [question] = mine
-    chosen = _chosen(question.options, said.text)
-    if chosen is None:
-        return None
-    answers.answer_question(tx, question.id, chosen, person_id=PersonId(said.sender))
-    mark_heard(tx, [said])
     return question
 
 
-def _chosen(options: Sequence[str], said: str) -> str | None:
-    """Return the option that a text names, by its label or its number from 1; None if none."""
-    plain = _plain(said)
-    labels = [option for option in options if _plain(option) == plain]
-    if len(labels) == 1:
-        return labels[0]
-    number = plain.removeprefix("number ").removeprefix("#")
-    if not labels and number.isascii() and number.isdigit() and 1 <= int(number) <= len(options):
-        return options[int(number) - 1]
-    return None
+def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
+    """Cancel open work and all below it, as a person's message asks for.
+
+    What that person had said to its agent before, and the agent has not read, is dropped with it.
+    """
+    node = find_work(tx, agent, identity)
+    below = nodes.count_open_children(tx, node.id)
+    if node.status.is_final and not below:
+        raise Refused(f"{node.id} has ended already ({node.status}); there is nothing to stop.")
+    dropped = _drop_unread(tx, node, messages.to_answer(tx, reply_id))
+    endings.cancel(tx, node.id)
+    now = NODES.get(tx, node.id)
+    how = "is cancelled" if now.status is NodeStatus.CANCELLED else "stops at its next step"
+    with_it = " with all below it" if below else ""
+    words = "; ".join(f"\u201c{fence.one_line(message.text)}\u201d" for message in dropped)
+    did = Act(kind="stopped", about=node.id, name=texts.title_of(node), words=words)
+    receipt = f"{node.id} {how}{with_it}. What it wrote so far stays in its folder."
+    return Done(receipt + (f" Not read any more: {words}." if words else ""), did=did)
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(" .!,'\"")
+def _drop_unread(tx: Tx, node: WorkNode, asked: Sequence[Message]) -> list[Message]:
+    """Mark what a person said to the agent of a node before, and it has not read, as seen."""
+    if node.assignee_id is None:
+        return []
+    teams.lock(tx, node.assignee_id)
+    now = {message.id for message in asked}
+    unread = [
+        message
+        for message in messages.unseen(tx, node.assignee_id)
+        if message.sender == asked[-1].sender and message.id not in now
+    ]
+    mark_heard(tx, unread)
+    return unread
+
+
+def passage(asked: Sequence[Message], words: str) -> str:
+    """Return the passage of a person's messages that a call names; without one, all of them."""
+    said = [message.text for message in asked]
+    part = words.strip()
+    is_theirs = bool(part) and any(part in text for text in said)
+    return part if is_theirs else "\n\n".join(said)
 
 
 def mark_heard(tx: Tx, asked: Sequence[Message]) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from agiraph.domain import attached_files, fence, quotations, spoken
+from agiraph.domain.acts import Act, as_text, describe
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
@@ -36,6 +37,11 @@ from agiraph.store.tx import Tx
 TEXT_LIMIT = texts.MESSAGE
 ANSWER_HOLDS = timedelta(days=1)
 """How long a person's answer is the answer to the same question of the same node."""
+REPLY_SHOWN = 600
+"""Characters of a reply that the work of its agent is shown."""
+REPLIED = "[Runtime] You have replied to them{reply}."
+DID = " With that reply this was done, so do not do it again:\n{acts}"
+NEEDS_NOTHING = " Your reply says that it needs no work."
 WAITS_FOR_YOU = "{name} waits for your answer: send it as a message to {name}."
 MESSAGES_AN_HOUR = 6
 """Messages of one node to a person within an hour; further ones are added to the last of them."""
@@ -66,6 +72,7 @@ def send(
     label: Label = CLEAN,
     notifies: bool = True,
     consulted: tuple[str, ...] = (),
+    acts: tuple[Act, ...] = (),
     is_urgent: bool = False,
     to_everyone: bool = False,
 ) -> Message:
@@ -115,6 +122,7 @@ def send(
         call=call,
         way_out=way_out,
         consulted=consulted,
+        acts=acts,
         ends_waits=_ended_waits(sender, kind, is_urgent=is_urgent, to_everyone=to_everyone),
     )
     _store(tx, message, notifies)
@@ -248,6 +256,7 @@ def _sent(message: Message) -> MessageSent:
         text=message.text,
         node_id=message.node_id,
         consulted=list(message.consulted) or None,
+        acts=[describe(act) for act in message.acts] or None,
     )
 
 
@@ -365,13 +374,30 @@ def thread_text(tx: Tx, message: Message, thread: str) -> str:
     name = name_of(tx, message.sender)
     if is_person(message.sender):
         words = quotations.enclose_quoted(message.text, thread=thread)
-        return f"[Message from {name}{kind}] {words}"
+        return f"[Message from {name}{kind}] {words}{_replied(tx, message)}"
     if message.sender == SYSTEM:
         said = f"[Message from {name}{kind}] {message.text}"
         return said if message.call is None else f"{said}\n{_fenced_call(message, thread)}"
     words = fence.enclose_words(message.text, thread=thread, author=name, kind="a message")
     waits = "" if message.kind != "question" else f"\n{WAITS_FOR_YOU.format(name=name)}"
     return f"[Message from {name}{kind}]\n{words}{waits}"
+
+
+def _replied(tx: Tx, message: Message) -> str:
+    """Return what the agent has replied to a person's message, and what that reply did."""
+    reply = None if message.reply_id is None else messages.reply_of(tx, message.reply_id)
+    return "" if reply is None else f"\n{said_and_done(reply)}"
+
+
+def said_and_done(reply: Message) -> str:
+    """Return what a reply to a person said and did, for the work of the agent that wrote it."""
+    words = "" if reply.label else f": {fence.one_line(reply.text)[:REPLY_SHOWN]!r}"
+    said = REPLIED.format(reply=words)
+    if not reply.acts:
+        return said + NEEDS_NOTHING
+    # A reply that has read untrusted text may repeat it, in titles too.
+    plain = "\n".join(f"- {act.kind} {act.about}" for act in reply.acts)
+    return said + DID.format(acts=plain if reply.label else as_text(reply.acts))
 
 
 def _fenced_call(message: Message, thread: str) -> str:
