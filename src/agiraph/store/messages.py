@@ -132,10 +132,22 @@ def open_question_of(tx: Tx, agent_id: AgentId, text: str) -> Message | None:
     return next((q for q in asked if q.text.casefold().split() == wanted), None)
 
 
+def to_close(tx: Tx, node_id: NodeId) -> list[Message]:
+    """Return the open questions and requests of a node to people, oldest first."""
+    where = (
+        "node_id = :id and answered_at is null and kind in ('question', 'approval')"
+        " and recipient in (select id from persons) order by id"
+    )
+    return MESSAGES.select(tx, where, id=node_id)
+
+
 def answered_question(tx: Tx, node_id: NodeId, text: str, *, since: datetime) -> Message | None:
     """Return the newest answer since then to a question of this node with these words, whatever
     the spacing and the capitals."""
-    where = "node_id = :id and kind = 'question' and answered_at >= :since order by id desc"
+    where = (
+        "node_id = :id and kind = 'question' and answered_at >= :since and closed_at is null"
+        " order by id desc"
+    )
     wanted = text.casefold().split()
     for asked in MESSAGES.select(tx, where, id=node_id, since=to_micros(since)):
         if asked.text.casefold().split() == wanted:

@@ -37,7 +37,7 @@ from agiraph.services.board import (
     waiting,
 )
 from agiraph.services.knowledge import files
-from agiraph.services.lifecycle import idle, spoken_questions
+from agiraph.services.lifecycle import asks, idle, spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.research import delivery
@@ -72,6 +72,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         owner=None,
     )
     _close_thread(tx, node)
+    asks.close_all(tx, node.id)
     ended = _EVENTS[status](node_id=node.id, reason=outcome.reason, result=text, doubts=doubts)
     tx.emit(node.team_id, ended)
     if not _children_run_on(node):
@@ -254,6 +255,7 @@ def _end_without_run(
         # The agent after the node, the reverse of `claims.claim`. If both meet, PostgreSQL aborts
         # one of the transactions, and its verb starts again with the state that the other left.
         agent = teams.lock(tx, node.assignee_id)
+        asks.close_all(tx, node.id)
         _turn_late_mail_into_work(tx, agent)
         spoken_questions.release_unheard(tx, agent.id)
         idle.start_if_idle(tx, agent, node)

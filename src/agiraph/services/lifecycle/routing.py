@@ -29,6 +29,11 @@ ON_THE_CARD = (
     "it is about."
 )
 
+WORK_ENDED = (
+    "The work that asked {id} has ended, so the question is closed. If they want something done "
+    "with their answer, call start_work; else tell them."
+)
+
 
 def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
     """Return the node with this id; an agent's name means the work that the agent does now, or did
@@ -130,6 +135,8 @@ def _question(tx: Tx, agent: Agent, person_id: PersonId, question_id: str) -> Me
         raise Refused(ON_THE_CARD.format(id=question.id))
     if question.kind not in NEEDS_ANSWER:
         raise Refused(f"{question.id} is not a question but a {question.kind}.")
+    if answers.is_late(tx, question):
+        raise Refused(WORK_ENDED.format(id=question.id))
     return question
 
 
