@@ -1,4 +1,4 @@
-"""After the end: questions close with their work, and a late answer asks what to do with it."""
+"""After the end: what a person stopped rests, and questions close with their work."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 from agiraph.domain.agents import Rule
 from agiraph.testing import call, says
 from tests.api.serving import Served, serving
+from tests.services.stages import pass_time
 
 ASKS = says(call("ask_human", question="Which colour?"))
 WANTS = says(call("bash", command="echo paint"))
@@ -124,3 +125,63 @@ async def test_a_request_closes_with_its_work_and_a_late_decision_does_nothing(
         assert (request["state"], await open_items(served)) == ("closed", [])
         assert await answer(served, request, **said) == status
         assert (await tasks(served, team), len(await open_items(served))) == (before, offers)
+
+
+NOT_ANY_MORE = "Cancel it, I do not need it any more."
+BEATS = 3600
+
+
+async def say(served: Served, agent: str, text: str) -> None:
+    status, body = await served.ask("POST", f"/agents/{agent}/send", {"message": text})
+    assert status == 202, body
+    await served.world.settle()
+
+
+async def by_type(served: Served, team: str) -> dict[str, tuple[str, str | None]]:
+    """Return status and reason of each trigger of a team."""
+    found = await get(served, f"/teams/{team}/triggers")
+    return {one["type"]: (one["status"], one["ended"]) for one in found}
+
+
+@pytest.mark.parametrize("how", ["said", "clicked"])
+async def test_a_team_whose_goal_a_person_stopped_does_nothing_more_by_itself_until_a_new_goal(
+    how: str, tmp_path: Path, database_url: str
+) -> None:
+    async with serving(tmp_path, database_url=database_url, reply_model="scripted/mouth") as served:
+        world = served.world
+        again = call("schedule", type="scheduled", config={"cron": "0 * * * *"}, action="Look.")
+        ada = world.script("ada", says(again), ASKS, *[ENDS] * 5)
+        world.script("mouth", says("Done.", call("stop_work", node_id="coordinator")))
+        founded = await world.found("Watch the fence", mode="infinite", heartbeat=BEATS)
+        team, agent = founded.team.id, founded.coordinator.id
+        assert founded.node is not None
+        mine = {
+            "type": "delayed",
+            "config": {"delay_seconds": 8 * BEATS},
+            "payload": {"task": "Water the roses."},
+        }
+        status, body = await served.ask("POST", f"/teams/{team}/triggers", mine)
+        assert status == 201, body
+        await world.settle()
+        if how == "said":
+            await say(served, agent, NOT_ANY_MORE)
+        else:
+            await served.ask("POST", f"/nodes/{founded.node.id}/cancel")
+            await world.settle()
+        calls = len(ada.requests)
+
+        for _ in range(5):
+            await pass_time(world, BEATS + 1)
+        assert len(ada.requests) == calls, "nobody works for the goal that was stopped"
+        over = ("expired", "a person stopped the team's goal")
+        assert await by_type(served, team) == {
+            "heartbeat": over, "scheduled": over, "delayed": ("active", None)
+        }  # fmt: skip
+        for _ in range(6):
+            await pass_time(world, BEATS + 1)
+        assert len(ada.requests) == calls + 1, "what a person has set up is done"
+
+        status, _ = await served.ask("POST", f"/teams/{team}/goal", {"goal": "Watch the gate"})
+        assert status == 201
+        await world.settle()
+        assert (await by_type(served, team))["heartbeat"] == ("active", None)

@@ -42,8 +42,17 @@ from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.research import delivery
 from agiraph.services.research import parts as research_parts
-from agiraph.services.triggers import firing
-from agiraph.store import dependencies, messages, nodes, persons, teams, threads, waits
+from agiraph.services.triggers import definitions, firing
+from agiraph.store import (
+    dependencies,
+    messages,
+    nodes,
+    persons,
+    teams,
+    threads,
+    triggers,
+    waits,
+)
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
@@ -151,6 +160,23 @@ def cancel(tx: Tx, node_id: NodeId) -> None:
         # node, and the claim ends it.
         return tx.wake(node.assignee_id, node.lane)
     end_cancelled(tx, node)
+
+
+def stop(tx: Tx, node_id: NodeId, *, is_said: bool = False) -> bool:
+    """Cancel work because a person wants it. With the team's goal, what the team does by itself
+    for it ends until there is a new goal; return whether it does.
+
+    `is_said`: the person has said so to an agent; then it ends also with a cycle for the goal.
+    """
+    cancel(tx, node_id)
+    node = NODES.get(tx, node_id)
+    goal = nodes.last_goal(tx, node.team_id)
+    heartbeat = triggers.team_heartbeat(tx, node.team_id)
+    is_cycle = is_said and heartbeat is not None and node.trigger_id == heartbeat.id
+    if not is_cycle and (goal is None or goal.id != node.id):
+        return False
+    definitions.rest(tx, node.team_id)
+    return True
 
 
 def give_up(tx: Tx, lease: Lease, names: Sequence[str]) -> None:
