@@ -25,6 +25,7 @@ from agiraph.services.board import (
     stages,
     texts,
 )
+from agiraph.services.board.confided import Confided
 from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, messages, nodes, threads
@@ -175,7 +176,8 @@ def board_as_answer(tx: Tx, ctx: RunContext) -> Done:
         lines.append(f"- {agent.name} ({agent.role}, {agent.model}): {member.doing}")
     if spent := spending.as_share(tx, ctx.node):
         lines.append(spent)
-    return Done("\n".join(lines), label=labels.of_board(tx, shown))
+    board = Confided(tx, ctx.agent).hide("\n".join(lines))
+    return Done(board, label=labels.of_board(tx, shown))
 
 
 def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:

@@ -18,6 +18,7 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import texts
 from agiraph.services.lifecycle import answers, endings
 from agiraph.services.mail import bus
+from agiraph.services.triggers import team_heartbeat
 from agiraph.store import messages, nodes, teams
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
@@ -27,6 +28,12 @@ ON_THE_CARD = (
     "{id} is a request for approval. Words in a conversation approve nothing: the person decides "
     "on the card in their inbox, which shows exactly what would happen. Tell them that, and what "
     "it is about."
+)
+
+RESTS = " The team does nothing more for its goal by itself, until it has a new one."
+WORK_ENDED = (
+    "The work that asked {id} has ended, so the question is closed. If they want something done "
+    "with their answer, call start_work; else tell them."
 )
 
 
@@ -149,6 +156,8 @@ def _question(tx: Tx, agent: Agent, person_id: PersonId, question_id: str) -> Me
         raise Refused(ON_THE_CARD.format(id=question.id))
     if question.kind not in NEEDS_ANSWER:
         raise Refused(f"{question.id} is not a question but a {question.kind}.")
+    if answers.is_late(tx, question):
+        raise Refused(WORK_ENDED.format(id=question.id))
     return question
 
 
@@ -159,17 +168,19 @@ def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
     """
     node = find_work(tx, agent, identity)
     below = nodes.count_open_children(tx, node.id)
-    if node.status.is_final and not below:
+    is_resting = not node.is_goal or team_heartbeat.is_resting(tx, node.team_id)
+    if node.status.is_final and not below and is_resting:
         raise Refused(f"{node.id} has ended already ({node.status}); there is nothing to stop.")
     dropped = _drop_unread(tx, node, messages.to_answer(tx, reply_id))
-    endings.cancel(tx, node.id)
+    rests = endings.stop(tx, node.id, is_said=True)
     now = NODES.get(tx, node.id)
     how = "is cancelled" if now.status is NodeStatus.CANCELLED else "stops at its next step"
     with_it = " with all below it" if below else ""
     words = "; ".join(f"\u201c{fence.one_line(message.text)}\u201d" for message in dropped)
     did = Act(kind="stopped", about=node.id, name=texts.subject_of(node), words=words)
     receipt = f"{node.id} {how}{with_it}. What it wrote so far stays in its folder."
-    return Done(receipt + (f" Not read any more: {words}." if words else ""), did=did)
+    receipt += f" Not read any more: {words}." if words else ""
+    return Done(receipt + (RESTS if rests else ""), did=did)
 
 
 def _drop_unread(tx: Tx, node: WorkNode, asked: Sequence[Message]) -> list[Message]:
