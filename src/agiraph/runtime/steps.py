@@ -12,7 +12,7 @@ from typing import Any
 
 from agiraph.domain.chat import THINKING, ToolCall, ToolSpec, Turn
 from agiraph.domain.effort import Effort
-from agiraph.domain.errors import DailyLimitReached, ModelError
+from agiraph.domain.errors import ContextExceeded, DailyLimitReached, ModelError
 from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
 from agiraph.domain.plurals import times
 from agiraph.domain.work import StopReason
@@ -59,6 +59,8 @@ class Steps:
     """How long a call may wait for a rate limit; None: as long as it takes."""
     effort: Effort | None = None
     """How much the model thinks; None: as the settings say of the model."""
+    window: int | None = None
+    """Tokens that a request to the model may have; None: nobody knows."""
 
     async def recover(self, ctx: RunContext) -> Outcome | None:
         """Settle the calls that a crash or a park left without an answer.
@@ -194,6 +196,7 @@ class Steps:
         """Ask the model. The reservation of a call without a reply is charged or released."""
         on_delta = None if self.on_delta is None else partial(self.on_delta, ctx)
         try:
+            self._check_window(ctx)
             # A cancellation here leaves the reservation as the thread's last
             # turn; the next claim charges it.
             return await within(seconds, lambda: self.model.reply(request, on_delta))
@@ -202,6 +205,16 @@ class Steps:
             reason, unused = str(error), error.unused
             await ctx.store.write(journal.record_lost_call, ctx.lease, reason=reason, unused=unused)
             raise
+
+    def _check_window(self, ctx: RunContext) -> None:
+        """Raise `ContextExceeded` for a request that is larger than the window: some servers cut it
+        without a word."""
+        tokens = ctx.transcript.next_tokens
+        if self.window is not None and tokens > self.window:
+            text = (
+                f"The request would have about {tokens:,} tokens, and the window {self.window:,}."
+            )
+            raise ContextExceeded(text, unused=True)
 
     async def _record(self, ctx: RunContext, reply: Reply, purpose: str, *, may_call: bool) -> Turn:
         """Commit a reply with its cost."""

@@ -38,6 +38,7 @@ from agiraph.tools.delegation import (
     Task,
     hire_way_out,
     hirer,
+    refuse_after_failures,
     refuse_repeats,
 )
 from agiraph.tools.staffing import check_tools
@@ -86,6 +87,7 @@ def create_work_node(
     Example: {"task": "Merge both", "refs": {"a": "node_1", "b": "node_2/b.md"}}
     """
     check_tools(tools or (), ctx.known_tools)
+    refuse_after_failures(tx, ctx)
     lines, line_kinds = acceptance_lines.split(acceptance_lines.paired(acceptance or (), kinds))
     needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
     paths, sources = _paths(tx, ctx, refs or {})
