@@ -59,11 +59,8 @@ def missing_evidence(
         named = in_text(line)
         # Its worker has read a labelled line inside a fence; here it would stand outside of one.
         told = f"line {number + 1}" if node.label else repr(line)
-        for name in named:
-            if base(name) in known:
-                continue
-            fault = faults.get(base(name), "is not delivered")
-            missing += [f"{name!r} {fault}, but {told} asks for it"] if fault else []
+        wrong = [_wrong(name, faults) for name in named if base(name) not in known]
+        missing += [f"{what}, but {told} asks for it" for what in wrong if what]
         shown = evidence[number].strip() if number < len(evidence) else ""
         kind = node.line_kinds.get(line)
         if not shown and (kind in ("ran", "judged") or not named):
@@ -115,10 +112,17 @@ def _unconfirmed(ctx: RunContext, faults: Mapping[str, str], shown: str) -> list
     if kind == "file":
         # One piece of evidence may name several: `file:a.md, file:b.md`.
         names = (name.strip(" \t\n,;`").removeprefix("scratch/") for name in what.split("file:"))
-        found = {name: faults.get(base(name), "is not delivered") for name in names}
-        return [f"{name!r} {fault}, but it was given as evidence" for name, fault in found.items()
-                if fault]  # fmt: skip
+        wrong = [_wrong(name, faults) for name in names]
+        return [f"{what}, but it was given as evidence" for what in wrong if what]
     return _unconfirmed_command(ctx, what) if kind == "ran" else []
+
+
+def _wrong(name: str, faults: Mapping[str, str]) -> str:
+    """Return what is wrong with a file that is asked for; nothing if it is delivered and good."""
+    fault = faults.get(base(name))
+    if fault is None:
+        return f"no file {name!r} is delivered"
+    return f"the file {name!r} {fault}" if fault else ""
 
 
 def _unconfirmed_command(ctx: RunContext, claim: str) -> list[str]:

@@ -98,7 +98,7 @@ async def submit(
     findings = found.review.result or ""
     match found.review.stop_reason:
         case StopReason.ACCEPTED if unread := _unread(ctx, found, evidence, files):
-            return await publish(_joined(doubts, f"not checked: the reviewer opened {unread}"))
+            return await publish(_joined(doubts, f"not checked: the reviewer {unread}"))
         case StopReason.ACCEPTED:
             return await publish(doubts)
         case StopReason.SENT_BACK if can_rework and found.reworks <= reviews.MAX_REWORKS:
@@ -125,20 +125,20 @@ def _unread(
     """Return which of the files that it judged a reviewer has not opened; nothing if it has."""
     if not files:
         return ""
-    made = [
-        (call, answer)
+    used = [
+        str(value).casefold()
         for call, answer in acceptance.paired(found.turns)
         for known in [acceptance.properties(ctx, call)]
         if not answer.failed and (known.reads_file or known.runs_commands)
+        for value in call.arguments.values()
     ]
-    seen = "\n".join(f"{call.arguments} {answer.text}" for call, answer in made).casefold()
+    missed = [
+        name for name in files if not any(base(name) in value or "*" in value for value in used)
+    ]
     shown = " ".join(each for each in evidence if each.startswith("file:")).casefold()
-    judged = [name for name in files if base(name) in shown]
-    missed = [name for name in judged if base(name) not in seen]
-    if missed:
-        return f"not {texts.join_limited(missed, by=', ')}"
-    is_open = any(base(name) in seen for name in files)
-    return "" if is_open else "none of its files"
+    if judged := [name for name in missed if base(name) in shown]:
+        return f"did not open {texts.join_limited(judged, by=', ')}"
+    return "opened none of its files" if len(missed) == len(files) else ""
 
 
 def _files(ctx: RunContext) -> dict[str, int]:
