@@ -183,7 +183,7 @@ def call(name: str, /, **arguments: Any) -> Call:
     `finish` and `publish` say `reached="yes"` unless they say otherwise.
     """
     if name in ("finish", "publish") and not arguments.get("nothing_to_do"):
-        arguments = {"reached": "yes"} | arguments
+        arguments.setdefault("reached", "yes")
     return Call(name, arguments)
 
 
