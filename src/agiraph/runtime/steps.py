@@ -38,6 +38,7 @@ CUT_OFF_AGAIN = (
     f"This call was cut off {times(claims.MAX_CRASHES)} by a crash of the server. It is not made "
     "again. Go on without it."
 )
+ENDED_TWICE = "Not made: another call of this reply ends the work, and one is enough."
 HELD_BACK = "Not made: a message came first; it follows. Repeat what still holds."
 
 
@@ -300,7 +301,7 @@ class Steps:
             return await self.caller.answer(ctx, call)
         text = f"Not made: at most {MAX_CALLS_PER_REPLY} calls a turn. Make it again."
         if is_allowed:
-            text = NOT_ALONE.format(name=call.name)
+            text = NOT_ALONE.format(name=call.name) if self._has_others(ctx) else ENDED_TWICE
         refusal = Done(text, failed=True)
         ctx.defer_answer(call, refusal)
         return refusal
@@ -308,16 +309,22 @@ class Steps:
     def _ends_beside_others(self, ctx: RunContext, call: ToolCall) -> bool:
         """Whether a call would end the node while its reply holds other calls.
 
-        Its model has not read their answers yet, so it cannot know that the work is done.
+        Its model has not read their answers yet, so it cannot know that the work is done. Of
+        several calls that end the node, and nothing else, the first counts.
         """
-        tool = self.caller.tools.get(call.name)
         reply = ctx.transcript.last_reply
-        return (
-            tool is not None
-            and tool.properties.ends_node
-            and reply is not None
-            and len(reply.calls) > 1
-        )
+        if reply is None or not self._ends(call):
+            return False
+        return self._has_others(ctx) or call.id != reply.calls[0].id
+
+    def _ends(self, call: ToolCall) -> bool:
+        tool = self.caller.tools.get(call.name)
+        return tool is not None and tool.properties.ends_node
+
+    def _has_others(self, ctx: RunContext) -> bool:
+        """Whether the last reply holds a call that ends nothing."""
+        reply = ctx.transcript.last_reply
+        return reply is not None and not all(map(self._ends, reply.calls))
 
 
 def _hears_mail(ctx: RunContext) -> bool:

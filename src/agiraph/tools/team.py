@@ -30,6 +30,7 @@ from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, messages, nodes, threads
 from agiraph.store import stages as stage_rows
+from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import (
@@ -222,6 +223,9 @@ def cancel_work_node(
     # Cancelling an ancestor would cancel this node too, before it has submitted anything.
     if dependencies.is_above(tx, node, ctx.node):
         raise Refused("Your own work is part of it: submit what you have instead.")
+    if node.creator_id == ctx.agent.id:
+        why = f"{ctx.agent.name} cancelled it: {texts.truncate(one_line(reason), texts.REASON)}"
+        NODES.update(tx, node.id, given_up=why)
     endings.cancel(tx, node.id)
     return Done(f"Cancelled {node.id} and all below it.")
 

@@ -105,6 +105,13 @@ _EVENTS = {
 }
 
 
+_BY_ITS_WORD = {
+    StopReason.PARTLY_REACHED: NodeStatus.PARTIAL,
+    StopReason.NOT_REACHED: NodeStatus.FAILED,
+}
+"""The status of work whose agent says that it was not reached."""
+
+
 def _with_remark(tx: Tx, node: WorkNode, result: str) -> str:
     """Return the result; one for a person with a sentence about the lines that the work wrote to
     MEMORY.md and nobody has checked."""
@@ -133,9 +140,10 @@ def _as_stored(node: WorkNode, outcome: Finished | Failed) -> tuple[NodeStatus, 
     A model or a program wrote them. An end must never be refused because of their length.
     """
     match outcome:
-        case Finished(result, doubts=doubts):
+        case Finished(result, reason, doubts=doubts):
             cut = None if doubts is None else texts.truncate(doubts, texts.DOUBTS)
-            return NodeStatus.COMPLETED, texts.fit_message(result), cut
+            status = _BY_ITS_WORD.get(reason, NodeStatus.COMPLETED)
+            return status, texts.fit_message(result), cut
         case Failed(reason, detail, result, manifest):
             shows_something = bool(result or manifest or node.checkpoint)
             if node.lane == "work" and reason.is_cut_off and shows_something:
