@@ -77,8 +77,8 @@ class NodeStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        # These have ended, although a retry or an extension may assign them once more.
-        return not MOVES[self] or self in (NodeStatus.FAILED, NodeStatus.PARTIAL)
+        # Some of these may be assigned once more: tried again, extended, or a stop taken back.
+        return self in (S.COMPLETED, S.PARTIAL, S.FAILED, S.CANCELLED)
 
 
 S = NodeStatus

@@ -144,7 +144,9 @@ class Executor:
             if loaded.node.reviews_call is not None:
                 return prompt.review_prompt(loaded.agent, shown, now)
             about = (loaded.agent, folder, tools, loaded.giver, means, loaded.team_state)
-            more = {"shown": shown, "skills": ctx.skills, "zone": loaded.zone}
+            room = prompt.LEAN_BEFORE_BYTES if is_lean else prompt.BEFORE_BYTES
+            before = shown.lines(loaded.said_before, room)
+            more = {"shown": shown, "skills": ctx.skills, "zone": loaded.zone, "before": before}
             reader = prompt.Reader(*about, is_lean=is_lean, **more)
             return prompt.system_prompt(loaded.team, reader, now, known)
 

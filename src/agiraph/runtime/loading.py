@@ -1,11 +1,13 @@
 """Loading: the rows that a run starts from, read in one transaction."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Team
 from agiraph.domain.chat import Attachment, Lease, Turn
 from agiraph.domain.ids import SYSTEM
 from agiraph.domain.persons import is_person
+from agiraph.domain.prompt_lines import Line
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.runtime import prompt
@@ -13,6 +15,7 @@ from agiraph.runtime.means import TeamState, team_state
 from agiraph.runtime.prompt import PriorKnowledge
 from agiraph.services.board import labels, planning
 from agiraph.services.board.budgets import LimitsOfRun, limits_of_run
+from agiraph.services.lifecycle import work_state
 from agiraph.store import messages, persons, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
@@ -40,6 +43,8 @@ class Loaded(NamedTuple):
     """The state of the team; loaded only for a coordinator's node without turns."""
     zone: str = "UTC"
     """The time zone of the node's person; loaded only for a node without turns."""
+    said_before: Sequence[Line] = ()
+    """The conversation that a person's message belongs to; loaded only for a node without turns."""
 
 
 def load(tx: Tx, lease: Lease) -> Loaded:
@@ -67,4 +72,5 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         if is_fresh and agent.role == "coordinator"
         else None,
         zone=persons.zone_of(tx, planning.person_for(tx, node)) if is_fresh else "UTC",
+        said_before=work_state.said_before(tx, agent, node, lease.thread_id) if is_fresh else (),
     )
