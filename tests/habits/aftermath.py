@@ -4,15 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agiraph.domain.agents import Agent
 from agiraph.domain.claims import claims_to_have_stopped
+from agiraph.runtime.reply_checks import RUNS_ON
+
+from agiraph.domain.agents import Agent
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.messages import NEEDS_ANSWER, Message
 from agiraph.domain.persons import OWNER, is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode, is_answer
-from agiraph.runtime.reply_checks import RUNS_ON
 from agiraph.store import dependencies, teams, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES

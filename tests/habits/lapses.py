@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agiraph.domain.status_questions import is_status_question
+
 from agiraph.testing.script import Call, Says, says
 from tests.habits.conversations import MARK, Conversation
 

@@ -333,7 +333,7 @@ async def test_what_is_told_to_a_reader_is_heard_by_its_job(tmp_path: Path) -> N
             lead = it.team.coordinator
             message = await it.world.chat(lead.id, said)
             told = await it.world.store.write(routing.tell, lead, message.reply_id, reader.id)
-            assert told.startswith("Sent to researcher, word for word")
+            assert told.text.startswith("Sent to researcher, word for word")
 
         cast.before_reading = once(tell)
         job = await _start_by_api(it)

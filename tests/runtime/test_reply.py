@@ -290,7 +290,11 @@ async def test_small_talk_does_not_end_a_wait(world: World) -> None:
     await world.answer(question, "This one.")
     await world.settle()
     heard = [t.text for t in lead.requests[-1].turns[-2:]]
-    assert heard == ["This one.", "[Message from human] Have a nice day"]
+    assert heard == [
+        "This one.",
+        "[Message from human] Have a nice day\n[Runtime] You have replied to them: 'You too!'."
+        " Your reply says that it needs no work.",
+    ]
 
 
 async def test_a_nudge_goes_to_the_work_and_is_not_answered(world: World) -> None:
@@ -456,7 +460,7 @@ async def test_a_completed_team_does_what_it_is_asked_next(world: World) -> None
 
 async def test_a_persons_side_request_is_done_although_the_goal_is_reached(world: World) -> None:
     world.script("mouth", says("Queued.", call("start_work", task="Water the plants")))
-    work = world.script("ada", FINISH, says(call("finish", summary="Watered.")))
+    work = world.script("ada", FINISH, FINISH, says(call("finish", summary="Watered.")))
     gate = work.gate = Gate()
     founded = await world.found("NVIDIA")
     await gate.reached()

@@ -8,6 +8,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.work import Halt, Lane, NodeStatus, Queue, StopReason, WorkNode
+from agiraph.store.messages import is_heard_in
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 from agiraph.store.work_stop import IS_STOPPED
@@ -237,7 +238,8 @@ def news(tx: Tx, node_id: NodeId) -> News:
     node from above: one statement, for it is run before each model call."""
     row = tx.one(
         f"{_PAYERS}select n.cancel_requested, t.status, n.lane, exists (select 1 from messages m"
-        f" where m.recipient = n.assignee_id and m.seen_at is null), {IS_STOPPED},"
+        f" where m.recipient = n.assignee_id and m.seen_at is null and {is_heard_in('n.id')}),"
+        f" {IS_STOPPED},"
         " (select budget from payers order by level desc limit 1)"
         " from nodes n join teams t on t.id = n.team_id where n.id = :id",
         id=node_id,

@@ -56,14 +56,15 @@ class ScriptedModel:
     """If set, every reply waits for this event, so that a test can act in the meantime."""
     insists: bool = False
     """Whether it repeats an ending call that was sent back; if not, the next line is its reply."""
-    decides: WorkDecision = "new_work"
-    """What it takes a person's message for, if its reply made no call that says so."""
+    decides: WorkDecision | None = None
+    """What it takes a person's message for, if its reply made no call that says so; None: it gives
+    no answer that can be read."""
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         if self.insists and (refused := _sent_back(request)) is not None:
             return Reply(text="", calls=(replace(refused, id=""),), usage=Usage(input_tokens=100))
         if _is_asked_what(request):
-            part = {"what": self.decides, "id": "", "words": ""}
+            part = {"what": self.decides or "?", "id": "", "words": ""}
             return Reply(text=json.dumps({"parts": [part]}), usage=Usage(input_tokens=100))
         self.requests.append(
             Asked(

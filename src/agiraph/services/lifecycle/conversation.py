@@ -172,9 +172,9 @@ def end_reply(
     # Under the agent's lock its open work stays the same until the commit: no claim, end or
     # message of this agent comes in between.
     person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
-    asked = messages.to_answer(tx, lease.node_id)
     decided, acts = _decide(tx, agent, lease.node_id, parts, decided, acts)
-    acts += _hand_on(tx, agent, lease.node_id, asked, decided)
+    acts = _hand_on(tx, agent, lease.node_id, decided, acts)
+    asked = messages.to_answer(tx, lease.node_id)
     reply = bus.send(
         tx,
         team_id=lease.team_id,
@@ -234,26 +234,33 @@ def _hand_on(
     tx: Tx,
     agent: Agent,
     reply_id: NodeId,
-    asked: Sequence[Message],
     decided: frozenset[WorkDecision],
+    acts: list[Act],
 ) -> list[Act]:
     """Let the agent's open work hear the messages that a reply has answered; make work of them if
-    there is none and nothing was decided. Return what was done."""
+    there is none that could, and it should. Return all that was done."""
+    asked = messages.to_answer(tx, reply_id)
     made = {message.node_id for message in asked}
     work = [node for node in nodes.open_of(tx, agent.id) if node.id not in made]
-    if not work:
-        if decided or not asked:
-            routing.mark_heard(tx, asked)
-            return []
-        node = start_work(tx, agent, reply_id)
-        return [Act(kind="started", about=node.id, name=node.title)]
-    if decided and "about_work" not in decided:
-        return []  # it is heard at the next yield point, and ends no wait
-    waiting.interrupt(tx, agent.id, asked)
+    own = bus.told_own(tx, agent.id, acts)
+    told = {act.about for act in own}.intersection(node.id for node in work)
+    is_unheard = any(message.seen_at is None for message in asked)
+    if is_unheard and own and not told:
+        # The work that was told has ended meanwhile, without having heard it.
+        acts, decided = [act for act in acts if act not in own], frozenset[WorkDecision]()
     if decided or not asked:
-        return []
+        if not work:
+            routing.mark_heard(tx, asked)
+        elif told:
+            messages.set_hearer(tx, [m.id for m in asked], NodeId(next(iter(told))))
+            waiting.interrupt(tx, agent.id, messages.to_answer(tx, reply_id))
+        return acts  # what was not told is heard at the next yield point, and ends no wait
+    if not work:
+        node = start_work(tx, agent, reply_id)
+        return [*acts, Act(kind="started", about=node.id, name=node.title)]
+    waiting.interrupt(tx, agent.id, asked)
     words = "\n\n".join(message.text for message in asked)
-    return [Act(kind="told", about=work[0].id, name=agent.name, words=words)]
+    return [*acts, Act(kind="told", about=work[0].id, name=agent.name, words=words)]
 
 
 def _tell_of_reply(tx: Tx, agent: Agent, reply: Message) -> None:

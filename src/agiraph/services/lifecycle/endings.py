@@ -19,7 +19,7 @@ from agiraph.domain.events.work import (
     NodeWaiting,
 )
 from agiraph.domain.ids import SYSTEM, NodeId, TeamId
-from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS, Message
+from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.similarity import is_repetition
@@ -77,7 +77,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     if not _children_run_on(node):
         _cancel_children(tx, node)
     _notify_waiters(tx, node, text)
-    _turn_late_mail_into_work(tx, agent)
+    _turn_late_mail_into_work(tx, agent, node.id)
     spoken_questions.release_unheard(tx, agent.id)
     idle.start_if_idle(tx, agent, node)
     # After the late mail: an agent that just got new work stays.
@@ -254,7 +254,7 @@ def _end_without_run(
         # The agent after the node, the reverse of `claims.claim`. If both meet, PostgreSQL aborts
         # one of the transactions, and its verb starts again with the state that the other left.
         agent = teams.lock(tx, node.assignee_id)
-        _turn_late_mail_into_work(tx, agent)
+        _turn_late_mail_into_work(tx, agent, node.id)
         spoken_questions.release_unheard(tx, agent.id)
         idle.start_if_idle(tx, agent, node)
         roster.retire(tx, agent)
@@ -441,29 +441,23 @@ def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
     )
 
 
-def _is_settled(tx: Tx, agent: Agent, message: Message) -> bool:
-    """Whether the reply to a person's message has done what it asks for, or needs nothing done."""
-    reply = None if message.reply_id is None else messages.reply_of(tx, message.reply_id)
-    return reply is not None and not any(
-        act.kind == "told" and act.name == agent.name for act in reply.acts
-    )
-
-
-def _turn_late_mail_into_work(tx: Tx, agent: Agent) -> None:
-    """Turn mail that arrived while the agent finished into its next node.
+def _turn_late_mail_into_work(tx: Tx, agent: Agent, ended: NodeId) -> None:
+    """Turn mail that arrived while the agent finished a node into its next node.
 
     The caller holds the agent's row lock, so no message can arrive between this and the commit.
     """
+    unseen = messages.unseen(tx, agent.id)
+    messages.set_hearer(tx, [m.id for m in unseen if m.heard_by == ended], None)
     late = [
         m
-        for m in messages.unseen(tx, agent.id)
+        for m in unseen
         # A message that a reply answers becomes work through that reply. One at the end of a long
         # exchange starts no work, as when the agent has nothing to do (`bus.send`).
         if m.kind in ASKS_FOR_WORK and m.hops < MAX_HOPS and not nodes.is_open(tx, m.reply_id)
     ]
     if not late or nodes.has_open(tx, agent.id):
         return  # the agent's next run hears it at its first yield point
-    settled = [m for m in late if _is_settled(tx, agent, m)]
+    settled = [m for m in late if bus.is_settled(tx, m)]
     messages.mark_seen(tx, [m.id for m in settled])
     late = [m for m in late if m not in settled]
     if not late:

@@ -108,9 +108,20 @@ def answer(tx: Tx, agent: Agent, reply_id: NodeId, question_id: str, words: str 
     person_id = PersonId(asked[-1].sender)
     question = _question(tx, agent, person_id, question_id)
     said = passage(asked, words)
-    answers.answer_question(tx, question.id, said, person_id=person_id)
-    did = Act(kind="answered", about=question.id, name=question.text, words=said)
+    given = _option(question, said)
+    answers.answer_question(tx, question.id, given, person_id=person_id)
+    if question.sender == agent.id and said == passage(asked, ""):
+        mark_heard(tx, asked)  # its own work has it as the answer
+    did = Act(kind="answered", about=question.id, name=question.text, words=given)
     return Done(f"Answered {question.id} in the person's words.", did=did)
+
+
+def _option(question: Message, said: str) -> str:
+    """Return the option whose number these words are; other words as they are."""
+    number = said.strip().removesuffix(".")
+    is_number = number.isascii() and number.isdigit() and len(number) < 4
+    listed = dict(enumerate(question.options, start=1))
+    return listed.get(int(number), said) if is_number else said
 
 
 def _question(tx: Tx, agent: Agent, person_id: PersonId, question_id: str) -> Message:
@@ -161,11 +172,11 @@ def _drop_unread(tx: Tx, node: WorkNode, asked: Sequence[Message]) -> list[Messa
     now = {message.id for message in asked}
     unread = [
         message
-        for message in messages.unseen(tx, node.assignee_id)
+        for message in messages.unseen(tx, node.assignee_id, node_id=node.id)
         if message.sender == asked[-1].sender and message.id not in now
     ]
     mark_heard(tx, unread)
-    return unread
+    return [message for message in unread if not bus.is_settled(tx, message)]
 
 
 def passage(asked: Sequence[Message], words: str) -> str:

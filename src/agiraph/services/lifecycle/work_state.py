@@ -98,9 +98,7 @@ def said_before(tx: Tx, agent: Agent, node: WorkNode, thread: str) -> list[Line]
     spoken = [m for m in said if m.kind in ("message", "nudge", "question", "answer")][-EXCHANGE:]
     ended = [n for n in nodes.ended_of(tx, agent, limit=RESULTS) if n.id != node.id]
     view = _view(tx, agent, ended)
-    lines = [
-        _ended_line(view, n, is_at_work=True) for n in ended if n.lane == "work" and n.result
-    ]
+    lines = [_ended_line(view, n, is_at_work=True) for n in ended if n.lane == "work" and n.result]
     return [*(_said_line(message, thread) for message in spoken), *lines]
 
 

@@ -1,6 +1,6 @@
 """Bus: send messages between agents and people, and record answers to questions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -93,8 +93,7 @@ def send(
     text, title = _checked(text, title, refusable=refusable)
     if client_id is not None and (before := messages.by_client(tx, team_id, client_id)):
         return _repeated(before, sender=sender, recipient=recipient, text=text)
-    # Before `has_open`: the end of its last node locks it, too (`_turn_late_mail_into_work`).
-    agent = _lock_recipient(tx, team_id, recipient)
+    agent = _lock_recipient(tx, team_id, recipient)  # before `has_open`, as the end of work does
     answered = [] if kind != "message" or to_everyone else _heard_from(tx, recipient, by=sender)
     kind, in_reply_to = ("answer", answered[-1].id) if answered else (kind, in_reply_to)
     asks = sets_to_work and is_mail and kind in ASKS_FOR_WORK and hops < MAX_HOPS
@@ -387,6 +386,21 @@ def _replied(tx: Tx, message: Message) -> str:
     """Return what the agent has replied to a person's message, and what that reply did."""
     reply = None if message.reply_id is None else messages.reply_of(tx, message.reply_id)
     return "" if reply is None else f"\n{said_and_done(reply)}"
+
+
+def is_settled(tx: Tx, message: Message) -> bool:
+    """Whether the reply to a person's message has done what it asks for, or needs nothing done."""
+    reply = None if message.reply_id is None else messages.reply_of(tx, message.reply_id)
+    return reply is not None and not told_own(tx, message.recipient, reply.acts)
+
+
+def told_own(tx: Tx, agent_id: str, acts: Iterable[Act]) -> list[Act]:
+    """Return those of a reply's acts that tell its own agent's work something."""
+    return [
+        act
+        for act in acts
+        if act.kind == "told" and nodes.NODES.get(tx, NodeId(act.about)).assignee_id == agent_id
+    ]
 
 
 def said_and_done(reply: Message) -> str:
