@@ -217,7 +217,10 @@ def _decide(
                 case "stop":
                     found = routing.stop(tx, agent, reply_id, part.id).did
                 case "answer":
-                    found = routing.answer(tx, agent, reply_id, part.id, part.words).did
+                    answered = routing.answer(
+                        tx, agent, reply_id, part.id, part.words, acts=done
+                    )
+                    found = answered.did
                 case "new_work":
                     node = start_work(tx, agent, reply_id, _task_words(tx, reply_id, part.words))
                     found = Act(kind="started", about=node.id, name=node.title)
