@@ -14,6 +14,7 @@ from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.persons import is_person
 from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import leases, planning, waiting
@@ -217,9 +218,7 @@ def _decide(
                 case "stop":
                     found = routing.stop(tx, agent, reply_id, part.id).did
                 case "answer":
-                    answered = routing.answer(
-                        tx, agent, reply_id, part.id, part.words, acts=done
-                    )
+                    answered = routing.answer(tx, agent, reply_id, part.id, part.words, acts=done)
                     found = answered.did
                 case "new_work":
                     node = start_work(tx, agent, reply_id, _task_words(tx, reply_id, part.words))
@@ -329,11 +328,24 @@ def start_work(
         label=label | join(message.label for message in asked),
     )
     if earlier is not None:
+        said = unsaid(tx, node, asked, earlier.thread_id or "")
         giver = planning.name_of(tx, person_id)
-        leases.continue_thread(tx, earlier, node, giver=giver)
+        leases.continue_thread(tx, earlier, node, giver=giver, said=said)
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node
+
+
+def unsaid(tx: Tx, node: WorkNode, asked: Sequence[Message], thread: str) -> list[str]:
+    """Return those of a person's messages, as text for a thread, that the task of a node does not
+    hold: an agent's own words for them may leave something out."""
+    told: list[str] = []
+    for message in asked:
+        words = quotations.enclose_quoted(message.text, thread=message.id)
+        if is_person(message.sender) and not (message.text in node.task or words in node.task):
+            words = quotations.enclose_quoted(message.text, thread=thread)
+            told.append(f"[Message from {planning.name_of(tx, message.sender)}] {words}")
+    return told
 
 
 def _title(heard: Sequence[Message]) -> str:

@@ -30,8 +30,8 @@ ON_THE_CARD = (
 )
 
 USED_UP = (
-    "These words have answered \u201c{name}\u201d already; they answer one question. If the message "
-    "answers both, name the words for each."
+    "These words have answered \u201c{name}\u201d already; they answer one question. If the "
+    "message answers both, name the words for each."
 )
 
 
