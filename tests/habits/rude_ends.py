@@ -22,7 +22,7 @@ def violations(seen: Seen) -> list[str]:
         *_lost(seen, acts),
         *_undone_or_unsaid(seen, acts),
         *_wrong_answers(seen, acts),
-        *(f"the inbox got {item['message']['text']!r}" for item in seen.inbox),
+        *_needless_items(seen),
         *_still_open(seen),
     ]
     return list(dict.fromkeys(found))
@@ -43,6 +43,13 @@ def _without_reply(seen: Seen) -> Iterator[str]:
         replies = [m for m in seen.shown if m["node_id"] == message.reply_id]
         if not any(m["text"].strip() and m["sender"] == seen.agent_id for m in replies):
             yield f"no reply to {message.text!r}"
+
+
+def _needless_items(seen: Seen) -> Iterator[str]:
+    """A reply puts nothing into the inbox; work that ended before it has its report there."""
+    for item in seen.inbox:
+        if item["message"]["node_id"] not in seen.before.nodes:
+            yield f"the inbox got {item['message']['text']!r}"
 
 
 # ---- 0 lost messages ----------------------------------------------------------------------------
@@ -78,18 +85,23 @@ def _is_heard(seen: Seen, message: Message, agent: str = "") -> bool:
     )
 
 
+_TAKES = ("stopped", "reminder", "trigger")
+"""Acts that may be all that a message asks for. The person sees them, with their words."""
+
+
 def _is_settled(seen: Seen, message: Message, acts: Sequence[Shown]) -> bool:
-    """Whether a message needs no work: it was chat, an answer, a task, or a stop took it."""
+    """Whether a message needs no work: it was chat, an answer, a task or a reminder, or a stop took
+    it."""
     marks = _marks(message)
     answered = {act["about"] for act in acts if act["kind"] == "answered"}
     answers = (m for m in seen.after.messages.values() if m.in_reply_to in answered)
     texts = [m.text for m in answers if m.kind == "answer"]
     texts += [node.task for node in seen.after.nodes.values() if node.lane == "work"]
-    is_stop = message.id in seen.said and any(act["kind"] == "stopped" for act in acts)
+    is_done = message.id in seen.said and any(act["kind"] in _TAKES for act in acts)
     is_dropped = any(mark in a["text"] for a in acts for mark in marks if a["kind"] == "stopped")
     is_kept = any(mark in text for mark in marks for text in texts)
     is_chat = message.id in seen.earlier or seen.player.chats
-    return is_chat or is_kept or is_stop or is_dropped
+    return is_chat or is_kept or is_done or is_dropped
 
 
 def _marks(message: Message) -> list[str]:
@@ -115,6 +127,10 @@ def _undone_or_unsaid(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
     yield from _stopped_wrongly(before, after, said["stopped"])
     if said["forgot"]:
         yield f"the reply says that it forgot {said['forgot']}"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 _KINDS = ("started", "answered", "reminder", "trigger", "remembered", "stopped", "forgot")
@@ -149,7 +165,9 @@ def _told_wrongly(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
             if node.status.is_final:
                 yield f"a reply says that {node.title!r} was told, which had ended"
         else:
-            to = [m for m in sent if m.recipient == node.assignee_id and m.text in act["text"]]
+            to = [
+                m for m in sent if m.recipient == node.assignee_id and _flat(m.text) in act["text"]
+            ]
             if not to:
                 yield f"a reply says {act['text']!r}, and nobody got it"
             sent = [m for m in sent if m not in to[:1]]
@@ -190,16 +208,16 @@ def _line(rows: Rows, node: WorkNode) -> set[str]:
 def _wrong_answers(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
     """Each answer is shown with its question and words, and answers what the reply could mean."""
     answers = _answers(seen)
-    for text, times in Counter(m.text for m in answers).items():
+    for mark, times in Counter(mark for m in answers for mark in _marks(m)).items():
         if times > 1:
-            yield f"{text!r} has answered {times} questions"
+            yield f"the words with {mark} have answered {times} questions"
     newest = _newest(seen)
     for answer in answers:
         question = seen.after.messages[answer.in_reply_to or ""]
         if question.kind != "question":
             yield f"words in a conversation have decided {question.id}"
         texts = [a["text"] for a in acts if a["about"] == question.id]
-        if not any(question.text in text and answer.text in text for text in texts):
+        if not any(question.text in text and _flat(answer.text) in text for text in texts):
             yield f"nothing shows that {question.text!r} was answered with {answer.text!r}"
         is_named = question.id in seen.player.ids
         if not is_named and (not newest or newest.pop(0) != question.id):

@@ -1,4 +1,4 @@
-"""Rude runs: brings a team into a state, lets the person write, and plays on until all has ended."""
+"""Rude runs: bring a team into a state, let the person write, and play on until all has ended."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from agiraph.domain.agents import Rule
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import WorkNode
+from agiraph.domain.work import ANSWER, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import conversation, teams
 from agiraph.services.lifecycle.teams import NewTeam
@@ -55,7 +55,9 @@ def rows_of(tx: Tx, team_id: TeamId) -> Rows:
         messages={message.id: message for message in messages},
         triggers=frozenset(t.id for t in TRIGGERS.select(tx, of_team, t=team_id)),
         known=frozenset(
-            item.id for table in (MEMORIES, INSIGHTS) for item in table.select(tx, of_team, t=team_id)
+            item.id
+            for table in (MEMORIES, INSIGHTS)
+            for item in table.select(tx, f"{of_team} and superseded_by is null", t=team_id)
         ),
     )
 
@@ -155,7 +157,7 @@ class Stage:
             roster.hire, team_id, name=BOB, role="worker", model="scripted/work"
         )
         if starts or state is State.COMPLETED:
-            await store.write(teams.set_goal, team_id, "Write about birds")
+            await store.write(teams.set_goal, team_id, "Write about birds", acceptance=(ANSWER,))
             await self._reached(player, COORDINATOR)
         if state is State.ENDED:
             await self._give(team_id, founded.coordinator.id, "Write about trees")
@@ -306,8 +308,8 @@ class _Scene:
             refs[ref] = questions.get(text, refs[ref])
         if SIZE not in questions:
             refs[Ref.LAST] = refs[Ref.FIRST]
-        cards = [m.id for m in rows.messages.values() if m.kind == "approval"]
-        return refs | {Ref.BOB: BOB} | {Ref.CARD: card for card in cards}
+        cards = (m.id for m in rows.messages.values() if m.kind == "approval")
+        return refs | {Ref.BOB: BOB, Ref.CARD: next(cards, refs[Ref.CARD])}
 
     async def _send(self, words: str) -> str:
         agent = self.founded.coordinator.id
