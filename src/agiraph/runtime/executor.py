@@ -52,7 +52,7 @@ from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
 from agiraph.services.lifecycle import journal, summaries
 from agiraph.store.database import Store
 from agiraph.tools.base import Tool
-from agiraph.tools.foreground import BASIC, FOREGROUND
+from agiraph.tools.foreground import BASIC, FOREGROUND, UNSHOWN
 from agiraph.tools.toolsets import PUBLIC, READER, REVIEW, Toolset, all_shown
 from agiraph.web.access import Web
 
@@ -190,7 +190,7 @@ class Executor:
         """Answer a person's message, while the agent's work goes on in its own lane."""
         loaded = loaded._replace(agent=replace(loaded.agent, model=self._model_for(loaded)))
         ctx, is_lean, upto = self._context(lease, loaded), self._is_lean(loaded), ""
-        tools = all_shown(BASIC if is_lean else FOREGROUND)
+        tools = all_shown(BASIC if is_lean else FOREGROUND, besides=UNSHOWN)
         if not loaded.turns:
             opening = await reply_prompt.opening(ctx, tools.shown, is_lean=is_lean)
             upto = opening.summarise_upto

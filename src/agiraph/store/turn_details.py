@@ -1,6 +1,6 @@
 """Turn details: the fields that few turns have, as the JSON column `extra` holds them."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, TypedDict, cast
 
@@ -45,7 +45,7 @@ def stored_usage(usage: Usage) -> dict[str, Any]:
 
 def _act(stored: dict[str, Any]) -> Act:
     undone = stored["undone_at"]
-    return Act(**{**stored, "undone_at": undone and datetime.fromisoformat(undone)})
+    return replace(Act(**stored), undone_at=undone and datetime.fromisoformat(undone))
 
 
 def stored_details(turn: Turn) -> dict[str, Any]:

@@ -132,9 +132,9 @@ class Toolset(NamedTuple):
     """The names of those that the prompt lists: the model calls them on demand."""
 
 
-def all_shown(tools: Mapping[str, Tool]) -> Toolset:
-    """Return a toolset whose tools are all in sight."""
-    return Toolset(tools, tuple(tool.spec for tool in tools.values()))
+def all_shown(tools: Mapping[str, Tool], *, besides: Collection[str] = ()) -> Toolset:
+    """Return a toolset whose tools are all in sight, besides these."""
+    return Toolset(tools, tuple(t.spec for t in tools.values() if t.name not in besides))
 
 
 def toolset(

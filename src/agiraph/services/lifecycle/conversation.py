@@ -17,7 +17,7 @@ from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import Budget, Queue, WorkNode
-from agiraph.services.board import leases, planning, waiting
+from agiraph.services.board import leases, planning, texts, waiting
 from agiraph.services.board.texts import first_line, join_limited, truncate
 from agiraph.services.lifecycle import endings, routing, summaries
 from agiraph.services.mail import bus, deliveries
@@ -222,7 +222,7 @@ def _decide(
                     found = answered.did
                 case "new_work":
                     node = start_work(tx, agent, reply_id, _task_words(tx, reply_id, part.words))
-                    found = Act(kind="started", about=node.id, name=node.title)
+                    found = Act(kind="started", about=node.id, name=texts.subject_of(node))
                 case "chat":
                     found = None
         except (Refused, NotFound):
@@ -259,7 +259,7 @@ def _hand_on(
         return acts  # what was not told is heard at the next yield point, and ends no wait
     if not work:
         node = start_work(tx, agent, reply_id)
-        return [*acts, Act(kind="started", about=node.id, name=node.title)]
+        return [*acts, Act(kind="started", about=node.id, name=texts.subject_of(node))]
     waiting.interrupt(tx, agent.id, asked)
     words = "\n\n".join(message.text for message in asked)
     return [*acts, Act(kind="told", about=work[0].id, name=agent.name, words=words)]

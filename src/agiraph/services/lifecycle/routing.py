@@ -6,7 +6,7 @@ words of it; it adds none of its own.
 
 from collections.abc import Sequence
 
-from agiraph.domain import fence
+from agiraph.domain import fence, quotations
 from agiraph.domain.acts import Act
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
@@ -36,8 +36,9 @@ USED_UP = (
 
 
 def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
-    """Return the node with this id; an agent's name means the work that the agent does now, or did
-    last. Raise `NotFound` with the names of the agents that have work."""
+    """Return the node with this id, or the open one with this title; an agent's name means the work
+    that the agent does now, or did last. Raise `NotFound` with the names of the agents that have
+    work."""
     try:
         node = nodes.find(tx, agent.team_id, identity)
         if node.lane != "work":
@@ -47,7 +48,14 @@ def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
     except NotFound:
         found = teams.find_agent(tx, agent.team_id, identity.strip())
         if found is None:
-            raise
+            titled = [
+                node
+                for node in nodes.still_open(tx, agent.team_id)
+                if quotations.is_same(texts.subject_of(node), identity)
+            ]
+            if len(titled) != 1:
+                raise
+            return titled[0]
     work = nodes.open_of(tx, found.id)
     last = work[0] if work else nodes.last_of(tx, found.id)
     if last is None:
@@ -183,7 +191,7 @@ def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
     how = "is cancelled" if now.status is NodeStatus.CANCELLED else "stops at its next step"
     with_it = " with all below it" if below else ""
     words = "; ".join(f"\u201c{fence.one_line(message.text)}\u201d" for message in dropped)
-    did = Act(kind="stopped", about=node.id, name=texts.title_of(node), words=words)
+    did = Act(kind="stopped", about=node.id, name=texts.subject_of(node), words=words)
     receipt = f"{node.id} {how}{with_it}. What it wrote so far stays in its folder."
     return Done(receipt + (f" Not read any more: {words}." if words else ""), did=did)
 

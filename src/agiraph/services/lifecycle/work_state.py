@@ -206,7 +206,7 @@ def _open_line(view: _View, node: WorkNode, tail: Sequence[Turn]) -> Line:
     began = node.started_at or node.created_at
     state = f"{node.status} for {age(view.now - began)}"
     new = " (new)" if view.is_new(node.created_at) else ""
-    told = [f"- {texts.title_of(node)} ({node.id}): {view.who(node)}, {state}{new}"]
+    told = [f"- {texts.subject_of(node)} ({node.id}): {view.who(node)}, {state}{new}"]
     if node.waiting_reason:
         told.append(f"  waits: {texts.truncate(one_line(node.waiting_reason), texts.REASON)}")
     if node.checkpoint:
@@ -277,7 +277,7 @@ def _ended_line(view: _View, node: WorkNode, *, is_at_work: bool = False) -> Lin
     assert node.ended_at is not None
     new = "NEW since your last message: " if view.is_new(node.ended_at) else ""
     state = f"{node.status} {age(view.now - node.ended_at)} ago"
-    told = [f"- {new}{texts.title_of(node)} ({node.id}): {view.who(node)}, {state}"]
+    told = [f"- {new}{texts.subject_of(node)} ({node.id}): {view.who(node)}, {state}"]
     if node.result:
         most = RESULT_AT_WORK if is_at_work else RESULT_CHARACTERS
         all_of_it = (_TASK_OUTPUT if is_at_work else _REPORT).format(id=node.id)
