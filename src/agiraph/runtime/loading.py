@@ -76,5 +76,5 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         else None,
         zone=persons.zone_of(tx, planning.person_for(tx, node)) if is_fresh else "UTC",
         said_before=work_state.said_before(tx, agent, node, lease.thread_id) if is_fresh else (),
-        said=conversation.unsaid(tx, node, asked, lease.thread_id) if is_fresh else (),
+        said=conversation.unsaid(tx, node.task, asked, lease.thread_id) if is_fresh else (),
     )
