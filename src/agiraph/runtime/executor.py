@@ -157,6 +157,7 @@ class Executor:
             giver=loaded.giver,
             thread=ctx.lease.thread_id,
             refs=await self._refs(ctx, tools),
+            said=loaded.said,
         )
         used = known.ids(is_lean=is_lean)
         return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)

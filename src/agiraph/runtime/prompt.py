@@ -401,12 +401,13 @@ def assignment(
     giver: str | None = None,
     thread: str = "",
     refs: Sequence[str] | None = None,
+    said: Sequence[str] = (),
 ) -> str:
-    """Return the task as its worker reads it; a task from a teammate names the teammate, whose
-    words are fenced for this thread."""
+    """Return the task as its worker reads it, and what a person `said` about it; a task from a
+    teammate names the teammate, whose words are fenced for this thread."""
     if giver is not None:
         return texts.assignment(node, giver=giver, thread=thread, refs=refs)
-    return "\n\n".join([node.task, *(refs or ()), *texts.done_means(node)])
+    return "\n\n".join([node.task, *said, *(refs or ()), *texts.done_means(node)])
 
 
 def titled(title: str, text: str) -> str:

@@ -133,15 +133,8 @@ def answer(tx: Tx, ctx: RunContext, question_id: str = "", words: Words = "") ->
     """Answer an open question with their message, word for word. Without an id: the newest that
     you asked them.
     """
-    done = routing.answer(tx, ctx.agent, ctx.node.id, question_id, words)
-    before = [turn.did for turn in ctx.transcript.turns if turn.did is not None]
-    for did in before:
-        if done.did is not None and (did.kind, did.words) == (done.did.kind, done.did.words):
-            raise Refused(
-                f"These words have answered \u201c{did.name}\u201d already; they answer one "
-                "question. If the message answers both, name the words for each."
-            )
-    return done
+    acts = [turn.did for turn in ctx.transcript.turns if turn.did is not None]
+    return routing.answer(tx, ctx.agent, ctx.node.id, question_id, words, acts=acts)
 
 
 @tool(effect="transaction", decides_work="stop")

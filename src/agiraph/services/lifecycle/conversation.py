@@ -14,6 +14,7 @@ from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.persons import is_person
 from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import leases, planning, texts, waiting
@@ -217,10 +218,11 @@ def _decide(
                 case "stop":
                     found = routing.stop(tx, agent, reply_id, part.id).did
                 case "answer":
-                    found = routing.answer(tx, agent, reply_id, part.id, part.words).did
+                    answered = routing.answer(tx, agent, reply_id, part.id, part.words, acts=done)
+                    found = answered.did
                 case "new_work":
-                    node = start_work(tx, agent, reply_id, _task_words(tx, reply_id, part.words))
-                    found = Act(kind="started", about=node.id, name=texts.subject_of(node))
+                    words = _task_words(tx, reply_id, part.words)
+                    found = _started(start_work(tx, agent, reply_id, words))
                 case "chat":
                     found = None
         except (Refused, NotFound):
@@ -250,17 +252,37 @@ def _hand_on(
         acts, decided = [act for act in acts if act not in own], frozenset[WorkDecision]()
     if decided or not asked:
         if not work:
-            routing.mark_heard(tx, asked)
-        elif told:
+            left = _left_over(tx, asked, decided, acts)
+            routing.mark_heard(tx, [message for message in asked if message not in left])
+            return [*acts, _started(start_work(tx, agent, reply_id))] if left else acts
+        if told:
             messages.set_hearer(tx, [m.id for m in asked], NodeId(next(iter(told))))
             waiting.interrupt(tx, agent.id, messages.to_answer(tx, reply_id))
         return acts  # what was not told is heard at the next yield point, and ends no wait
     if not work:
-        node = start_work(tx, agent, reply_id)
-        return [*acts, Act(kind="started", about=node.id, name=texts.subject_of(node))]
+        return [*acts, _started(start_work(tx, agent, reply_id))]
     waiting.interrupt(tx, agent.id, asked)
     words = "\n\n".join(message.text for message in asked)
     return [*acts, Act(kind="told", about=work[0].id, name=agent.name, words=words)]
+
+
+def _left_over(
+    tx: Tx, asked: Sequence[Message], decided: frozenset[WorkDecision], acts: Sequence[Act]
+) -> list[Message]:
+    """Return the messages of which no word was passed on, if the words of others were and nothing
+    else was decided."""
+    if len(asked) < 2 or not decided <= {"about_work", "answer"}:
+        return []
+    words: list[str] = []
+    for act in (act for act in acts if act.kind in ("told", "answered")):
+        options = MESSAGES.get(tx, act.about).options if act.kind == "answered" else ()
+        # The number of an option stands for its words.
+        words.append(str(options.index(act.words) + 1) if act.words in options else act.words)
+    return [m for m in asked if not any(said in m.text or m.text in said for said in words)]
+
+
+def _started(node: WorkNode) -> Act:
+    return Act(kind="started", about=node.id, name=texts.subject_of(node))
 
 
 def _tell_of_reply(tx: Tx, agent: Agent, asked: Sequence[Message], reply: Message) -> None:
@@ -327,11 +349,24 @@ def start_work(
         label=label | join(message.label for message in asked),
     )
     if earlier is not None:
+        said = unsaid(tx, node.task, asked, earlier.thread_id or "")
         giver = planning.name_of(tx, person_id)
-        leases.continue_thread(tx, earlier, node, giver=giver)
+        leases.continue_thread(tx, earlier, node, giver=giver, said=said)
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node
+
+
+def unsaid(tx: Tx, task: str, asked: Sequence[Message], thread: str) -> list[str]:
+    """Return those of a person's messages, as text for a thread, that a task does not hold: an
+    agent's own words for them may leave something out."""
+    told: list[str] = []
+    for message in asked:
+        words = quotations.enclose_quoted(message.text, thread=message.id)
+        if is_person(message.sender) and not (message.text in task or words in task):
+            words = quotations.enclose_quoted(message.text, thread=thread)
+            told.append(f"[Message from {planning.name_of(tx, message.sender)}] {words}")
+    return told
 
 
 def _title(heard: Sequence[Message]) -> str:
