@@ -1,7 +1,5 @@
-"""Repeats: refuses to delegate the giver's own task, a task that was given before, or one that
-needs a thread which the worker would not have."""
+"""Repeats: refuses to delegate the giver's own task, or a task that was given before."""
 
-import re
 from collections import Counter
 
 from agiraph.domain.errors import Refused
@@ -16,19 +14,6 @@ NEARLY = 0.9
 """The share of common words from which on a long task counts as the giver's own."""
 SHORTEST_WORDS = 12
 """Shorter tasks count as the giver's own only if all words are the same."""
-LONGEST_REFERENCE = 400
-"""Characters of a task that says little more than that something is to go on. A longer one brings
-its own context."""
-
-_GOES_ON = re.compile(
-    r"\b(?:continue|resume|carry on|go on|pick up|keep going|redo|repeat)\b"
-    r".{0,40}?\b(?:previous|earlier|prior|preceding|last)\b"
-    r".{0,30}?\b(?:task|work|assignment|job|run|attempt|conversation|thread|session)\b"
-    r"|\bwhere (?:you|he|she|it|they|we) (?:left off|stopped|ended)\b"
-    r"|\b(?:the )?same (?:task )?as (?:before|last time|the previous)\b"
-    r"|\b(?:continue|resume|carry on|go on)\b.{0,40}?\bnode_\w+",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def check(
@@ -62,14 +47,6 @@ def check(
             f"({title_of(before)}). Use its result, or resume it with what should be different. If "
             "you want it done a second time, say in the task why."
         )
-    ended = [c for c in children if c.status.is_final and c.thread_id is not None]
-    if ended and _only_goes_on(task):
-        earlier = next((c for c in ended if c.id in task), ended[-1])
-        raise Refused(
-            "The worker that gets this task knows nothing of the earlier one that it speaks of. To "
-            f"go on with {earlier.id} ({title_of(earlier)}), give the task with "
-            f"resume={earlier.id!r}; else write it so that it can be done without the earlier one."
-        )
 
 
 def _was_given(child: WorkNode) -> bool:
@@ -97,7 +74,3 @@ def _is_own(task: str, own: str) -> bool:
     given, mine = Counter(words(task)), Counter(words(own))
     longest = max(given.total(), mine.total())
     return longest >= SHORTEST_WORDS and (given & mine).total() >= NEARLY * longest
-
-
-def _only_goes_on(task: str) -> bool:
-    return len(task) <= LONGEST_REFERENCE and _GOES_ON.search(task) is not None
