@@ -115,7 +115,7 @@ async def test_an_approval_lets_all_teams_go_on_at_once(world: World) -> None:
 async def test_an_amount_is_allowed_as_it_is_written_and_reached_again(world: World) -> None:
     ada = script(world, "ada", *work(9))
     _, request = await stopped(world)
-    await world.answer(request, "0.5 USD, please", decision="approve")
+    await world.answer(request, "0.5 USD", decision="approve")
     await world.settle()
 
     assert len(ada.requests) == 4
@@ -124,7 +124,7 @@ async def test_an_amount_is_allowed_as_it_is_written_and_reached_again(world: Wo
 
 
 @SQLITE
-@pytest.mark.parametrize("text", ["0", "-3", "2 or 3", "9999999", "1.2.3"])
+@pytest.mark.parametrize("text", ["0", "-3", "2 or 3", "0.5, please", "9999999", "1.2.3"])
 async def test_an_amount_that_makes_no_sense_is_refused_and_changes_nothing(
     world: World, text: str
 ) -> None:
