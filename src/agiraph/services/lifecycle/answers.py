@@ -12,7 +12,7 @@ from agiraph.domain.messages import Decision, Message
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus
 from agiraph.services.board import labels, stage_clocks, waiting
-from agiraph.services.lifecycle import asks, daily_limit, grants
+from agiraph.services.lifecycle import asks, burn_rate, daily_limit, grants
 from agiraph.services.mail import bus
 from agiraph.services.research import starting
 from agiraph.store import daily_limits, messages, waits
@@ -60,6 +60,8 @@ def answer_question(
         if not settled and not _goes_on_with(tx, question, text, person_id, of_words):
             asked = fence.one_line(question.text)
             _send(tx, question, f"(answering {asked!r}) {text}", person_id, label)
+    elif burn_rate.is_about(question):
+        burn_rate.decide(tx, question, decision)
     elif question.way_out is None:
         _decide_by_rule(tx, question, text, person_id=person_id, decision=decision)
     else:
