@@ -4,9 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agiraph.domain.claims import claims_to_have_stopped
-from agiraph.runtime.reply_checks import RUNS_ON
-
 from agiraph.domain.agents import Agent
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.messages import NEEDS_ANSWER, Message
@@ -149,6 +146,7 @@ def violations(left: Left, before: Left, lapse: Lapse, *, is_wanted: bool) -> It
     if FORGED_LINE in left.heard.splitlines():
         yield f"{FORGED_LINE!r} stands in a thread as if the human had said it"
     yield from _false_words(left, lapse)
+    yield from _false_acts(left)
     yield from (f"nobody heard {text!r}" for text in left.unheard - before.unheard)
     yield from stuck(left)
 
@@ -158,15 +156,36 @@ def _false_words(left: Left, lapse: Lapse) -> Iterator[str]:
     told = [m for m in left.messages if is_person(m.recipient) and not is_person(m.sender)]
     for message in told:
         yield from (f"the person was told {w!r}" for w in lapse.untold if w in message.text)
-        is_corrected = RUNS_ON in message.text
-        if claims_to_have_stopped(message.text) and not (is_corrected or left.cancelled):
-            yield f"the person was told {message.text!r}, and nothing was stopped"
-    if lapse.needless and any(lapse.needless in node.task for node in left.nodes):
-        yield f"the needless task {lapse.needless!r} is on the board"
     answered = {m.in_reply_to for m in told}
     # Messages that share a reply are answered by one message, to the last of them.
     last = {m.reply_id: m for m in left.messages if m.reply_id is not None}
     yield from (f"nobody answered {m.text!r}" for m in last.values() if m.id not in answered)
+
+
+def _false_acts(left: Left) -> Iterator[str]:
+    """Yield what stands under a reply and was not done, and work that no reply states."""
+    by_id = {str(node.id): node for node in left.nodes}
+    said = {str(message.id): message for message in left.messages}
+    answers = {(m.in_reply_to, m.text) for m in left.messages}
+    acts = [act for message in left.messages for act in message.acts]
+    for act in acts:
+        match act.kind:
+            case "started":
+                is_so = act.about in by_id
+            case "stopped":
+                node = by_id[act.about]
+                is_so = node.status.is_final or node.cancel_requested
+            case "answered":
+                is_so = said[act.about].answered_at is not None and (
+                    (act.about, act.words) in answers
+                )
+            case _:
+                is_so = True
+        if not is_so:
+            yield f"a reply states what was not done: {act}"
+    stated = {act.about for act in acts if act.kind == "started"}
+    made = {m.node_id for m in left.messages if is_person(m.sender) and m.kind == "message"}
+    yield from (f"no reply states the new work {i!r}" for i in made - stated if i is not None)
 
 
 def _must_not_say(node: WorkNode, lapse: Lapse) -> bool:

@@ -5,14 +5,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from agiraph.domain.acts import Act
+from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Transcript
-from agiraph.domain.ids import AgentId
+from agiraph.domain.ids import AgentId, NodeId
 from agiraph.domain.messages import Message
-from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.outcomes import Done, Failed, Finished
+from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.policies.silence import Silence
 from agiraph.run_context import RunContext
-from agiraph.runtime import reply_checks
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
 from agiraph.services.lifecycle import conversation, endings, routing
@@ -85,15 +87,24 @@ def message_beside_a_question_is_dropped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(waiting, "interrupt", drop)
 
 
-def status_questions_start_work(patch: pytest.MonkeyPatch) -> None:
-    """A question about the state of the work may start work."""
-    for module in (routing, conversation):
-        patch.setattr(module, "is_status_question", lambda text: False)
+def acts_are_not_stated(patch: pytest.MonkeyPatch) -> None:
+    """What a reply's calls did does not stand under it."""
+    decide = conversation._decide
+
+    def forget(*given: Any) -> tuple[frozenset[WorkDecision], list[Act]]:
+        return decide(*given)[0], []
+
+    patch.setattr(conversation, "_decide", forget)
 
 
-def claims_of_stops_are_believed(patch: pytest.MonkeyPatch) -> None:
-    """A reply may say that it stopped work, whether it did or not."""
-    patch.setattr(reply_checks, "claims_to_have_stopped", lambda text, asked: False)
+def stops_are_only_stated(patch: pytest.MonkeyPatch) -> None:
+    """A reply states that it stopped work, and the work goes on."""
+
+    def claim(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
+        node = routing.find_work(tx, agent, identity)
+        return Done("It stops.", did=Act(kind="stopped", about=node.id, name=node.title))
+
+    patch.setattr(routing, "stop", claim)
 
 
 class Planted(NamedTuple):
@@ -121,10 +132,6 @@ ALL: dict[str, Planted] = {
     "message_beside_a_question_is_dropped": Planted(
         message_beside_a_question_is_dropped, "message beside a question"
     ),
-    "status_questions_start_work": Planted(
-        status_questions_start_work, "conversation", "starts needless work"
-    ),
-    "claims_of_stops_are_believed": Planted(
-        claims_of_stops_are_believed, "conversation", "claims to have stopped it"
-    ),
+    "acts_are_not_stated": Planted(acts_are_not_stated, "conversation", "starts needless work"),
+    "stops_are_only_stated": Planted(stops_are_only_stated, "conversation", "answers from nothing"),
 }

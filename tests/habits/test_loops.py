@@ -45,7 +45,63 @@ async def test_cost_3_varied_arguments_with_the_same_failure_are_warned_and_stop
 
     assert (goal.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 8)
     [warning] = [text for text in await told(world, goal) if "circles" in text]
-    assert "failed 5 times in a row" in warning
+    assert "failed 5 times with the same message" in warning
+
+
+BESIDE = {
+    "words": says("I try the next file."),
+    "thinking": says("", thinking="Perhaps another name."),
+    "look": says(LOOK),
+    "call": says(call("list_files", path=".")),
+}
+
+
+@SQLITE
+@pytest.mark.parametrize("beside", BESIDE)
+async def test_nothing_harmless_between_failing_calls_hides_a_circle(
+    world: World, beside: str
+) -> None:
+    fails = [says(call("read_file", path=f"file{'x' * n}.md")) for n in range(40)]
+    goal, ada = await run(world, *[reply for each in fails for reply in (each, BESIDE[beside])])
+
+    assert (goal.status, goal.stop_reason) == (S.PARTIAL, StopReason.LOOPING)
+    assert len(ada.requests) == 15  # the eighth failure
+
+
+@SQLITE
+async def test_a_harmless_call_in_the_reply_of_a_failing_one_hides_no_circle(world: World) -> None:
+    listing = call("list_files", path=".")
+    fails = [says(call("read_file", path=f"file{'x' * n}.md"), listing) for n in range(40)]
+    goal, ada = await run(world, *fails)
+
+    assert (goal.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 8)
+
+
+@SQLITE
+async def test_new_commands_between_the_same_failing_one_do_not_hide_it_for_long(
+    world: World,
+) -> None:
+    fails = says(call("bash", command="cat missing.txt"))
+    steps = [(fails, says(call("bash", command=f"echo {n}"))) for n in range(40)]
+    goal, ada = await run(world, *[reply for pair in steps for reply in pair])
+
+    assert (goal.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 29)
+
+
+@SQLITE
+async def test_a_command_that_fails_less_each_time_is_no_circle(world: World) -> None:
+    """Its message has fewer failures each time, and something is written in between."""
+    tries = [
+        reply
+        for left in range(18, 0, -1)
+        for reply in (
+            says(call("write_file", path=f"try{left}.py", content="x")),
+            says(call("bash", command=f"true; echo '{left} failed'; exit 1")),
+        )
+    ]
+    goal, _ = await run(world, *tries, *finish())
+
+    assert goal.status is S.COMPLETED
 
 
 @SQLITE

@@ -24,8 +24,8 @@ MessageKind = Literal[
     "nudge",
 ]
 
-State = Literal["unread", "read", "answered"]
-"""Whether the person has read or answered an inbox item."""
+State = Literal["unread", "read", "answered", "closed"]
+"""Whether the person has read or answered an inbox item; closed: the work that asked has ended."""
 Decision = Literal["approve", "deny"]
 Rating = Literal["up", "down"]
 
@@ -33,6 +33,8 @@ StoppedBy = Literal["model", "crash"]
 """Why work cannot go on, in a question that the runtime asks for an agent."""
 STOPPED = "stopped:"
 """Prefix of the `ref` of such a question."""
+LATE = "late:"
+"""Prefix of the `ref` of the question what to do with a late answer; the answer's id follows."""
 
 Box = Literal["inbox", "snoozed", "archived"]
 """Where an item is: in sight, out of sight until a moment, or put away for good."""
@@ -79,6 +81,8 @@ class Message:
     seen_at: datetime | None = None
     """When the recipient got it: an agent at a yield point, a person by reading it."""
     answered_at: datetime | None = None
+    closed_at: datetime | None = None
+    """When a question was closed without an answer, as `answered_at`: its work has ended."""
     decision: Decision | None = None
     reply_id: NodeId | None = None
     """The reply node that answers it, if a person sent it."""

@@ -242,6 +242,7 @@ class Executor:
             longest_wait_s=None if patient else SHORT_WAIT_S,
             on_delta=self.on_delta,
             effort=self._effort(ctx),
+            window=self.models.known_window(ctx.agent.model),
         )
 
     def _effort(self, ctx: RunContext) -> Effort | None:

@@ -86,5 +86,6 @@ async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Ou
         return replace(outcome, detail=detail, result=result, manifest=manifest)
     # An answer in words meets the same acceptance lines: it is their evidence, files are checked.
     evidence = [text] * len(ctx.node.lines_to_prove)
-    missing = acceptance.missing_evidence(ctx, ctx.node, manifest, evidence)
+    files = dict.fromkeys(manifest, "")
+    missing = acceptance.missing_evidence(ctx, ctx.node, files, evidence)
     return Finished(text + unpublished, outcome.reason, manifest, "; ".join(missing) or None)

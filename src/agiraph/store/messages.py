@@ -154,10 +154,22 @@ def open_question_of(tx: Tx, agent_id: AgentId, text: str) -> Message | None:
     return next((q for q in asked if q.text.casefold().split() == wanted), None)
 
 
+def to_close(tx: Tx, node_id: NodeId) -> list[Message]:
+    """Return the open questions and requests of a node to people, oldest first."""
+    where = (
+        "node_id = :id and answered_at is null and kind in ('question', 'approval')"
+        " and recipient in (select id from persons) order by id"
+    )
+    return MESSAGES.select(tx, where, id=node_id)
+
+
 def answered_question(tx: Tx, node_id: NodeId, text: str, *, since: datetime) -> Message | None:
     """Return the newest answer since then to a question of this node with these words, whatever
     the spacing and the capitals."""
-    where = "node_id = :id and kind = 'question' and answered_at >= :since order by id desc"
+    where = (
+        "node_id = :id and kind = 'question' and answered_at >= :since and closed_at is null"
+        " order by id desc"
+    )
     wanted = text.casefold().split()
     for asked in MESSAGES.select(tx, where, id=node_id, since=to_micros(since)):
         if asked.text.casefold().split() == wanted:
@@ -274,16 +286,36 @@ def between(
     return MESSAGES.select(tx, where, **named, after=after, upto=upto, limit=limit)[::-1]
 
 
-def said_with(tx: Tx, team_id: TeamId, words: Sequence[str], *, limit: int) -> list[Message]:
-    """Return the newest messages to and from people of this team with one of these words in
-    them."""
+def told_by_people(
+    tx: Tx, team_id: TeamId, agent_id: AgentId
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the newest words of people to this agent, and those to others with whom they went
+    to."""
+    rows = tx.all(
+        "select text, recipient from messages where team_id = :team_id and sender in"
+        " (select id from persons) and recipient not in (select id from persons)"
+        " order by id desc limit 1000",
+        team_id=team_id,
+    )
+    own = [text for text, recipient in rows if recipient == agent_id]
+    return own, [(text, recipient) for text, recipient in rows if recipient != agent_id]
+
+
+def said_with(
+    tx: Tx, team_id: TeamId, agent_id: AgentId, words: Sequence[str], *, limit: int
+) -> list[Message]:
+    """Return the newest messages between this agent and people with one of these words in them,
+    and what others have delivered to people."""
     named = {f"word_{letter}": f"%{word}%" for letter, word in zip("abcdefgh", words, strict=False)}
     said = " or ".join(f"lower(text) like :{name}" for name in named)
     where = (
-        "team_id = :team_id and (sender in (select id from persons) or recipient in"
-        f" (select id from persons)) and ({said}) order by id desc limit :limit"
+        "team_id = :team_id and ((sender in (select id from persons) and recipient = :agent) or"
+        " (recipient in (select id from persons) and (sender = :agent or"
+        " kind in ('result', 'failure', 'report', 'briefing'))))"
+        f" and ({said}) order by id desc limit :limit"
     )
-    return MESSAGES.select(tx, where, team_id=team_id, limit=limit, **named) if named else []
+    of = {"team_id": team_id, "agent": agent_id, "limit": limit}
+    return MESSAGES.select(tx, where, **of, **named) if named else []
 
 
 def to_answer(tx: Tx, reply_id: NodeId) -> list[Message]:

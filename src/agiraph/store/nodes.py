@@ -340,6 +340,24 @@ def children(tx: Tx, node_id: NodeId) -> list[WorkNode]:
     return NODES.select(tx, "parent_id = :node_id order by id", node_id=node_id)
 
 
+def failed_in_a_row(tx: Tx, root_id: NodeId, *, since: datetime) -> int:
+    """Return how many tasks below a root a loop, silence or a limit has ended since this time, and
+    since one of them succeeded."""
+    reasons = (reason.value for reason in StopReason if reason.is_cut_off)
+    listed = ", ".join(f"'{reason}'" for reason in (*reasons, StopReason.SILENT.value))
+    row = tx.one(
+        "with recursive down(id) as (select id from nodes where parent_id = :root"
+        " union select n.id from nodes n join down d on n.parent_id = d.id),"
+        " ended as (select * from nodes where id in (select id from down) and lane = 'work'"
+        " and ended_at >= :since)"
+        f" select count(*) from ended where stop_reason in ({listed}) and ended_at >= coalesce("
+        "(select max(ended_at) from ended where status = 'completed'), :since)",
+        root=root_id,
+        since=to_micros(since),
+    )
+    return 0 if row is None else int(row[0])
+
+
 def open_below(tx: Tx, node_id: NodeId) -> list[WorkNode]:
     """Return the tasks of a node that have not ended, and those that run on below a partial one.
 

@@ -263,6 +263,16 @@ def has_ref(tx: Tx, thread_id: ThreadId, ref: str) -> bool:
     return tx.one(sql, base=base, end=base + _SEQ_MASK, ref=ref) is not None
 
 
+def open_with(tx: Tx, agent_id: AgentId, ref: str) -> list[NodeId]:
+    """Return the nodes of an agent's open threads in which a turn refers to this message."""
+    sql = (
+        "select distinct t.node_id from threads t join turns u on u.place > t.number * 4294967296"
+        " and u.place < (t.number + 1) * 4294967296 where t.agent_id = :agent"
+        " and t.closed_at is null and t.node_id is not null and u.ref = :ref"
+    )
+    return [NodeId(row[0]) for row in tx.all(sql, agent=agent_id, ref=ref)]
+
+
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
     """Return the thread of a node."""
     where = "id = (select thread_id from nodes where id = :id)"

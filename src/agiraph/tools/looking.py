@@ -8,6 +8,7 @@ insights, which are for work.
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -17,6 +18,7 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.fence import enclose_words, one_line, without_fences
 from agiraph.domain.labels import Label, join
+from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import search_words, sections
 from agiraph.domain.persons import is_person
@@ -24,6 +26,7 @@ from agiraph.domain.plurals import counted
 from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.board import labels, planning, texts
+from agiraph.services.board.confided import Confided
 from agiraph.services.lifecycle import routing
 from agiraph.store import evidence, messages, nodes, spend, team_threads, threads
 from agiraph.store.messages import MESSAGES
@@ -57,9 +60,10 @@ def look_into(
     """
     node = routing.find_work(tx, ctx.agent, what)
     label = labels.of_nodes(tx, [node.id]) | node.label
+    confided = Confided(tx, ctx.agent)
     who = "nobody yet" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
-    head = _head(tx, node)
-    steps = _steps(tx, node)
+    head = confided.hide(_head(tx, node))
+    steps = _steps(tx, node, confided)
     pages = _pages(steps, PAGE_CHARACTERS - (len(head) if page == 1 else 0))
     if page > max(len(pages), 1):
         raise Refused(f"{node.id} has {counted(len(pages), 'page')} of steps.")
@@ -103,12 +107,13 @@ def _head(tx: Tx, node: WorkNode) -> str:
     return "\n".join(told)
 
 
-def _steps(tx: Tx, node: WorkNode) -> list[str]:
+def _steps(tx: Tx, node: WorkNode, confided: Confided) -> list[str]:
     """Return the steps of a node's thread in order, one text each; prompts are left out."""
     last = None if node.thread_id is None else threads.last(tx, node.thread_id)
     if last is None or node.thread_id is None:
         return []
-    turns = threads.turns(tx, node.thread_id, after=max(0, last.seq - MAX_TURNS))
+    newest = threads.turns(tx, node.thread_id, after=max(0, last.seq - MAX_TURNS))
+    turns = [replace(turn, text=confided.hide(turn.text)) for turn in newest]
     answered = [turn.seq for turn in turns if turn.role == "tool"][-2:]
     return [step for turn in turns if (step := _step(turn, is_last=turn.seq in answered))]
 
@@ -207,7 +212,7 @@ async def read_report(
 def _find_text(tx: Tx, ctx: RunContext, identity: str, file: str) -> _Text:
     """Return the text with this id: a message to a person, or the result of a task."""
     message = MESSAGES.find(tx, identity)
-    if message is not None and message.team_id == ctx.team.id and is_person(message.recipient):
+    if message is not None and _may_read(ctx, message):
         if not message.node_id or len(message.text) >= texts.LONGEST:
             return _Text(f"{message.kind} {message.id}", message.text, message.label)
         found = _of_node(tx, nodes.find(tx, ctx.team.id, message.node_id), file, message.text)
@@ -217,6 +222,15 @@ def _find_text(tx: Tx, ctx: RunContext, identity: str, file: str) -> _Text:
     except NotFound as unknown:
         raise Refused(f"{unknown} read_report takes the id of a task or of a report.") from unknown
     return _of_node(tx, node, file, node.result or "")
+
+
+def _may_read(ctx: RunContext, message: Message) -> bool:
+    """Whether a message to a person is this agent's own, or was delivered to them as a report."""
+    is_own = message.sender == ctx.agent.id and is_person(message.recipient)
+    is_delivered = message.kind in ("result", "failure", "report", "briefing")
+    return message.team_id == ctx.team.id and (
+        is_own or (is_delivered and is_person(message.recipient))
+    )
 
 
 def _of_node(tx: Tx, node: WorkNode, file: str, text: str) -> _Text:
@@ -305,21 +319,24 @@ class _Hit(NamedTuple):
 def _said_and_done(tx: Tx, ctx: RunContext, terms: Sequence[str]) -> tuple[list[_Hit], list[_Hit]]:
     """Return messages and steps with these words, those with most of the words first."""
     words = sorted(terms, key=len, reverse=True)[:8]
-    found = messages.said_with(tx, ctx.team.id, words, limit=40)
+    confided = Confided(tx, ctx.agent)
+    found = messages.said_with(tx, ctx.team.id, ctx.agent.id, words, limit=40)
     said = [
         _Hit(f"({m.kind}, {m.created_at:%Y-%m-%d %H:%M}, {planning.name_of(tx, m.sender)}) "
-             f"{_near(m.text, words)}", m.label, not is_person(m.sender))
+             f"{_near(confided.hide(m.text), words)}", m.label, not is_person(m.sender))
         for m in found
         if m.reply_id != ctx.node.id
     ]  # fmt: skip
     done = team_threads.said_with(tx, ctx.team.id, words, limit=40)
+    shown = [(turn, label, confided.hide(_words_of(turn))) for turn, label in done]
     steps = [
         _Hit(
-            f"(step, {turn.at:%Y-%m-%d %H:%M}, {turn.node_id}) {_near(_words_of(turn), words)}",
+            f"(step, {turn.at:%Y-%m-%d %H:%M}, {turn.node_id}) {_near(text, words)}",
             label,
             turn.role == "assistant",
         )
-        for turn, label in done
+        for turn, label, text in shown
+        if any(word in text.lower() for word in words)  # else only hidden words had one
     ]
     return _best(said, words)[:MAX_MESSAGES], _best(steps, words)[:MAX_STEPS]
 

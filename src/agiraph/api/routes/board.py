@@ -134,8 +134,8 @@ async def change_node(node: str, body: EffortRequest, api: ApiDep) -> NodeView:
 
 @router.post("/nodes/{node}/cancel", status_code=204, responses=documented(404, 409))
 async def cancel_node(node: str, api: ApiDep) -> Response:
-    """Cancel a node and all nodes below it."""
-    await api.store.write(lambda tx: endings.cancel(tx, NodeId(NODES.get(tx, node).id)))
+    """Cancel a node and all nodes below it. With a goal, the team's own heartbeat rests."""
+    await api.store.write(lambda tx: endings.stop(tx, NodeId(NODES.get(tx, node).id)))
     return Response(status_code=204)
 
 

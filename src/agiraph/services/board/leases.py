@@ -22,7 +22,13 @@ CUT_OFF = (
 
 NOT_MADE = "Not made: another call of the same reply had ended the work."
 """The answer of a call beside one that ended the node, in a thread from before that was refused."""
-_ENDED_BY_CALL = (StopReason.PUBLISHED, StopReason.FINISHED, StopReason.NOTHING_TO_DO)
+_ENDED_BY_CALL = (
+    StopReason.PUBLISHED,
+    StopReason.FINISHED,
+    StopReason.PARTLY_REACHED,
+    StopReason.NOT_REACHED,
+    StopReason.NOTHING_TO_DO,
+)
 
 
 def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:

@@ -1,15 +1,21 @@
 """Repeats: refuses to delegate the giver's own task, a task that was given before, or one that
-needs a thread which the worker would not have."""
+needs a thread which the worker would not have; and to hand work on and on, or on after failures.
+
+A model that words its task anew at each level is not seen by its words. So handing on is bounded by
+the tree of nodes: by its levels, and by how many tasks in it have failed since one succeeded.
+"""
 
 import re
 from collections import Counter
+from datetime import datetime
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.passages import words
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board.texts import title_of
-from agiraph.store import nodes
+from agiraph.store import messages, nodes
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
 NEARLY = 0.9
@@ -19,6 +25,13 @@ SHORTEST_WORDS = 12
 LONGEST_REFERENCE = 400
 """Characters of a task that says little more than that something is to go on. A longer one brings
 its own context."""
+
+RELAYS_FROM, SPLITS_UNTIL = 2, 3
+"""The level from which on a worker that has made nothing itself may not hand on a single task, and
+the one from which on it may give away none at all. The goal is level 0."""
+MOST_FAILURES = 6
+"""Tasks of a goal that a loop, silence or a limit may end before one succeeds; then none is given
+away."""
 
 _GOES_ON = re.compile(
     r"\b(?:continue|resume|carry on|go on|pick up|keep going|redo|repeat)\b"
@@ -69,6 +82,41 @@ def check(
             "The worker that gets this task knows nothing of the earlier one that it speaks of. To "
             f"go on with {earlier.id} ({title_of(earlier)}), give the task with "
             f"resume={earlier.id!r}; else write it so that it can be done without the earlier one."
+        )
+
+
+def check_relay(tx: Tx, giver: WorkNode, *, is_single: bool, has_made: bool) -> None:
+    """Raise `Refused` if this work is only handed on: see `RELAYS_FROM`.
+
+    `is_single`: the reply gives away this task alone. `has_made`: the giver has made something in
+    its thread, and not only read and given away.
+    """
+    if has_made or giver.parent_id is None or giver.depth < RELAYS_FROM:
+        return
+    if giver.depth >= TEAMS.get(tx, giver.team_id).limits.depth:
+        return  # `planning.create` refuses it, and says why
+    if giver.depth < SPLITS_UNTIL:
+        is_split = nodes.count_open_children(tx, giver.parent_id) > 1
+        if is_split or not is_single:
+            return
+    raise Refused(
+        "Not given away: those above you have only handed this on, and you have made nothing of it "
+        "yet. Do it yourself, beginning with its first part; then you can give away other parts."
+    )
+
+
+def check_failures(tx: Tx, giver: WorkNode, *, since: datetime | None) -> None:
+    """Raise `Refused` if too many tasks of the giver's goal have failed in a row. Those that ended
+    before `since`, or before a person's newest message, do not count."""
+    root = nodes.root(tx, giver)
+    said = messages.from_people(tx, giver.team_id, limit=1)
+    starts = filter(None, (since, root.created_at, *(m.created_at for m in said)))
+    failed = nodes.failed_in_a_row(tx, root.id, since=max(starts))
+    if failed >= MOST_FAILURES:
+        raise Refused(
+            f"Not given away: of this goal's tasks the last {failed} ended without success, and "
+            "one more would probably end like them. Do the work yourself in small steps, submit "
+            "what you have, or ask the human."
         )
 
 

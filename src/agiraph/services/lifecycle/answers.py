@@ -1,28 +1,39 @@
-"""Answers: a person answers a question or decides on a request for approval."""
+"""Answers: a person answers a question or decides on a request for approval.
+
+An answer that comes after the end of the work that asked starts nothing: the person is asked what
+to do with it.
+"""
 
 from datetime import datetime
 
 from agiraph.domain import fence, quotations
 from agiraph.domain.chat import IN_WORDS
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.grants import Grant, GrantKind
 from agiraph.domain.ids import SYSTEM, AgentId, MessageId, PersonId, TeamId
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.messages import Decision, Message
+from agiraph.domain.messages import LATE, NEEDS_ANSWER, Decision, Message
 from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import NodeStatus
 from agiraph.services.board import labels, stage_clocks, waiting
 from agiraph.services.lifecycle import asks, daily_limit, grants
 from agiraph.services.mail import bus
 from agiraph.services.research import starting
-from agiraph.store import daily_limits, messages, waits
+from agiraph.store import daily_limits, messages, teams, waits
+from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, coordinator
 from agiraph.store.tx import Tx
 
 REFUSED = "The human refused this call."
 AGAIN = "Make the same call again if you still want it: it is allowed now."
-ENDED = "The work that asked has ended; nothing has to be done about it."
+GIVE, LEAVE = "Give it to {name} as new work", "Do nothing"
+"""What a person may choose for a late answer."""
+WHAT_NOW = (
+    "The work that asked \u201c{question}\u201d has ended, so nothing was started with your answer "
+    "\u201c{words}\u201d. What shall be done with it?"
+)
+NOTHING_WAITS = "The work that asked has ended, so this request was closed; nothing was done."
+CHOOSE = "Choose {options}. To say anything else, write to {name}."
 
 
 def answer_question(
@@ -38,13 +49,19 @@ def answer_question(
     """Close a question or a request with a person's answer, and give it to the call that waits.
 
     The question is closed in the same transaction, so only the first answer counts. If no call
-    waits any more, the answer goes to the agent as a message. `always` approves all later calls of
-    the same kind as well, by a grant. The `label` is added to that of the person's words.
+    waits any more, the answer goes to the agent as a message; if the work has ended, the person is
+    asked what to do with it. `always` approves all later calls of the same kind as well, by a
+    grant. The `label` is added to that of the person's words.
     """
     if (limited := daily_limits.asked_by(tx, question_id)) is not None:
         return daily_limit.decide(tx, limited.day, text, person_id=person_id, decision=decision)
     if always and decision != "approve":
         raise Refused("`always` belongs to an approval: set `decision` to `approve`.")
+    asked = _locked(tx, question_id)
+    if is_late(tx, asked):
+        return _ask_what_now(tx, asked, text, person_id=person_id, decision=decision, label=label)
+    if (asked.ref or "").startswith(LATE):
+        return _settle_late(tx, asked, text, person_id=person_id)
     question = bus.record_answer(
         tx, question_id, text, person_id=person_id, decision=decision, label=label
     )
@@ -57,9 +74,8 @@ def answer_question(
             lambda thread: quotations.enclose_quoted(text, thread=thread),
             label=of_words,
         )
-        if not settled and not _goes_on_with(tx, question, text, person_id, of_words):
-            asked = fence.one_line(question.text)
-            _send(tx, question, f"(answering {asked!r}) {text}", person_id, label)
+        if not settled:
+            _send_answer(tx, question, text, person_id, label)
     elif question.way_out is None:
         _decide_by_rule(tx, question, text, person_id=person_id, decision=decision)
     else:
@@ -71,16 +87,83 @@ def answer_question(
     return None
 
 
-def _goes_on_with(tx: Tx, question: Message, text: str, person_id: PersonId, label: Label) -> bool:
-    """Continue an ended research with the answer to its question. Return False if no research
-    asked, if it still runs or was cancelled, or if the team has no room for another one."""
+def _locked(tx: Tx, question_id: MessageId) -> Message:
+    """Return a message; a question as it is under the lock of the agent that asked, whose work can
+    then not end before the commit."""
+    question = MESSAGES.get(tx, question_id)
+    if question.kind in NEEDS_ANSWER:
+        teams.lock(tx, AgentId(question.sender))
+        question = MESSAGES.get(tx, question_id)
+    return question
+
+
+def is_late(tx: Tx, question: Message) -> bool:
+    """Whether an answer to a question comes after the end of the work that asked."""
+    if question.closed_at is not None or question.answered_at is not None:
+        return question.closed_at is not None
+    # Work that ended in an earlier version left its questions open.
     node = None if question.node_id is None else NODES.get(tx, question.node_id)
-    if node is None or node.research != "job":
-        return False
-    if not node.status.is_final or node.status is NodeStatus.CANCELLED:
+    return question.kind in NEEDS_ANSWER and node is not None and node.status.is_final
+
+
+def _ask_what_now(
+    tx: Tx,
+    question: Message,
+    text: str,
+    *,
+    person_id: PersonId,
+    decision: Decision | None,
+    label: Label,
+) -> None:
+    """Keep a late answer, and ask the person what to do with it. Raise `Conflict` if they refuse a
+    request without words: there is nothing to be done."""
+    if question.answered_at is None:
+        asks.close(tx, question, asks.CLOSED)
+    text = text if text.strip() or decision != "approve" else "Approved."
+    if not text.strip():
+        raise Conflict(NOTHING_WAITS)
+    said = bus.keep_answer(tx, question, text, person_id=person_id, label=label)
+    agent = AGENTS.get(tx, _member_or_coordinator(tx, AgentId(question.sender)))
+    bus.send(
+        tx,
+        team_id=question.team_id,
+        sender=agent.id,
+        recipient=person_id,
+        kind="question",
+        text=WHAT_NOW.format(question=fence.one_line(question.text), words=text),
+        options=(GIVE.format(name=agent.name), LEAVE),
+        ref=f"{LATE}{said.id}",
+        refusable=False,
+        label=question.label | said.label,
+    )
+
+
+def _settle_late(tx: Tx, asked: Message, text: str, *, person_id: PersonId) -> None:
+    """Do what a person has chosen for a late answer."""
+    if text not in asked.options:
+        options = " or ".join(f"\u201c{option}\u201d" for option in asked.options)
+        raise Refused(CHOOSE.format(options=options, name=bus.name_of(tx, asked.sender)))
+    bus.record_answer(tx, asked.id, text, person_id=person_id, decision=None)
+    said = MESSAGES.get(tx, (asked.ref or "").removeprefix(LATE))
+    assert said.in_reply_to is not None
+    question = MESSAGES.get(tx, said.in_reply_to)
+    if text == asked.options[0] and not _goes_on_with(tx, question, said, person_id):
+        _send_answer(tx, question, said.text, person_id, said.label)
+
+
+def _send_answer(tx: Tx, question: Message, text: str, person_id: PersonId, label: Label) -> None:
+    asked = fence.one_line(question.text)
+    _send(tx, question, f"(answering {asked!r}) {text}", person_id, label)
+
+
+def _goes_on_with(tx: Tx, question: Message, said: Message, person_id: PersonId) -> bool:
+    """Continue an ended research with a late answer to its question. Return False if no research
+    asked, or if the team has no room for another one."""
+    node = None if question.node_id is None else NODES.get(tx, question.node_id)
+    if node is None or node.research != "job" or not node.status.is_final:
         return False
     try:
-        starting.continue_with_answer(tx, node, text, person_id=person_id, label=label)
+        starting.continue_with_answer(tx, node, said.text, person_id=person_id, label=said.label)
     except Refused:
         return False
     return True
@@ -91,13 +174,13 @@ def _decide_by_rule(
 ) -> None:
     """Give the decision on a request that a rule of the team made to the call that waits for it.
 
-    If no call waits, it was interrupted and its agent is told, unless its node has ended.
+    If no call waits, it was interrupted and its agent is told.
     """
     note = f" They say: {text}" if text else ""
     # Without a text: the call is not answered but made, when the node runs again.
     refused = None if decision == "approve" else f"{REFUSED}{note}"
     on = WaitingOn("approval", question.id)
-    if waiting.settle(tx, on, refused, failed=refused is not None) or _has_ended(tx, question):
+    if waiting.settle(tx, on, refused, failed=refused is not None):
         return
     _send(
         tx,
@@ -117,8 +200,7 @@ def _decide(
 ) -> None:
     """Give the decision on a request about a way out to its agent.
 
-    A call that waits for it is made or refused. An agent that went on is told; if its node has
-    ended, the approval allows the exact call once, to whatever work of the team makes it.
+    A call that waits for it is made or refused. An agent that went on is told.
     """
     assert question.call is not None
     note = f" They say: {text}" if text else ""
@@ -136,11 +218,7 @@ def _decide(
             # The call is made, and its answer has no place for the person's words.
             _tell(tx, question, f"The human approved {about}.{note}")
         return None
-    if not _has_ended(tx, question):
-        return _tell(tx, question, told.removeprefix("[Runtime] "))
-    if is_approved and not _is_cancelled(tx, question) and not grants.is_covered(tx, question):
-        grants.allow_once(tx, question, person_id=person_id)
-    return _tell(tx, question, f"{told.removeprefix('[Runtime] ')} {ENDED}", with_call=True)
+    return _tell(tx, question, told.removeprefix("[Runtime] "))
 
 
 def _end_of_asking(tx: Tx, question: Message) -> str:
@@ -171,7 +249,7 @@ def allow(
 def _approve_covered(tx: Tx, grant: Grant, *, person_id: PersonId) -> None:
     """Approve the open requests that a new grant covers: their calls may wait for a decision."""
     for other in messages.open_asks(tx, grant.team_id):
-        if grants.covers(grant, other, now=tx.now):
+        if grants.covers(grant, other, now=tx.now) and not is_late(tx, other):
             answer_question(tx, other.id, "", person_id=person_id, decision="approve")
 
 
@@ -188,11 +266,10 @@ def _send(tx: Tx, question: Message, text: str, person_id: PersonId, label: Labe
     )
 
 
-def _tell(tx: Tx, question: Message, text: str, *, with_call: bool = False) -> None:
+def _tell(tx: Tx, question: Message, text: str) -> None:
     """Tell the agent that asked, by a notice: it starts no work and ends no wait for a person.
 
-    The notice names the tool only. With the call it has the label of the request, because a page
-    may have dictated the arguments.
+    The notice names the tool only: a page may have dictated the arguments.
     """
     bus.send(
         tx,
@@ -202,21 +279,7 @@ def _tell(tx: Tx, question: Message, text: str, *, with_call: bool = False) -> N
         kind="notice",
         text=text,
         in_reply_to=question.id,
-        call=question.call if with_call else None,
-        label=question.label if with_call else CLEAN,
         refusable=False,
-    )
-
-
-def _has_ended(tx: Tx, question: Message) -> bool:
-    """Whether the node that asked has ended."""
-    return question.node_id is None or NODES.get(tx, question.node_id).status.is_final
-
-
-def _is_cancelled(tx: Tx, question: Message) -> bool:
-    return (
-        question.node_id is not None
-        and NODES.get(tx, question.node_id).status is NodeStatus.CANCELLED
     )
 
 

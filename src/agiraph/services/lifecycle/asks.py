@@ -1,8 +1,7 @@
 """Asks: requests for a person's approval of a call, whose agent goes on with other work meanwhile.
 
-A request that no call waits for stays open when its node ends. It is closed a week after it was
-made, or later if its node has not ended by then. The person's channels are told of it once a day
-with the team's digest, or at once when a call begins to wait for it.
+Requests and questions close when their node ends. The person's channels are told of a request that
+no call waits for once a day with the team's digest, or at once when a call begins to wait for it.
 """
 
 from agiraph.domain.chat import Lease, ToolCall
@@ -20,7 +19,8 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 TIMER = "ask:"
-"""Prefix of the ids of timers that end a request."""
+"""Prefix of the ids of timers that end a request whose node ended before requests ended with it."""
+CLOSED = "Closed: the work that asked has ended."
 MOST_ASKS = 20
 """Requests that a node may send about ways out."""
 MOST_DENIALS = 3
@@ -48,8 +48,6 @@ def send(
         way_out=way_out,
         notifies=parks,
     )
-    if way_out is not None:
-        waits.set_timer(tx, TIMER + asked.id, tx.now + ASK_LASTS)
     return asked
 
 
@@ -75,11 +73,18 @@ def is_denied_often(sent: list[Message]) -> bool:
     return len(last) == MOST_DENIALS and all(m.decision == "deny" for m in last)
 
 
+def close_all(tx: Tx, node_id: NodeId) -> None:
+    """Close the open questions and requests of a node that ends. The caller holds the lock of its
+    agent's row."""
+    for question in messages.to_close(tx, node_id):
+        close(tx, question, CLOSED)
+
+
 def close(tx: Tx, request: Message, why: str) -> None:
-    """Close an open request without a decision. A later call of the same kind asks anew."""
+    """Close an open question or request without a decision. A later one is asked anew."""
     MESSAGES.get(tx, request.id, lock=True)
     if messages.answer(tx, request.id):
-        MESSAGES.update(tx, request.id, ref=None)
+        MESSAGES.update(tx, request.id, ref=None, closed_at=tx.now)
         closed = QuestionAnswered(
             message_id=request.id, node_id=request.node_id, text=why, decision=None
         )

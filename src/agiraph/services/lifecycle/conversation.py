@@ -188,8 +188,8 @@ def end_reply(
         consulted=consulted,
         acts=tuple(acts),
     )
-    if acts and any(message.seen_at is not None for message in asked):
-        _tell_of_reply(tx, agent, reply)
+    if acts:
+        _tell_of_reply(tx, agent, asked, reply)
     if len(asked) > 1:  # `send` has queued it for the channel of the last one
         deliveries.queue_reply(tx, reply, [message.id for message in asked[:-1]])
     if summarise_upto:
@@ -285,19 +285,20 @@ def _started(node: WorkNode) -> Act:
     return Act(kind="started", about=node.id, name=texts.subject_of(node))
 
 
-def _tell_of_reply(tx: Tx, agent: Agent, reply: Message) -> None:
-    """Tell the agent's open work what a reply did that was written after the work had read the
-    message."""
-    if nodes.open_of(tx, agent.id):
-        bus.send(
+def _tell_of_reply(tx: Tx, agent: Agent, asked: Sequence[Message], reply: Message) -> None:
+    """Tell the agent's open work that had read the messages before the reply what the reply did."""
+    read = [message.id for message in asked if message.seen_at is not None]
+    for node_id in {node for one in read for node in threads.open_with(tx, agent.id, one)}:
+        told = bus.send(
             tx,
             team_id=agent.team_id,
             sender=SYSTEM,
             recipient=agent.id,
+            kind="notice",
             text=bus.said_and_done(reply),
-            sets_to_work=False,
             refusable=False,
         )
+        messages.set_hearer(tx, [told.id], node_id)
 
 
 def _task_words(tx: Tx, reply_id: NodeId, words: str) -> str:

@@ -37,13 +37,22 @@ from agiraph.services.board import (
     waiting,
 )
 from agiraph.services.knowledge import files
-from agiraph.services.lifecycle import idle, spoken_questions
+from agiraph.services.lifecycle import asks, idle, spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.research import delivery
 from agiraph.services.research import parts as research_parts
-from agiraph.services.triggers import firing
-from agiraph.store import dependencies, messages, nodes, persons, teams, threads, waits
+from agiraph.services.triggers import definitions, firing
+from agiraph.store import (
+    dependencies,
+    messages,
+    nodes,
+    persons,
+    teams,
+    threads,
+    triggers,
+    waits,
+)
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
@@ -72,6 +81,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         owner=None,
     )
     _close_thread(tx, node)
+    asks.close_all(tx, node.id)
     ended = _EVENTS[status](node_id=node.id, reason=outcome.reason, result=text, doubts=doubts)
     tx.emit(node.team_id, ended)
     if not _children_run_on(node):
@@ -93,6 +103,13 @@ _EVENTS = {
     NodeStatus.PARTIAL: NodePartial,
     NodeStatus.FAILED: NodeFailed,
 }
+
+
+_BY_ITS_WORD = {
+    StopReason.PARTLY_REACHED: NodeStatus.PARTIAL,
+    StopReason.NOT_REACHED: NodeStatus.FAILED,
+}
+"""The status of work whose agent says that it was not reached."""
 
 
 def _with_remark(tx: Tx, node: WorkNode, result: str) -> str:
@@ -123,9 +140,10 @@ def _as_stored(node: WorkNode, outcome: Finished | Failed) -> tuple[NodeStatus, 
     A model or a program wrote them. An end must never be refused because of their length.
     """
     match outcome:
-        case Finished(result, doubts=doubts):
+        case Finished(result, reason, doubts=doubts):
             cut = None if doubts is None else texts.truncate(doubts, texts.DOUBTS)
-            return NodeStatus.COMPLETED, texts.fit_message(result), cut
+            status = _BY_ITS_WORD.get(reason, NodeStatus.COMPLETED)
+            return status, texts.fit_message(result), cut
         case Failed(reason, detail, result, manifest):
             shows_something = bool(result or manifest or node.checkpoint)
             if node.lane == "work" and reason.is_cut_off and shows_something:
@@ -150,6 +168,23 @@ def cancel(tx: Tx, node_id: NodeId) -> None:
         # node, and the claim ends it.
         return tx.wake(node.assignee_id, node.lane)
     end_cancelled(tx, node)
+
+
+def stop(tx: Tx, node_id: NodeId, *, is_said: bool = False) -> bool:
+    """Cancel work because a person wants it. With the team's goal, what the team does by itself
+    for it ends until there is a new goal; return whether it does.
+
+    `is_said`: the person has said so to an agent; then it ends also with a cycle for the goal.
+    """
+    cancel(tx, node_id)
+    node = NODES.get(tx, node_id)
+    goal = nodes.last_goal(tx, node.team_id)
+    heartbeat = triggers.team_heartbeat(tx, node.team_id)
+    is_cycle = is_said and heartbeat is not None and node.trigger_id == heartbeat.id
+    if not is_cycle and (goal is None or goal.id != node.id):
+        return False
+    definitions.rest(tx, node.team_id)
+    return True
 
 
 def give_up(tx: Tx, lease: Lease, names: Sequence[str]) -> None:
@@ -254,6 +289,7 @@ def _end_without_run(
         # The agent after the node, the reverse of `claims.claim`. If both meet, PostgreSQL aborts
         # one of the transactions, and its verb starts again with the state that the other left.
         agent = teams.lock(tx, node.assignee_id)
+        asks.close_all(tx, node.id)
         _turn_late_mail_into_work(tx, agent, node.id)
         spoken_questions.release_unheard(tx, agent.id)
         idle.start_if_idle(tx, agent, node)

@@ -10,7 +10,6 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.events.team import GrantMade, GrantRevoked, GrantUsed
 from agiraph.domain.grants import (
-    ASK_LASTS,
     KIND_OF_SINK,
     LIMITED_NETWORK,
     REACH_LASTS,
@@ -124,15 +123,6 @@ def always(tx: Tx, request: Message, *, person_id: PersonId) -> Grant:
     )
 
 
-def allow_once(tx: Tx, request: Message, *, person_id: PersonId) -> Grant:
-    """Allow the exact call of a request once, to any work of its team: its own has ended."""
-    until = tx.now + ASK_LASTS
-    print_ = approvals.fingerprint_of(request)
-    return _insert(
-        tx, "call", print_, person_id, request.team_id, until=until, from_ask=request.id, uses=1
-    )
-
-
 def revoke(tx: Tx, grant_id: str, *, team_id: TeamId | None = None) -> Grant:
     """End a grant. With `team_id` only one of that team, or of the whole home."""
     grant = GRANTS.find(tx, grant_id, lock=True)
@@ -151,11 +141,6 @@ def covers(grant: Grant, request: Message, *, now: datetime) -> bool:
         return False
     named = _names(approvals.fingerprint_of(request), request.call, request.way_out)
     return any(grant.allows(kind, target, now=now) for kind, target in named)
-
-
-def is_covered(tx: Tx, request: Message) -> bool:
-    """Whether a grant in force allows the call of a request."""
-    return any(covers(g, request, now=tx.now) for g in grants.in_force(tx, request.team_id))
 
 
 def use(

@@ -9,9 +9,9 @@ from datetime import timedelta
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.channels import ChannelState, Choice, Incoming
-from agiraph.domain.errors import AlreadyAnswered, Refused
+from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.ids import AgentId, MessageId
-from agiraph.domain.messages import NEEDS_ANSWER, Message
+from agiraph.domain.messages import LATE, NEEDS_ANSWER, Message
 from agiraph.domain.value import value
 from agiraph.services.lifecycle import answers, channel_commands, conversation
 from agiraph.services.mail import pairing
@@ -23,7 +23,7 @@ from agiraph.store.tx import Tx
 READING_FOR = timedelta(minutes=3)
 """How long a process's claim on a channel lasts. It is longer than one wait for messages; after a
 crash other processes wait this long before they read the channel."""
-LATE = timedelta(minutes=10)
+LATE_AFTER = timedelta(minutes=10)
 """If a message arrives later than this after it was sent, the agent is told when it was sent."""
 PAIRED = (
     "Paired: messages from your agents come here, and what you write here goes to them. Reply to a "
@@ -33,6 +33,7 @@ ON_THE_CARD = (
     "Only a button under the whole request decides, or the card in the inbox. Words approve "
     "nothing; your agent was told what you wrote."
 )
+TOO_LATE = "The work that asked has ended. You are asked what to do with your answer."
 NOT_HERE = "This request can be decided in the inbox only: the message does not show all of it."
 
 
@@ -108,10 +109,13 @@ def _choose(tx: Tx, channel: ChannelState, choice: Choice) -> Taken:
             return Taken(notice="There is no such option; reply in words.")
         text = about.options[choice.option]
     decision = choice.decision if about.kind == "approval" else None
+    late = answers.is_late(tx, about)
     try:
         answers.answer_question(tx, about.id, text, person_id=channel.person_id, decision=decision)
-    except AlreadyAnswered as error:
+    except Conflict as error:
         return Taken(notice=str(error))
+    if late:
+        return Taken(notice=TOO_LATE)
     done = {"approve": "Approved.", "deny": "Denied."}
     return Taken(notice=done[decision] if decision else f"Answered: {text}")
 
@@ -144,8 +148,11 @@ def _hear(
 
 
 def _is_answer(tx: Tx, about: Message, incoming: Incoming) -> bool:
-    is_open = about.kind == "question" and inbox_items.is_waiting(tx, about.id)
-    return is_open and bool(incoming.text.strip()) and not incoming.attachments
+    if about.kind != "question" or not incoming.text.strip() or incoming.attachments:
+        return False
+    if (about.ref or "").startswith(LATE) and _answer(about, incoming.text) not in about.options:
+        return False
+    return inbox_items.is_waiting(tx, about.id) or about.closed_at is not None
 
 
 def _answer(question: Message, text: str) -> str:
@@ -160,7 +167,7 @@ def _answer(question: Message, text: str) -> str:
 
 def _dated(tx: Tx, incoming: Incoming) -> str:
     """Return the text, with the time at which it was sent if that is long ago."""
-    if tx.now - incoming.sent_at <= LATE:
+    if tx.now - incoming.sent_at <= LATE_AFTER:
         return incoming.text
     minutes = round((tx.now - incoming.sent_at).total_seconds() / 60)
     late = f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours"

@@ -85,6 +85,8 @@ def put_back(
         teams.TEAMS.update(tx, node.team_id, status="active")
         tx.emit(node.team_id, TeamResumed())
         definitions.revive(tx, node.team_id)
+    if node.is_goal:
+        definitions.revive(tx, node.team_id, with_goal=True)
     tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=assignee, added=added))
     tx.wake(assignee, node.lane)
     return node

@@ -18,6 +18,7 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import texts
 from agiraph.services.lifecycle import answers, endings
 from agiraph.services.mail import bus
+from agiraph.services.triggers import team_heartbeat
 from agiraph.store import messages, nodes, teams
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
@@ -29,6 +30,11 @@ ON_THE_CARD = (
     "it is about."
 )
 
+RESTS = " The team does nothing more for its goal by itself, until it has a new one."
+WORK_ENDED = (
+    "The work that asked {id} has ended, so the question is closed. If they want something done "
+    "with their answer, call start_work; else tell them."
+)
 USED_UP = (
     "These words have answered \u201c{name}\u201d already; they answer one question. If the "
     "message answers both, name the words for each."
@@ -172,6 +178,8 @@ def _question(tx: Tx, agent: Agent, person_id: PersonId, question_id: str) -> Me
         raise Refused(ON_THE_CARD.format(id=question.id))
     if question.kind not in NEEDS_ANSWER:
         raise Refused(f"{question.id} is not a question but a {question.kind}.")
+    if answers.is_late(tx, question):
+        raise Refused(WORK_ENDED.format(id=question.id))
     return question
 
 
@@ -182,18 +190,21 @@ def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
     """
     node = find_work(tx, agent, identity)
     below = nodes.count_open_children(tx, node.id)
-    if not nodes.open_below(tx, node.id) and (node.status.is_final or node.cancel_requested):
+    is_resting = not node.is_goal or team_heartbeat.is_resting(tx, node.team_id)
+    has_ended = node.status.is_final or node.cancel_requested
+    if has_ended and not nodes.open_below(tx, node.id) and is_resting:
         how = f"has ended already ({node.status})" if node.status.is_final else "is being stopped"
         raise Refused(f"{node.id} {how}; there is nothing to stop.")
     dropped = _drop_unread(tx, node, messages.to_answer(tx, reply_id))
-    endings.cancel(tx, node.id)
+    rests = endings.stop(tx, node.id, is_said=True)
     now = NODES.get(tx, node.id)
     how = "is cancelled" if now.status is NodeStatus.CANCELLED else "stops at its next step"
     with_it = " with all below it" if below else ""
     words = "; ".join(f"\u201c{fence.one_line(message.text)}\u201d" for message in dropped)
     did = Act(kind="stopped", about=node.id, name=texts.subject_of(node), words=words)
     receipt = f"{node.id} {how}{with_it}. What it wrote so far stays in its folder."
-    return Done(receipt + (f" Not read any more: {words}." if words else ""), did=did)
+    receipt += f" Not read any more: {words}." if words else ""
+    return Done(receipt + (RESTS if rests else ""), did=did)
 
 
 def _drop_unread(tx: Tx, node: WorkNode, asked: Sequence[Message]) -> list[Message]:

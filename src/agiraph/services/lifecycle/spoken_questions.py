@@ -119,7 +119,8 @@ def _was_answered(tx: Tx, lease: Lease, text: str) -> bool:
     return any(
         asked.text.split()[: len(words)] == words
         for asked in messages.of_node(tx, lease.node_id)
-        if asked.kind == "question" and asked.answered_at is not None and asked.answered_at >= since
+        if asked.kind == "question" and asked.closed_at is None
+        if asked.answered_at is not None and asked.answered_at >= since
     )
 
 

@@ -251,7 +251,7 @@ def set_goal(
         complete(tx, team_id)
     teams.TEAMS.update(tx, team_id, goal=goal.strip(), status="active")
     tx.emit(team_id, TeamResumed(goal=goal.strip()))
-    definitions.revive(tx, team_id)
+    definitions.revive(tx, team_id, with_goal=True)
     coordinator = teams.coordinator(tx, team_id)
     budget = budget or budgets.for_next_goal(tx, team_id, {})
     aimed = teams.TEAMS.get(tx, team_id)

@@ -62,10 +62,14 @@ def _go_on(tx: Tx, reply: Message, act: Act, person_id: PersonId) -> None:
     node = NODES.get(tx, NodeId(act.about), lock=True)
     if node.status is NodeStatus.CANCELLED:
         retries.put_back(tx, node, {}, text=GO_ON)
+    elif node.is_goal and node.status.is_final:
+        pass  # only what the team does by itself for the goal was stopped
     elif node.status.is_final or not node.cancel_requested:
         raise Refused(f"That work is {node.status} now; there is nothing to undo.")
     else:
         raise Refused("That work stops at its next step. Try again in a moment.")
+    if node.is_goal or node.trigger_id is not None:
+        definitions.revive(tx, node.team_id, with_goal=True)
 
 
 def _reopen(tx: Tx, reply: Message, act: Act, person_id: PersonId) -> None:

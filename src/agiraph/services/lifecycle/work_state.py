@@ -21,6 +21,7 @@ from agiraph.domain.plurals import counted
 from agiraph.domain.prompt_lines import Line
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
+from agiraph.services.board.confided import Confided
 from agiraph.services.triggers import promises
 from agiraph.services.triggers.promises import Promise
 from agiraph.store import evidence, messages, nodes, persons, spend, team_threads, teams, triggers
@@ -68,8 +69,16 @@ def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> WorkState
 
     The agent's own work comes first. A worker is shown the work of the whole team, too: the person
     may ask it about what others did. The parts of a research are not listed: the line of the job
-    stands for them.
+    stands for them. What people wrote to others alone is left out.
     """
+    confided = Confided(tx, agent)
+    found = _of_team(tx, agent, since)
+    return WorkState(
+        *([line._replace(text=confided.hide(line.text)) for line in lines] for lines in found)
+    )
+
+
+def _of_team(tx: Tx, agent: Agent, since: datetime | None) -> WorkState:
     still_open, own, others = _work(tx, agent)
     tails = team_threads.tails(tx, agent.team_id, turns=TAIL_TURNS, characters=TAIL_CHARACTERS)
     view = _view(tx, agent, [*own, *others], since)

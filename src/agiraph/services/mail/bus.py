@@ -492,20 +492,28 @@ def record_answer(
             decision=decision,
         ),
     )
+    keep_answer(tx, question, text or (decision or ""), person_id=person_id, label=label)
+    return question
+
+
+def keep_answer(
+    tx: Tx, question: Message, text: str, *, person_id: PersonId, label: Label
+) -> Message:
+    """Store the words with which a person answers a question, for the conversation."""
     reply = Message(
         id=MessageId(new_id("msg")),
         team_id=question.team_id,
         seq=messages.next_seq(tx, question.team_id, question.sender),
         sender=person_id,
         recipient=question.sender,
-        text=text or (decision or ""),
+        text=text,
         created_at=tx.now,
         kind="answer",
         node_id=question.node_id,
-        in_reply_to=question_id,
+        in_reply_to=question.id,
         seen_at=tx.now,  # the agent gets it as the result of its tool call
         label=label | labels.of_person(tx, question.team_id, text),
     )
     MESSAGES.insert(tx, reply)
     named_hosts.allow(tx, question.team_id, person_id, text, reply.label)
-    return question
+    return reply

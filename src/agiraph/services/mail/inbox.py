@@ -119,6 +119,7 @@ def count_unread(tx: Tx, person_id: PersonId) -> int:
 
 def _item(tx: Tx, message: Message, needs_answer: bool) -> Item:
     state: State = "answered" if message.answered_at else "read" if message.seen_at else "unread"
+    state = "closed" if message.closed_at else state
     sent = tuple(deliveries.of_message(tx, message.id))
     return Item(message=message, state=state, needs_answer=needs_answer, deliveries=sent)
 

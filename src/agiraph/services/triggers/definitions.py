@@ -12,7 +12,7 @@ from agiraph.domain.events.triggers import TriggerChanged, TriggerCreated
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId, new_id
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.moments import parse_moment
-from agiraph.domain.persons import means_a_person
+from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.plurals import times
 from agiraph.domain.research import DEPTHS
 from agiraph.domain.triggers import ActionType, Trigger
@@ -35,6 +35,8 @@ MAX_GENERATION = 24
 """Triggers that may follow from each other, each created in work that the last one started."""
 TEAM_OVER = "the team was"
 """Begins the reason why a trigger ended together with its team; `revive` looks for it."""
+GOAL_OVER = "a person stopped the team's goal"
+"""Why a trigger ended with which the team acted for its goal by itself."""
 
 
 class Created(NamedTuple):
@@ -383,14 +385,35 @@ def end_with_team(tx: Tx, team_id: TeamId, why: str) -> None:
             firing.end(tx, trigger, "expired", f"{TEAM_OVER} {why}")
 
 
-def revive(tx: Tx, team_id: TeamId, *, ended_as: str = "") -> None:
-    """Activate the triggers that ended with their team, or when it became `ended_as`.
+def rest(tx: Tx, team_id: TeamId) -> None:
+    """End what a team does by itself for its goal, until it has a new goal: its heartbeat, and what
+    its agents have set in the work on the goal. What a person set or was promised stays."""
+    heartbeat = triggers.team_heartbeat(tx, team_id)
+    for trigger in triggers.of_team(tx, team_id):
+        is_on = trigger.status in ("active", "paused")
+        if is_on and _is_for_goal(tx, trigger, None if heartbeat is None else heartbeat.id):
+            firing.end(tx, trigger, "expired", GOAL_OVER)
+
+
+def _is_for_goal(tx: Tx, trigger: Trigger, heartbeat: TriggerId | None) -> bool:
+    if trigger.id == heartbeat:
+        return True
+    if is_person(trigger.made_by) or is_person(trigger.promised_to or ""):
+        return False
+    made_in = triggers.payer(tx, trigger)
+    root = None if made_in is None else nodes.root(tx, made_in)
+    return root is not None and (root.is_goal or root.trigger_id == heartbeat)
+
+
+def revive(tx: Tx, team_id: TeamId, *, ended_as: str = "", with_goal: bool = False) -> None:
+    """Activate the triggers that ended with their team, or when it became `ended_as`; `with_goal`
+    also those that ended when a person stopped the goal.
 
     One-shot triggers whose moment has passed stay ended. Events of the meantime are not read.
     """
+    reasons = (f"{TEAM_OVER} {ended_as}", *([GOAL_OVER] if with_goal else []))
     for trigger in triggers.of_team(tx, team_id):
-        ended = trigger.ended or ""
-        if trigger.status != "expired" or not ended.startswith(f"{TEAM_OVER} {ended_as}"):
+        if trigger.status != "expired" or not (trigger.ended or "").startswith(reasons):
             continue
         kind = registry.kind_of(trigger)
         since = trigger.created_at if kind.fires_once else tx.now

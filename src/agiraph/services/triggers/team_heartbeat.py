@@ -8,7 +8,7 @@ from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import budgets
 from agiraph.services.triggers import definitions, firing
-from agiraph.services.triggers.definitions import TEAM_OVER
+from agiraph.services.triggers.definitions import GOAL_OVER, TEAM_OVER
 from agiraph.store import nodes, teams, triggers
 from agiraph.store.nodes import NODES
 from agiraph.store.triggers import TRIGGERS
@@ -64,10 +64,16 @@ def find(tx: Tx, team_id: TeamId) -> Trigger | None:
     return trigger if trigger is not None and _is_kept(trigger) else None
 
 
+def is_resting(tx: Tx, team_id: TeamId) -> bool:
+    """Whether the team does not wake by itself now."""
+    trigger = triggers.team_heartbeat(tx, team_id)
+    return trigger is None or trigger.status != "active"
+
+
 def _is_kept(trigger: Trigger) -> bool:
     """Tell whether a heartbeat beats, or will when its team works again."""
     is_on = trigger.status in ("active", "paused")
-    return is_on or (trigger.ended or "").startswith(TEAM_OVER)
+    return is_on or (trigger.ended or "").startswith((TEAM_OVER, GOAL_OVER))
 
 
 def interval_s(tx: Tx, team_id: TeamId) -> float:
