@@ -14,7 +14,8 @@ class Sentences(NamedTuple):
 
     request: str
     more: str
-    yes: str
+    bare: str
+    """A whole message: a word, or the number of an option."""
     fitting: str
     stopped: str
     tomorrow: str
@@ -27,7 +28,7 @@ LANGUAGES = {
         "I have stopped it.", "I'll do it tomorrow.", "There is nothing to do.",
     ),
     "German": Sentences(
-        "Mach es bitte kürzer", "und nimm Euro", "Ja", "Ich habe deine Nachricht.",
+        "Mach es bitte kürzer", "und nimm Euro", "2", "Ich habe deine Nachricht.",
         "Ich habe es angehalten.", "Das mache ich morgen.", "Da ist nichts zu tun.",
     ),
     "French": Sentences(
@@ -47,7 +48,7 @@ LANGUAGES = {
         "سأفعل ذلك غدًا.", "لا يوجد ما يجب فعله.",
     ),
     "Hindi": Sentences(
-        "कृपया इसे छोटा करें", "और यूरो का प्रयोग करें", "हाँ", "आपका संदेश मिल गया।", "मैंने इसे रोक दिया है।",
+        "कृपया इसे छोटा करें", "और यूरो का प्रयोग करें", "2", "आपका संदेश मिल गया।", "मैंने इसे रोक दिया है।",
         "मैं इसे कल करूँगा।", "करने को कुछ नहीं है।",
     ),
     "Japanese": Sentences(
@@ -59,7 +60,7 @@ LANGUAGES = {
         "Сделаю завтра.", "Делать нечего.",
     ),
     "Portuguese": Sentences(
-        "Encurte isso, por favor", "e use euros", "Sim", "Recebi a sua mensagem.",
+        "Encurte isso, por favor", "e use euros", "1.", "Recebi a sua mensagem.",
         "Eu parei isso.", "Farei isso amanhã.", "Não há nada a fazer.",
     ),
 }  # fmt: skip
@@ -108,8 +109,8 @@ class Ref(StrEnum):
     ALIEN = "words that nobody said"
 
 
-Messages = Literal["one", "two at once", "another meanwhile"]
-MESSAGES: tuple[Messages, ...] = ("one", "one", "two at once", "one", "another meanwhile")
+Messages = Literal["one", "one bare word", "two at once", "another meanwhile"]
+MESSAGES: tuple[Messages, ...] = ("one", "one bare word", "two at once", "one", "another meanwhile")
 
 Part = dict[str, Any]
 Decision = tuple[Part, ...] | str

@@ -59,7 +59,8 @@ def _lost(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
     for one in [*seen.earlier, *seen.said]:
         message = seen.after.messages[one]
         if _open_own(seen):
-            if not _is_heard(seen, message, COORDINATOR):
+            is_heard = _is_heard(seen, message, COORDINATOR)
+            if not is_heard and not _is_heard_as_answer(seen, message):
                 yield f"open work never heard {message.text!r}"
         elif not (_is_heard(seen, message) or _is_settled(seen, message, acts)):
             yield f"nobody has {message.text!r}"
@@ -78,11 +79,22 @@ def _is_own(seen: Seen, node: WorkNode) -> bool:
 
 def _is_heard(seen: Seen, message: Message, agent: str = "") -> bool:
     """Whether a model of this agent's work, or of anybody's, was shown the message."""
+    marks = _marks(message) or [f"[Message from human] {message.text}"]
     return any(
-        message.id in heard.refs or any(mark in heard.text for mark in _marks(message))
+        message.id in heard.refs or any(mark in heard.text for mark in marks)
         for heard in seen.player.heard
         if agent in ("", heard.agent)
     )
+
+
+def _is_heard_as_answer(seen: Seen, message: Message) -> bool:
+    """Whether own work got a message as the answer to its question: for the number of an option
+    the option."""
+    asked = [q for q in seen.before.messages.values() if q.sender == seen.agent_id]
+    answers = [m for m in _answers(seen) if m.in_reply_to in {q.id for q in asked}]
+    given = [m.text for m in answers if m.text in ("red", "blue", message.text)]
+    heard = [each.text for each in seen.player.heard if each.agent == COORDINATOR]
+    return any(words in text for words in given for text in heard)
 
 
 _TAKES = ("stopped", "reminder", "trigger")
@@ -97,15 +109,17 @@ def _is_settled(seen: Seen, message: Message, acts: Sequence[Shown]) -> bool:
     answers = (m for m in seen.after.messages.values() if m.in_reply_to in answered)
     texts = [m.text for m in answers if m.kind == "answer"]
     texts += [node.task for node in seen.after.nodes.values() if node.lane == "work"]
+    is_bare = not marks and (message.text in texts or bool(answered))
     is_done = message.id in seen.said and any(act["kind"] in _TAKES for act in acts)
     is_dropped = any(mark in a["text"] for a in acts for mark in marks if a["kind"] == "stopped")
     is_kept = any(mark in text for mark in marks for text in texts)
-    is_chat = message.id in seen.earlier or seen.player.chats
-    return is_chat or is_kept or is_done or is_dropped
+    is_chat = message.id in seen.said and seen.player.chats
+    return is_chat or is_bare or is_kept or is_done or is_dropped
 
 
 def _marks(message: Message) -> list[str]:
-    """Return the numbers of the two parts of a message; no other message has them."""
+    """Return the numbers of the two parts of a message, which no other message has; a bare word has
+    none."""
     words = message.text.replace(".", " ").split()
     return [word for word in words if word.startswith("(") and word.endswith(("a)", "b)"))]
 
@@ -211,6 +225,8 @@ def _wrong_answers(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
     for mark, times in Counter(mark for m in answers for mark in _marks(m)).items():
         if times > 1:
             yield f"the words with {mark} have answered {times} questions"
+    if seen.run.messages == "one bare word" and len(answers) > 1:
+        yield f"a bare word has answered {len(answers)} questions"
     newest = _newest(seen)
     for answer in answers:
         question = seen.after.messages[answer.in_reply_to or ""]

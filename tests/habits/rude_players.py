@@ -37,7 +37,7 @@ class Player:
     """By the agent's name: the calls of its first replies."""
     refs: Mapping[str, str] = field(default_factory=dict[str, str])
     is_prelude: bool = False
-    """Whether a reply only chats, because the run has not begun."""
+    """Whether a reply gives the message to own work, because the run has not begun."""
     heard: list[Heard] = field(default_factory=list[Heard])
     held: set[str] = field(default_factory=set[str])
     """The agents whose work waits; `*`: all."""
@@ -56,7 +56,7 @@ class Player:
     async def reply(self, request: Request) -> Reply:
         """Return a reply to the person, or the answer to what their message asks for."""
         if self.is_prelude:
-            return as_reply(says("I pass it on.", call("no_work_needed")))
+            return as_reply(says("I pass it on.", call("tell", node_id="coordinator")))
         self.replies += 1
         await self.may_reply.wait()
         turns = [*request.transcript.spoken()]

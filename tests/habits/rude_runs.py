@@ -127,7 +127,8 @@ class Stage:
         asks = state in (State.ASKS, State.TWO_ASK, State.STOPPED)
         if asks or state is State.ASKS_TWICE:
             more = (call("ask_human", question=SIZE),) if state is State.ASKS_TWICE else ()
-            first[COORDINATOR] = [(call("ask_human", question=COLOUR), *more)]
+            asked = call("ask_human", question=COLOUR, options=["red", "blue"])
+            first[COORDINATOR] = [(asked, *more)]
         if state is State.CHILD:
             task = call("assign_task", agent=BOB, task="Count the birds.", description="Count")
             first[COORDINATOR] = [(task,)]
@@ -242,7 +243,9 @@ class _Scene:
         player.held = {COORDINATOR} if ends_before else {"*"}
         if ends_before or self.run.messages == "another meanwhile":
             player.may_reply.clear()
-        self._set_parts(words := self._words())
+        is_bare = self.run.messages == "one bare word"
+        words = LANGUAGES[self.run.language].bare if is_bare else self._words()
+        self._set_parts(words)
         if self.run.messages == "two at once":
             self.said = await self._send_both(words, self._words())
         else:

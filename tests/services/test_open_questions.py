@@ -142,7 +142,8 @@ async def test_new_work_ends_no_wait_and_the_work_that_waits_hears_of_it_later(
     assert await thread_outline(world, founded.node.id) == [("assistant", "ask_human")]
     [_, side] = await world.board(founded.team.id)
     assert (side.task, side.status) == ("Mind the roses", NodeStatus.COMPLETED)
-    assert not any("Message from human" in t.text for t in await world.turns(side.id))
+    heard = [turn.ref for turn in await world.turns(side.id) if "Message from human" in turn.text]
+    assert heard == ["assignment"]
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Blue.")
     await world.settle()
