@@ -77,8 +77,7 @@ class NodeStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        # These have ended, although a retry or an extension may assign them once more.
-        return not MOVES[self] or self in (NodeStatus.FAILED, NodeStatus.PARTIAL)
+        return self in _ENDED
 
 
 S = NodeStatus
@@ -93,6 +92,8 @@ MOVES: dict[NodeStatus, frozenset[NodeStatus]] = {
     S.CANCELLED: frozenset({S.ASSIGNED}),  # the person takes the stop back
 }
 """From which status a node may go to which. Every change of status is checked against it."""
+_ENDED = frozenset({S.COMPLETED, S.PARTIAL, S.FAILED, S.CANCELLED})
+"""A retry, an extension or a stop that is taken back assigns the last three once more."""
 
 
 class StopReason(StrEnum):
