@@ -148,7 +148,7 @@ def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
     how = "is cancelled" if now.status is NodeStatus.CANCELLED else "stops at its next step"
     with_it = " with all below it" if below else ""
     words = "; ".join(f"\u201c{fence.one_line(message.text)}\u201d" for message in dropped)
-    did = Act(kind="stopped", about=node.id, name=texts.title_of(node), words=words)
+    did = Act(kind="stopped", about=node.id, name=texts.subject_of(node), words=words)
     receipt = f"{node.id} {how}{with_it}. What it wrote so far stays in its folder."
     return Done(receipt + (f" Not read any more: {words}." if words else ""), did=did)
 
