@@ -109,7 +109,12 @@ async def say(
     if json_:
         return click.echo(as_json(message))
     if waits:
-        return click.echo(clean(message.text))
+        click.echo(clean(message.text))
+        for act in message.acts:
+            click.echo(f"\u2192 {clean(act.text)}")
+        if message.acts:
+            click.echo(f"Undo it in: agiraph chat {found.id}")
+        return None
     then = (
         "It reads this before its next step."
         if nudge
