@@ -124,8 +124,10 @@ async def test_what_a_reply_did_is_shown_and_undone_at_the_terminal(agiraph: She
         assert said.out.startswith(
             "I look for one.\n→ Started: Find a dentist\nUndo it in: agiraph"
         )
-        lines = b"/skip\n/skip\nAnother one, please\n/undo\n/undo 7\n/undo\n"
+        lines = b"/secret bank\nhorse-battery\n/skip\nAnother one, please\n/undo\n/undo 7\n/undo\n"
         piped = await agiraph.piped(lines, "chat", "paint")
+    assert "Write `secret bank` where you mean it." in piped.out
+    assert "horse-battery" not in piped.out
     told = "→ Told coordinator: “Another one, please”"
     shown = [line.strip() for line in piped.out.splitlines() if "→" in line]
     assert shown == [f"{told}  /undo 1", f"{told} (undone)"]

@@ -417,6 +417,18 @@ async def test_a_crash_at_any_point_loses_no_message_and_takes_none_in_twice(
         ] * copies
 
 
+async def test_a_question_says_until_when_it_waits(tmp_path: Path) -> None:
+    async with phone_world(tmp_path) as (world, bot):
+        asks = call("ask_human", question="Which colour?", default="red", timeout_minutes=60)
+        world.script("ada", says(asks))
+        await found(world)
+        [asked] = await bot.sent(1)
+        until = world.clock.now() + timedelta(hours=1)
+        assert asked["text"].endswith(
+            f"(Waits for you until {until:%Y-%m-%d %H:%M} UTC, then goes on without your answer.)"
+        )
+
+
 async def test_what_a_reply_did_is_undone_by_a_button_or_a_command(tmp_path: Path) -> None:
     async with phone_world(tmp_path) as (world, bot):
         begins = [says("I do.", call("start_work", task=task)) for task in ("Paint", "Sweep")]

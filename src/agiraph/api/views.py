@@ -248,6 +248,10 @@ class MessageView(View):
         description="Of a reply: what its agent looked up, such as look_into(bob). Show it as "
         "plain text."
     )
+    waits_until: datetime | None = Field(
+        description="Of an open question: when the work that asks goes on without an answer; "
+        "null if it waits as long as it takes, or does not wait."
+    )
     acts: list[ActView] = Field(
         description="Of a reply: what it did for the person. "
         "`POST /messages/{id}/acts/{place}/undo` undoes one, by its place from 0."

@@ -16,7 +16,7 @@ from agiraph.cli import tables
 from agiraph.cli.activity import Activity
 from agiraph.cli.inbox import everything, show
 from agiraph.cli.prompt import Prompt
-from agiraph.cli.questions import decide, question_lines
+from agiraph.cli.questions import deadline, decide, question_lines
 from agiraph.cli.session import CONNECTION_LOST, clean, command, connected, shown
 from agiraph.cli.talk import find_agent, find_reply
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
@@ -36,6 +36,7 @@ HELP = {
     "/cost": "show the team's cost",
     "/nudge TEXT": "add TEXT to the agent's current work; it does not reply",
     "/undo N": "undo what the reply under number N did; without N, the last",
+    "/secret NAME": "keep a password under NAME; write `secret NAME` instead of it",
     "/skip": "leave the question open, and go on with the conversation",
     "/stop": "cancel the team's unfinished tasks",
     "/help": "show this list",
@@ -250,6 +251,8 @@ class Chat:
             case "/nudge" if rest.strip():
                 await client.send(self._agent.id, rest.strip(), mode="nudge")
                 self._prompt.print("[dim]It reads this before its next step.[/]")
+            case "/secret":
+                await self._enter_secret(rest.strip())
             case "/undo":
                 await self._undo(rest.strip())
             case "/skip" if question := self._question():
@@ -275,6 +278,17 @@ class Chat:
             raise Refused("No reply shown here did that. The lines with an arrow have the numbers.")
         await self._client.undo_act(*chosen)
         await self._catch_up()
+
+    async def _enter_secret(self, name: str) -> None:
+        """Ask for a secret without showing it, and keep it under this name."""
+        if not name or " " in name:
+            raise Refused("Write /secret NAME alone; you are asked for the secret itself then.")
+        value = await self._or_interrupted(self._prompt.secret(f"secret {name}: "))
+        if not value:
+            return self._prompt.print("[dim]Nothing was kept.[/]")
+        await self._client.enter_secret(name, value)
+        said = f"Kept, and hidden from now on. Write `secret {shown(name)}` where you mean it."
+        return self._prompt.print(f"[dim]{said}[/]")
 
     async def _other(self, name: str) -> AgentView:
         """Return the agent of this team with that name, else the coordinator of that team."""
@@ -369,6 +383,8 @@ class Chat:
         sign = Text.from_markup(f"[bold yellow]?[/] [bold]{shown(question.sender_name)}[/]  ")
         width = self._prompt.console.width
         lines: list[str | Text] = [*question_lines(question, width, before=sign, indent="    ")]
+        if waits := deadline(question.waits_until):
+            lines.append(f"    [dim]{waits}[/]")
         if question.kind == "approval":
             lines.append("    [dim]type approve or deny, then a note if you like[/]")
         if self._prompt.is_terminal:

@@ -72,6 +72,10 @@ class TalkCalls(Connection):
                 return found
             found += page
 
+    async def enter_secret(self, name: str, value: str) -> None:
+        """Keep a secret under a name; it is hidden in all that is written from now on."""
+        await self.ask("PUT", path_of("secrets", name), body={"value": value})
+
     async def inbox(
         self,
         *,

@@ -20,6 +20,7 @@ class Shown:
     is_whole: bool
 
 
+GOES_ON = "(Waits for you until {time}, then goes on without your answer.)"
 TO_UNDO = "(To undo the last of it, write /undo; the first is /undo 1.)"
 
 
@@ -90,6 +91,8 @@ def _body(outgoing: OutgoingMessage, width: int) -> str:
     if message.kind == "question":
         listed = [f"{number}. {visible(o)}" for number, o in enumerate(message.options, 1)]
         parts += ["\n".join(listed)] if listed else []
+    if outgoing.waits_until:
+        parts.append(GOES_ON.format(time=outgoing.waits_until))
     if message.label:
         parts.append(note_of(message))
     return "\n\n".join(parts)
