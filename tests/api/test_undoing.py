@@ -120,7 +120,7 @@ async def test_undone_work_is_cancelled_once_and_leaves_nothing_in_the_inbox(
     assert await it.open_items() == ["What now?"]
     status, reply = await it.undo()
     assert status == 200
-    assert acts(reply) == [("started", "Started: Find a dentist (undone)", True)]
+    assert acts(reply) == [("started", "Started: Find a dentist", True)]
     assert acts(await it.last_reply()) == acts(reply)
     assert await it.statuses() == ["cancelled"]
     assert await it.open_items() == []

@@ -246,8 +246,13 @@ def message_view(tx: Tx, message: Message) -> MessageView:
 
 
 def act_view(act: Act) -> ActView:
-    is_undone = act.undone_at is not None
-    return ActView(kind=act.kind, about=act.about, text=describe(act), is_undone=is_undone)
+    return ActView(
+        kind=act.kind,
+        about=act.about,
+        text=describe(replace(act, undone_at=None)),
+        words=act.words or act.name,
+        is_undone=act.undone_at is not None,
+    )
 
 
 def call_view(call: ToolCall) -> ToolCallView:

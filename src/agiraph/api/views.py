@@ -203,6 +203,10 @@ class ActView(View):
     kind: ActKind
     about: str = Field(description="The id of the work, question, trigger or memory.")
     text: str = Field(description="What was done, in a line. Show it as plain text.")
+    words: str = Field(
+        description="What was passed on, begun, answered, promised or remembered: what a person "
+        "edits who changes it."
+    )
     is_undone: bool
 
 

@@ -18,7 +18,7 @@ from agiraph.cli.inbox import everything, show
 from agiraph.cli.prompt import Prompt
 from agiraph.cli.questions import deadline, decide, question_lines
 from agiraph.cli.session import CONNECTION_LOST, clean, command, connected, shown
-from agiraph.cli.talk import find_agent, find_reply
+from agiraph.cli.talk import act_line, find_agent, find_reply
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
@@ -115,7 +115,7 @@ class Chat:
             for message in await self._client.conversation(self._agent.id, limit=EARLIER_MESSAGES):
                 if message.kind not in ("question", "approval"):
                     self._show(message.sender, message.text)
-                    self._show_acts(message.id, [act.text for act in message.acts])
+                    self._show_acts(message.id, [act_line(act) for act in message.acts])
         for item in await everything(self._client):
             if item.needs_answer and item.message.team_id == self._team:
                 self._ask(item.message)

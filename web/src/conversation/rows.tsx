@@ -19,6 +19,7 @@ import { HUMAN, SYSTEM } from "@/lib/participants";
 import { withoutFiles } from "@/lib/sources";
 import { Avatar, Button } from "@/ui";
 import type { Item } from "@/conversation/items";
+import { Acts } from "@/conversation/Acts";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
 import { ActionsButton, HoverActions } from "@/conversation/MessageActions";
@@ -151,6 +152,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
           <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
         {attachments.length > 0 && <MessageAttachments files={attachments} sent={{ team: info.team, message: row.id }} />}
+        {message && message.acts.length > 0 && <Acts message={message.id} acts={message.acts} agentId={agentId} />}
         {message && message.consulted.length > 0 && <Consulted calls={message.consulted} />}
         {message && <Sources of={withoutFiles(message.sources, attachments.map(({ name }) => name))} />}
         {row.messageKind === "failure" && row.recipient === HUMAN && row.nodeId && <WhatToDo node={row.nodeId} />}
