@@ -76,24 +76,26 @@ function ActLine({ act, message, place, agentId }: { act: Act; message: string; 
   };
   return (
     <li ref={line} tabIndex={-1} data-act={act.kind} className="py-0.5 outline-none">
-      <div className="flex flex-wrap items-center gap-x-1">
-        <Icon className="mr-0.5 size-3.5 shrink-0" aria-hidden />
-        <span id={textId} dir="auto" className={cx("literal min-w-0 max-w-full", act.is_undone && "line-through")}>
-          <Literal text={act.text} keepEmoji />
-        </span>
-        {act.is_undone && <span className="font-medium">undone</span>}
-        {!act.is_undone && !isEditing && (
-          <span className="flex">
-            <Button variant="ghost" size="sm" className={SMALL} disabled={isBusy} aria-describedby={textId} onClick={undoOnly}>
-              Undo
-            </Button>
-            {how && (
-              <Button variant="ghost" size="sm" className={SMALL} disabled={isBusy} aria-describedby={textId} onClick={change}>
-                Change
-              </Button>
-            )}
+      <div className="flex gap-1.5">
+        <Icon className="mt-[5px] size-3.5 shrink-0" aria-hidden />
+        <div className="flex min-h-6 min-w-0 flex-wrap items-center gap-x-2">
+          <span id={textId} dir="auto" className={cx("literal min-w-0 max-w-full", act.is_undone && "line-through")}>
+            <Literal text={act.text} keepEmoji />
           </span>
-        )}
+          {act.is_undone && <span className="font-medium">undone</span>}
+          {!act.is_undone && !isEditing && (
+            <span className="-ml-1.5 flex">
+              <Button variant="ghost" size="sm" className={SMALL} disabled={isBusy} aria-describedby={textId} onClick={undoOnly}>
+                Undo
+              </Button>
+              {how && (
+                <Button variant="ghost" size="sm" className={SMALL} disabled={isBusy} aria-describedby={textId} onClick={change}>
+                  Change
+                </Button>
+              )}
+            </span>
+          )}
+        </div>
       </div>
       {isEditing && !act.is_undone && <Editor act={act} isBusy={isBusy} onSave={(words) => void save(words)} onCancel={() => setIsEditing(false)} />}
       {problem && (
