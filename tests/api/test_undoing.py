@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from agiraph.domain.acts import Act
-from agiraph.domain.ids import NodeId
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services import access
@@ -40,11 +39,6 @@ class Talk:
     @property
     def world(self) -> World:
         return self.served.world
-
-    @property
-    def goal(self) -> NodeId:
-        assert self.founded.goal is not None
-        return self.founded.goal.id
 
     async def reply_to(self, text: str) -> dict[str, Any]:
         await self.served.ask(

@@ -255,12 +255,8 @@ class Chat:
                 await self._enter_secret(rest.strip())
             case "/undo":
                 await self._undo(rest.strip())
-            case "/skip" if question := self._question():
-                self._skipped.add(question.id)
-                later = f'agiraph answer {question.id} "TEXT"'
-                self._prompt.print(f"[dim]Left open. Answer it later with: {later}[/]")
             case "/skip":
-                self._prompt.print("[dim]No question is open.[/]")
+                self._skip()
             case "/stop":
                 await client.stop(team)
                 self._prompt.print("[dim]The team was stopped. Send a message to start again.[/]")
@@ -278,6 +274,14 @@ class Chat:
             raise Refused("No reply shown here did that. The lines with an arrow have the numbers.")
         await self._client.undo_act(*chosen)
         await self._catch_up()
+
+    def _skip(self) -> None:
+        """Leave the question open that the next line would answer."""
+        if (question := self._question()) is None:
+            return self._prompt.print("[dim]No question is open.[/]")
+        self._skipped.add(question.id)
+        later = f'agiraph answer {question.id} "TEXT"'
+        return self._prompt.print(f"[dim]Left open. Answer it later with: {later}[/]")
 
     async def _enter_secret(self, name: str) -> None:
         """Ask for a secret without showing it, and keep it under this name."""

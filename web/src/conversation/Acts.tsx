@@ -72,7 +72,9 @@ function ActLine({ act, message, place, agentId }: { act: Act; message: string; 
   const undoOnly = () => void undoAnd().then((isDone) => isDone && line.current?.focus({ preventScroll: true }));
   const change = () => (how === "here" ? setIsEditing(true) : void undoAnd(() => useComposer.getState().putBefore(agentId, act.words)));
   const save = async (words: string) => {
-    if (await undoAnd(() => replaced(act, agentId, words))) setIsEditing(false);
+    if (!(await undoAnd(() => replaced(act, agentId, words)))) return;
+    setIsEditing(false);
+    line.current?.focus({ preventScroll: true });
   };
   return (
     <li ref={line} tabIndex={-1} data-act={act.kind} className="py-0.5 outline-none">

@@ -195,7 +195,9 @@ function OtherConversation({ agent, message, words }: { agent: string; message: 
 function QuestionItem({ row, message }: { row: MessageRow; message: Message | null }) {
   const info = useContext(TeamContext);
   const item = useQuery({ ...inboxQuery, select: (inbox) => inbox.items.find((one) => one.message.id === row.id) }).data;
-  return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} always={item?.always} isLate={item !== undefined && isLate(item)} />;
+  // What cancelled work has asked is not in the inbox any more.
+  const isGone = row.nodeId !== null && info.nodes[row.nodeId]?.status === "cancelled";
+  return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} always={item?.always} isLate={isGone || (item !== undefined && isLate(item))} />;
 }
 
 /** What a reply has read before it was written, folded into one line. */

@@ -58,7 +58,8 @@ async def enter_secret(
     Tools and MCP servers that ask for the name get it; agents and models never see it.
     """
     _check_private(api, request)
-    await asyncio.to_thread(named_secrets.enter, api.home, api.extensions.secrets, name, body.value)
+    known = named_secrets.NamedSecrets() if api.extensions is None else api.extensions.secrets
+    await asyncio.to_thread(named_secrets.enter, api.home, known, name, body.value)
 
 
 def _check_private(api: Api, request: Request) -> None:
