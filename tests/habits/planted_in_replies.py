@@ -1,4 +1,4 @@
-"""Planted in replies: faults of the runtime, planted on purpose. The rude replies must catch each."""
+"""Planted in replies: faults of the runtime on purpose, which the rude replies must catch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

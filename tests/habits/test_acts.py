@@ -1,4 +1,4 @@
-"""Acts: whatever a rude reply does and says, no message is lost and nothing false stands under it."""
+"""Acts: whatever a rude reply does and says, no message is lost and nothing false stated."""
 
 import logging
 from collections.abc import Iterable
