@@ -55,8 +55,8 @@ MAY_USE_PATTERNS: dict[str, str] = {
         "home/notes runtime/shown_files services/lifecycle/documents web/excerpts web/markdown"
     ),
     "words for search, in every script; no word means anything": (
-        "domain/passages domain/similarity services/lifecycle/briefings services/search store/search"
-        " tools/nearest_lines"
+        "domain/passages domain/similarity services/lifecycle/briefings services/search"
+        " store/search tools/nearest_lines"
     ),
     "files and protocols with a standard: cron, cgroups, git, ZIP, mail, PDF, package indexes": (
         "domain/cron home/cgroups home/front_matter home/pipes home/zip_stream"
