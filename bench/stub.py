@@ -20,7 +20,8 @@ def _stream(*chunks: dict[str, Any]) -> bytes:
 
 def reply(number: int, last: bool, ending: str = "finish") -> bytes:
     name = ending if last else "note"
-    words = {"summary": "done"} if last else {"text": f"finding {number}: " + "x" * 60}
+    end = {"summary": "done", "reached": "yes"}
+    words = end if last else {"text": f"finding {number}: " + "x" * 60}
     call = {
         "index": 0,
         "id": f"call_{number}",

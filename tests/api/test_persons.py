@@ -52,7 +52,8 @@ async def bea(on_each: Served) -> SecondPerson:
 async def test_messages_carry_the_persons_id_and_the_reply_is_addressed_to_them(
     on_each: Served, bea: SecondPerson
 ) -> None:
-    on_each.world.script("ada", says("Hello."), says("Good day."))
+    chat = call("no_work_needed")
+    on_each.world.script("ada", says("Hello.", chat), says("Good day.", chat))
     founded = await on_each.world.found("Watch", start=False)
     path = f"/agents/{founded.coordinator.id}"
     status, sent = await bea.ask("POST", f"{path}/send", {"message": "Hi", "mode": "send"})

@@ -392,18 +392,18 @@ def late_stage_end() -> None:
 def late_words() -> None:
     """What a stopped agent has not read becomes work in a transaction of its own."""
     write, turn = SqliteStore.write, endings._turn_late_mail_into_work
-    later: list[AgentId] = []
+    later: list[tuple[AgentId, NodeId]] = []
 
-    def turn_into_work(tx: Tx, agent_id: AgentId) -> None:
-        turn(tx, teams.lock(tx, agent_id))
+    def turn_into_work(tx: Tx, agent_id: AgentId, ended: NodeId) -> None:
+        turn(tx, teams.lock(tx, agent_id), ended)
 
     async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
         done = await write(self, verb, *given, **named)
         while later:
-            await write(self, turn_into_work, later.pop())
+            await write(self, turn_into_work, *later.pop())
         return done
 
-    endings._turn_late_mail_into_work = lambda tx, agent: later.append(agent.id)
+    endings._turn_late_mail_into_work = lambda tx, agent, ended: later.append((agent.id, ended))
     SqliteStore.write = split  # type: ignore[method-assign]
 
 

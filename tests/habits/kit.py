@@ -4,11 +4,16 @@ import re
 from typing import Any
 
 from agiraph.testing import Call, Says, call, says
+from agiraph.tools.acceptance import NO_EFFECT
 
 ASK: Says = says(call("ask_human", question="What now?"))
 """Parks a node, so that a script ends without ending the work."""
 ASK_MORE: Says = says(call("ask_human", question="And then?"))
 """Parks it again: the same question would be answered with the first answer."""
+
+
+OVER_NOTHING = f"\n\nNot confirmed: {NO_EFFECT}"
+"""What stands under a result for a person if its work did nothing."""
 
 
 def assign(task: str, agent: str = "new:scripted/bob", **more: Any) -> Call:

@@ -56,24 +56,24 @@ async def test_t1_files_that_a_worker_published_exist(world: World) -> None:
 
 
 RAN = call("bash", command="echo '3 passed'")
+CODE = call("write_file", path="meter.py", content="print(3)")
 
 
 @pytest.mark.parametrize(
-    ("calls", "is_doubted"),
+    ("calls", "doubt"),
     [
-        ([WRITE, finish("All tests pass.")], True),
-        ([RAN, WRITE, finish("The tests are green.")], True),
-        ([WRITE, call("bash", command="exit 1"), finish("The test suite passes.")], True),
-        ([WRITE, RAN, finish("All 3 tests pass.")], False),
-        ([WRITE, finish("Not all tests pass.")], False),
-        ([WRITE, finish("The tests do not pass yet.")], False),
+        ([CODE], "no command 'echo' was run that succeeded"),
+        ([RAN, CODE], "'echo' ran before 'meter.py' was written"),
+        ([CODE, RAN], None),
+        ([RAN, WRITE], None),
     ],
+    ids=["never", "before the last change", "after it", "before a mere document"],
 )
 async def test_t2_tests_that_pass_need_a_command_after_the_last_change(
-    world: World, calls: list[Call], is_doubted: bool
+    world: World, calls: list[Call], doubt: str | None
 ) -> None:
-    said = "it says that tests pass, but no command succeeded after the last file was written"
-    assert await doubts_of(world, *calls) == (said if is_doubted else None)
+    claim = finish("All tests pass.", "ran:echo")
+    assert await doubts_of(world, *calls, claim, acceptance=("The tests pass",)) == doubt
 
 
 @pytest.mark.parametrize(
@@ -138,17 +138,10 @@ async def test_t5_an_approval_in_the_models_own_words_approves_nothing(world: Wo
     assert (asked.kind, goal.status, len(ada.requests)) == ("approval", S.WAITING, 1)
 
 
-async def test_d13_a_result_that_points_to_earlier_words_is_sent_back(world: World) -> None:
-    ada = world.script("ada", says(assign("Count")), ASK)
-    look = says(call("bash", command="ls"))
-    pointer = says(call("publish", summary="See my previous message for the numbers."))
-    bob = world.script("bob", look, pointer, says(call("publish", summary="There are 3.")),
-                       insists=False)  # fmt: skip
-    founded = await world.found("Make an inventory of the house")
-    await world.settle()
-    assert "points to other words ('See my previous message'), which nobody else" in bob.heard
-    assert "There are 3." in ada.heard
-    assert [n.doubts for n in await world.board(founded.team.id)] == [None, None]
+async def test_d13_words_that_no_machine_saw_are_not_checked(world: World) -> None:
+    pointer = finish("See my previous message for the numbers.", "They are right")
+    found = await doubts_of(world, WRITE, pointer, acceptance=("The numbers are right",))
+    assert found == "'The numbers are right' was not checked"
 
 
 async def test_d14_an_end_without_the_file_that_was_asked_for_has_doubts(world: World) -> None:

@@ -1,8 +1,9 @@
 """Delegating: how a model gives work away, and what the runtime refuses of it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -267,6 +268,71 @@ async def test_d17_spawning_ends_at_the_limit_with_what_to_do(world: World) -> N
     assert len(parts) == 2
     assert told[2].startswith("The team has 3 members and may have no more.")
     assert len(await world.store.read(teams.members, founded.team.id)) == 3
+
+
+def rewords(world: World, per_reply: int) -> Callable[[Request], Says]:
+    """Return a reply that gives away so many tasks, in words that no task had before."""
+
+    def play(request: Request) -> Says:
+        world.clock.advance(minutes=1)  # so that the limit of hires does not end it
+        words = [uuid4().hex[:6] for _ in range(per_reply * 14)]
+        tasks = (" ".join(words[n::per_reply]) for n in range(per_reply))
+        return says(*map(assign, tasks))
+
+    return play
+
+
+@pytest.mark.parametrize(("per_reply", "most_calls"), [(1, 80), (2, 140)])
+async def test_a_goal_reworded_at_each_level_ends_after_few_calls(
+    world: World, per_reply: int, most_calls: int
+) -> None:
+    models = [world.script(name, *[rewords(world, per_reply)] * 2000) for name in ("ada", "bob")]
+    founded = await world.found("Count")
+    await world.settle()
+
+    board = await world.board(founded.team.id)
+    assert {(n.status, n.stop_reason) for n in board} == {(S.PARTIAL, StopReason.LOOPING)}
+    assert sum(len(model.requests) for model in models) <= most_calls
+    # A node that is only handed on is told to do it itself; the goal, that others failed.
+    assert (
+        "Do it yourself, beginning with its first part" in (await answers_of(world, board[-1]))[0]
+    )
+    assert "ended without success" in (await answers_of(world, board[0]))[-1]
+
+
+async def test_a_team_of_four_levels_works_if_each_level_does_a_part_of_it(world: World) -> None:
+    writes = says(call("write_file", path="mine.md", content="My part of it."))
+    world.script("ada", says(assign("Rooms", "new:scripted/bob")), *work("ok"), ASK)
+    world.script("bob", says(assign("Walls", "new:scripted/cyd")), *work("The rooms."))
+    cyd = says(assign("Paint", "new:scripted/dan"), assign("Nails", "new:scripted/fay"))
+    world.script("cyd", cyd, *work("The walls."))
+    world.script("dan", writes, says(assign("Brush", "new:scripted/eve")), *work("Mine."))
+    world.script("eve", *work("A brush."))
+    world.script("fay", *work("Nails."))
+    founded = await world.found("Build it")
+    await world.settle()
+
+    _, *tasks = await world.board(founded.team.id)
+    assert {n.status for n in tasks} == {S.COMPLETED}
+    assert sorted(n.depth for n in tasks) == [1, 2, 3, 3, 4]
+
+
+async def test_after_the_persons_word_failed_tasks_no_longer_count(world: World) -> None:
+    tasks = [says(assign(f"Count part {n}")) for n in range(7)]
+    world.script("ada", *tasks, ASK, says(assign("Count it all")), ASK_MORE)
+    world.script("bob", *[says("I count.")] * 18, *work("12"))
+    founded = await world.found("Count")
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    goal, *failed = await world.board(founded.team.id)
+    assert "ended without success" in (await answers_of(world, goal))[6]
+    assert [n.stop_reason for n in failed] == [StopReason.SILENT] * 6
+
+    world.clock.advance(minutes=1)
+    await world.answer(question, "Try once more.")
+    await world.settle()
+    *_, last = await world.board(founded.team.id)
+    assert last.status is S.COMPLETED
 
 
 async def test_d18_the_same_alarm_twice_is_refused_with_the_id_of_the_first(world: World) -> None:

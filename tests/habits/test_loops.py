@@ -45,7 +45,63 @@ async def test_cost_3_varied_arguments_with_the_same_failure_are_warned_and_stop
 
     assert (goal.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 8)
     [warning] = [text for text in await told(world, goal) if "circles" in text]
-    assert "failed 5 times in a row" in warning
+    assert "failed 5 times with the same message" in warning
+
+
+BESIDE = {
+    "words": says("I try the next file."),
+    "thinking": says("", thinking="Perhaps another name."),
+    "look": says(LOOK),
+    "call": says(call("list_files", path=".")),
+}
+
+
+@SQLITE
+@pytest.mark.parametrize("beside", BESIDE)
+async def test_nothing_harmless_between_failing_calls_hides_a_circle(
+    world: World, beside: str
+) -> None:
+    fails = [says(call("read_file", path=f"file{'x' * n}.md")) for n in range(40)]
+    goal, ada = await run(world, *[reply for each in fails for reply in (each, BESIDE[beside])])
+
+    assert (goal.status, goal.stop_reason) == (S.PARTIAL, StopReason.LOOPING)
+    assert len(ada.requests) == 15  # the eighth failure
+
+
+@SQLITE
+async def test_a_harmless_call_in_the_reply_of_a_failing_one_hides_no_circle(world: World) -> None:
+    listing = call("list_files", path=".")
+    fails = [says(call("read_file", path=f"file{'x' * n}.md"), listing) for n in range(40)]
+    goal, ada = await run(world, *fails)
+
+    assert (goal.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 8)
+
+
+@SQLITE
+async def test_new_commands_between_the_same_failing_one_do_not_hide_it_for_long(
+    world: World,
+) -> None:
+    fails = says(call("bash", command="cat missing.txt"))
+    steps = [(fails, says(call("bash", command=f"echo {n}"))) for n in range(40)]
+    goal, ada = await run(world, *[reply for pair in steps for reply in pair])
+
+    assert (goal.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 29)
+
+
+@SQLITE
+async def test_a_command_that_fails_less_each_time_is_no_circle(world: World) -> None:
+    """Its message has fewer failures each time, and something is written in between."""
+    tries = [
+        reply
+        for left in range(18, 0, -1)
+        for reply in (
+            says(call("write_file", path=f"try{left}.py", content="x")),
+            says(call("bash", command=f"true; echo '{left} failed'; exit 1")),
+        )
+    ]
+    goal, _ = await run(world, *tries, *finish())
+
+    assert goal.status is S.COMPLETED
 
 
 @SQLITE
@@ -150,3 +206,29 @@ async def test_k3_no_thoughts_or_notices_reach_the_person(world: World) -> None:
     events = await world.events(founded_goal.team_id)
     sent = [e.data["text"] for e in events if e.type == "message.sent"]
     assert "The build is green." in sent
+
+
+@SQLITE
+async def test_many_questions_in_a_row_are_collected_and_all_are_answered(world: World) -> None:
+    asks = [call("ask_human", question=f"How wide is wall {n}?") for n in range(24)]
+    choice = call("ask_human", question="Which colour?", options=["red", "green"])
+    ada = world.script("ada", says(*asks, choice), *finish())
+    founded = await world.found("Paint the walls")
+    await world.settle()
+    first, second, rest = await world.questions(founded.team.id)
+    assert (first.text, second.text) == ("How wide is wall 0?", "How wide is wall 1?")
+    # Nothing is lost: each question and its options stand in one of the three.
+    assert [line for line in rest.text.split("\n\n") if "wall" in line] == [
+        f"How wide is wall {n}?" for n in range(2, 24)
+    ]
+    assert (rest.text.endswith("Which colour? (red / green)"), rest.options) == (True, ())
+
+    await world.restart()
+    for question in (first, second, rest):
+        await world.answer(question, "3 m, and green.")
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    answers = [t.text for t in ada.requests[1].turns if t.role == "tool"]
+    assert len(answers) == 25
+    assert all("3 m, and green." in text for text in answers)
+    assert (goal.status, await world.questions(founded.team.id)) == (S.COMPLETED, [])

@@ -17,7 +17,8 @@ LOOP_WARNING = (
     "this, your work is ended."
 )
 NUDGE = (
-    "[Runtime] You answered without calling a tool, and nobody reads that. A step that you "
+    "[Runtime] You answered without calling a tool, and there is nothing that you could "
+    "wait for. A step that you "
     "announce is not done: do it now with a tool call. If you are done, call finish. To wait "
     "for a teammate's answer, ask them with send_message, kind question."
 )

@@ -31,8 +31,8 @@ async def test_the_demo_writes_a_file_runs_a_command_and_finishes(world: World) 
     answers = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
     assert made == ["set_acceptance", "write_file", "bash", "finish"]
     assert (goal.status, goal.stop_reason) == (NodeStatus.COMPLETED, StopReason.FINISHED)
-    assert goal.doubts is None
-    assert goal.acceptance == (*given, "`note.md` is there.", "The command `uname -s` ran.")
+    assert goal.doubts == "'It is polite.' was not checked"
+    assert goal.acceptance == (*given, "`note.md` has words.", "The command `uname -s` ran.")
     assert goal.result is not None
     assert goal.result.startswith("The scripted demo wrote note.md, ran a command and published")
     assert answers[2].startswith("[exit code 0]\n")
@@ -59,8 +59,9 @@ async def test_a_demo_worker_publishes_and_without_file_tools_at_once() -> None:
     handed_in = await DemoModel().reply(after_two)
     at_once = await DemoModel().reply(request(turn("user", "Go."), tools=tools("publish")))
 
-    assert handed_in.calls == (tool_call("", "publish", summary=handed_in.text, evidence=[]),)
-    assert at_once.calls == (tool_call("", "publish", summary=at_once.text, evidence=[]),)
+    end = {"reached": "yes", "evidence": []}
+    assert handed_in.calls == (tool_call("", "publish", summary=handed_in.text, **end),)
+    assert at_once.calls == (tool_call("", "publish", summary=at_once.text, **end),)
 
 
 async def test_the_demo_speaks_of_work_only_if_the_message_becomes_work(world: World) -> None:

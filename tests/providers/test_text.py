@@ -27,6 +27,7 @@ from tests.providers.text_replies import (
     READ,
     SPEC,
     announced_key,
+    finishes,
     key_line,
     last_request,
     predictable_keys,
@@ -331,7 +332,9 @@ async def test_a_text_model_completes_its_goal(world: World) -> None:
         ),
         writes_with_key("<call KEY look_up>\n{}\n</call>\n<call KEY>\n[]\n</call>"),
         writes_with_key("Here is the file."),
-        writes_with_key('<call KEY finish>\n{"summary": "It is in a.md."}\n</call>'),
+        writes_with_key(
+            '<call KEY finish>\n{"summary": "It is in a.md.", "reached": "yes"}\n</call>'
+        ),
     )
     world.model("ada", model)
     founded = await world.found("Write a.md")
@@ -360,7 +363,9 @@ async def test_a_call_found_in_a_file_and_quoted_is_never_made(world: World) -> 
         ),
         writes_with_key('<call KEY read_file>\n{"path": "page.md"}\n</call>'),
         repeats_everything,
-        writes_with_key('<call KEY finish>\n{"summary": "It says odd things."}\n</call>'),
+        writes_with_key(
+            '<call KEY finish>\n{"summary": "It says odd things.", "reached": "yes"}\n</call>'
+        ),
     )
     world.model("ada", model)
     founded = await world.found("Read the page")
@@ -388,7 +393,7 @@ async def test_a_restart_sends_the_same_thread_byte_for_byte(world: World) -> No
     founded = await world.found("Ask first")
     await world.settle()
     [question] = await world.questions(founded.team.id)
-    after = text_model(writes_with_key('<call KEY finish>\n{"summary": "Done."}\n</call>'))
+    after = text_model(finishes("Done."))
     world.model("ada", after)
     await world.restart()
     await world.answer(question, "Yes.")

@@ -36,6 +36,12 @@ def writes_with_key(text: str) -> Line:
     return lambda asked: says(text.replace("KEY", announced_key(asked.transcript.turns[-1].text)))
 
 
+def finishes(summary: str) -> Line:
+    """Return a reply that ends the work with this summary, with the key of its request."""
+    arguments = f'{{"summary": "{summary}", "reached": "yes"}}'
+    return writes_with_key(f"<call KEY finish>\n{arguments}\n</call>")
+
+
 def text_model(*lines: Line, draw: Callable[[], str] = draw_key) -> TextToolModel:
     return TextToolModel(ScriptedModel("scripted/plain", list(lines)), draw=draw)
 

@@ -57,7 +57,7 @@ async def test_only_a_clean_message_keeps_links_to_hosts_that_nobody_allowed(
     kept = f"See {LEAK} and www.evil.example.net/x."
     broken = f"See {BROKEN} and www[.]evil[.]example[.]net/x."
     [text] = texts(web)
-    assert text.endswith(f"\n\n{broken if calls else kept}")
+    assert text.partition("\n")[0] == (broken if calls else kept)
     assert (LEAK in text) == (not calls)
 
 
@@ -75,7 +75,7 @@ async def test_granted_hosts_and_what_a_person_wrote_stay_links(
         goal = f"Compare {page} with https://api.example.net/"
         await finish(world, goal, READ, said=said)
     [text] = texts(web)
-    assert text.endswith("\n\n" + said.replace(other, f"https[:]//example[.]com/{SECRET}"))
+    assert text.startswith(said.replace(other, f"https[:]//example[.]com/{SECRET}"))
 
 
 async def test_the_call_of_a_request_opens_nothing_either(

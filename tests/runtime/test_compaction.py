@@ -165,3 +165,74 @@ async def test_a_prompt_that_fills_the_window_stops_the_work_with_both_sizes(
         question.text,
     )
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("tool", ["send_message", "write_file"])
+async def test_long_arguments_are_sent_back_in_part_and_always_alike(
+    tmp_path: Path, tool: str
+) -> None:
+    long = "".join(f"Verse {n * n}. " for n in range(14_000))
+    # The first is refused, because a message may not be so long; the second is made.
+    given = {"to": "human", "content": long} if tool == "send_message" else {}
+    calls = call(tool, **(given or {"path": "tale.md", "content": long}))
+    looks = [says(call("list_files", path=f"scratch/{n}"), input_tokens=9_000) for n in range(4)]
+    async with ModelServer(
+        [says(calls), *looks, *[says(call("finish", summary="ok"))] * 3]
+    ) as server:
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
+        async with World(tmp_path / "home", keys=keys, easy_endings=True) as world:
+            founded = await world.found("Tell a tale", model="openai/test")
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+            turns = await world.turns(goal.id)
+    first, *later = (seen.raw for seen in server.requests)
+    assert goal.status is NodeStatus.COMPLETED
+    assert all(len(raw) < len(first) + 30_000 for raw in later)
+    assert all(b.startswith(a[:-2]) for a, b in pairwise(later))
+    # The thread keeps all of it, and a refusal says what to do instead.
+    assert next(t for t in turns if t.calls).calls[0].arguments["content"] == long
+    answer = next(t for t in turns if t.role == "tool")
+    assert answer.failed is ("write long text to a file, in several calls" in answer.text)
+    assert answer.failed is (tool == "send_message")
+
+
+async def test_the_mark_of_a_cut_is_written_into_no_file(tmp_path: Path) -> None:
+    tale = "".join(f"Verse {n * n}. " for n in range(3_000))
+
+    def copies(seen: Seen) -> Step:
+        sent = [c for m in seen.messages for c in m.calls]
+        if len(sent) > 1:
+            return says(call("finish", summary="ok"))
+        name, content = ("copy.md", sent[0].arguments["content"]) if sent else ("tale.md", tale)
+        return says(call("write_file", path=name, content=content))
+
+    async with ModelServer(copies) as server:
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
+        async with World(tmp_path / "home", keys=keys, easy_endings=True) as world:
+            founded = await world.found("Tell a tale", model="openai/test")
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+            answers = [t for t in await world.turns(goal.id) if t.role == "tool"]
+            written = world.published(goal)
+    assert [(t.failed, "read_file" in t.text) for t in answers[:2]] == [
+        (False, False),
+        (True, True),
+    ]
+    assert written == {"tale.md": tale}
+
+
+async def test_no_request_exceeds_the_window_whatever_a_step_brings(tmp_path: Path) -> None:
+    window = 16_000
+    reads = says(
+        *[call("bash", command=f"head -c 16000 /dev/zero | tr '\\0' {n}") for n in range(9)]
+    )
+    script = [reads, reads, *[says(call("finish", summary="ok"))] * 3]
+    async with ModelServer(script) as server:
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
+        prices = Prices({"openai/test": Terms(window=window)})
+        async with World(tmp_path / "home", keys=keys, prices=prices, easy_endings=True) as world:
+            founded = await world.found("Read", model="openai/test")
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+    assert goal.status is NodeStatus.COMPLETED
+    assert [len(seen.raw) // 4 for seen in server.requests if len(seen.raw) // 4 > window] == []

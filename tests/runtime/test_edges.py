@@ -52,7 +52,7 @@ async def test_mail_that_arrives_while_a_node_is_cancelled_becomes_a_new_node(wo
         await world.store.write(endings.cancel, founded.node.id)
         return await asyncio.Future[Says]()
 
-    world.model("ada", ThinkingModel("scripted/ada", [meanwhile, FINISH]))
+    world.model("ada", ThinkingModel("scripted/ada", [meanwhile, FINISH, FINISH]))
     founded = await world.found("Cancel", mode="infinite")
     await next_event(world, "node.cancelled")
     await world.settle()

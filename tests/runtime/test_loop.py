@@ -201,12 +201,17 @@ async def test_mail_is_added_between_turns_and_never_between_a_call_and_its_answ
 async def test_mail_that_arrives_as_a_node_ends_becomes_a_new_node(world: World) -> None:
     """A teammate's question holds back no call; a person's message would hold back `finish`."""
 
+    async def writes() -> Says:
+        return says(call("write_file", path="a.md", content="words"))
+
     async def meanwhile() -> Says:
         sent = {"sender": bob.id, "recipient": founded.coordinator.id, "kind": "question"}
         await world.store.write(bus.send, team_id=founded.team.id, text="In blue?", **sent)
         return FINISH
 
-    ada = ThinkingModel("scripted/ada", [meanwhile, says(call("finish", summary="that too"))])
+    ada = ThinkingModel(
+        "scripted/ada", [writes, meanwhile, says(call("finish", summary="that too"))]
+    )
     world.model("ada", ada)
     founded = await world.found("Do it", mode="infinite", start=False)
     to_hire = {"name": "bob", "role": "worker", "model": "scripted/bob"}

@@ -214,7 +214,7 @@ async def test_a_quotation_that_leaves_out_a_negation_is_kept_as_the_whole_sente
 async def test_what_a_person_tells_for_the_work_is_known_at_once(world: World) -> None:
     founded = await team_with_report(world)
     said = "Our invoices are due after 14 days. We check filings first."
-    fact = call("remember", content="Our invoices are due after 14 days", about="work")
+    fact = call("add_insight", type="fact", content="Our invoices are due after 14 days")
     technique = call(
         "add_insight",
         type="technique",

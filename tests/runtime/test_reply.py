@@ -22,6 +22,7 @@ from agiraph.store import spend
 from agiraph.store.teams import TEAMS
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
+from tests.habits.kit import OVER_NOTHING
 from tests.runtime.waiting import Gate, until
 
 FINISH = says(call("finish", summary="NVIDIA is up 3 %."))
@@ -77,7 +78,7 @@ async def test_queues_task_and_returns_contextual_acknowledgment(world: World) -
     assert (await world.conversation(ada))[1].in_reply_to == sent.id
     gate.set()
     await world.settle()
-    assert texts(await world.conversation(ada))[2:] == ["agent: NVIDIA is up 3 %."]
+    assert texts(await world.conversation(ada))[2:] == [f"agent: NVIDIA is up 3 %.{OVER_NOTHING}"]
 
 
 async def test_adds_user_message_to_conversation(world: World) -> None:
@@ -290,7 +291,11 @@ async def test_small_talk_does_not_end_a_wait(world: World) -> None:
     await world.answer(question, "This one.")
     await world.settle()
     heard = [t.text for t in lead.requests[-1].turns[-2:]]
-    assert heard == ["This one.", "[Message from human] Have a nice day"]
+    assert heard == [
+        "This one.",
+        "[Message from human] Have a nice day\n[Runtime] You have replied to them: 'You too!'."
+        " Your reply says that it needs no work.",
+    ]
 
 
 async def test_a_nudge_goes_to_the_work_and_is_not_answered(world: World) -> None:
@@ -450,13 +455,13 @@ async def test_a_completed_team_does_what_it_is_asked_next(world: World) -> None
     await world.settle()
     await world.chat(founded.coordinator.id, "Now AMD")
     await world.settle()
-    assert (await world.conversation(founded.coordinator))[-1].text == "And AMD too."
+    assert (await world.conversation(founded.coordinator))[-1].text == f"And AMD too.{OVER_NOTHING}"
     assert (await world.store.read(TEAMS.get, founded.team.id)).status == "completed"
 
 
 async def test_a_persons_side_request_is_done_although_the_goal_is_reached(world: World) -> None:
     world.script("mouth", says("Queued.", call("start_work", task="Water the plants")))
-    work = world.script("ada", FINISH, says(call("finish", summary="Watered.")))
+    work = world.script("ada", FINISH, FINISH, says(call("finish", summary="Watered.")))
     gate = work.gate = Gate()
     founded = await world.found("NVIDIA")
     await gate.reached()

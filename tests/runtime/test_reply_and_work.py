@@ -100,22 +100,46 @@ async def test_ended_work_is_not_told_but_continued_in_its_thread(world: World) 
     assert (second.thread_id, second.result) == (first.thread_id, "40 papers.")
 
 
-@pytest.mark.parametrize("said", ["Blue", "2", "blue!"])
-async def test_an_option_settles_the_one_open_question_before_a_model_is_asked(
-    world: World, said: str
-) -> None:
-    mouth = world.script("mouth", says("Noted."))
+@pytest.mark.parametrize("said", ["Blue", "2", "yes", "好"])
+async def test_a_bare_answer_answers_nothing_unless_a_call_says_so(world: World, said: str) -> None:
+    mouth = world.script("mouth", says("Noted.", NO_WORK))
     ask = call("ask_human", question="Which?", options=["red", "blue"])
-    work = world.script("ada", says(ask), DONE)
+    world.script("ada", says(ask), DONE)
     founded = await world.found("Paint")
     await world.settle()
-    sent = await world.chat(founded.coordinator.id, said)
-    assert await world.questions(founded.team.id) == []
-    assert sent.in_reply_to is not None
+    await world.chat(founded.coordinator.id, said)
     await world.settle()
-    assert heard(work.requests[-1]).endswith("blue")
-    assert "was taken as the answer" in heard(mouth.requests[0])
-    assert len(await world.board(founded.team.id)) == 1
+    [asked] = await world.questions(founded.team.id)
+    assert asked.text == "Which?"
+    mouth.lines[:] = [says("Thank you.", call("answer"))]
+    await world.chat(founded.coordinator.id, said)
+    await world.settle()
+    assert await world.questions(founded.team.id) == []
+    [reply] = [m for m in await world.conversation(founded.coordinator) if m.acts]
+    stored = {"2": "blue"}.get(said, said)
+    assert [(act.kind, act.name, act.words) for act in reply.acts] == [
+        ("answered", "Which?", stored)
+    ]
+
+
+async def test_one_yes_answers_the_newest_question_of_this_conversation_alone(
+    world: World,
+) -> None:
+    world.script("ada", says(call("ask_human", question="Delete the backup?")), DONE)
+    world.script("bob", says(call("ask_human", question="Is blue right?")), DONE)
+    founded, bob = await team_of_two(world)
+    for agent in (founded.coordinator, bob):
+        await give(world, agent, "Paint")
+        await world.settle()
+    [of_ada, of_bob] = await world.questions(founded.team.id)
+    by_id = call("answer", question_id=of_bob.id)
+    mouth = world.script("mouth", says(call("answer"), by_id), says("Both are answered."))
+    await world.chat(founded.coordinator.id, "Yes.")
+    await world.settle()
+    assert "they answer one question" in heard(mouth.requests[1])
+    assert [q.id for q in await world.questions(founded.team.id)] == [of_bob.id]
+    [reply] = [m for m in await world.conversation(founded.coordinator) if m.acts]
+    assert [(act.kind, act.about) for act in reply.acts] == [("answered", of_ada.id)]
 
 
 async def test_an_answer_counts_once_if_a_crash_comes_before_the_reply(world: World) -> None:

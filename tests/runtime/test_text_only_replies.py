@@ -23,7 +23,7 @@ from tests.services.teams import created_ids
 S = NodeStatus
 FINISH = says(call("finish", summary="all done"))
 WAITS = says("I am waiting for the results.")
-NUDGE = "You answered without calling a tool, and nobody reads that."
+NUDGE = "You answered without calling a tool, and there is nothing"
 
 
 def background(name: str) -> Any:

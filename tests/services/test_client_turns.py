@@ -15,6 +15,7 @@ from agiraph.services.mail import bus
 from agiraph.store.client_turns import ClientTurn
 from agiraph.store.messages import MESSAGES
 from agiraph.testing import World, call, says
+from tests.habits.kit import OVER_NOTHING
 
 NO_WORK = call("no_work_needed")
 
@@ -63,7 +64,10 @@ async def test_reports_are_shown_once_and_in_the_chat_that_asked_for_the_work(
     await world.store.write(
         bus.send, team_id=ada.team_id, sender=ada.id, recipient=OWNER, kind="report", text="News."
     )
-    assert await reports(world, await say(world, ada, "And?", "a")) == ["It is done.", "News."]
+    assert await reports(world, await say(world, ada, "And?", "a")) == [
+        f"It is done.{OVER_NOTHING}",
+        "News.",
+    ]
     assert await reports(world, await say(world, ada, "And?", "b")) == ["News."]
     assert await reports(world, await say(world, ada, "More?", "a")) == []
 

@@ -76,7 +76,7 @@ async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
 def ask_until_answered(request: Request) -> Says:
     """Ask; ask the same again after the person's message; finish after the answer."""
     if "roses" in request.transcript.turns[1].text:
-        return says(call("publish", summary="minded"))
+        return says(call("finish", summary="minded"))
     answers = [t.text for t in request.transcript.turns if t.role == "tool"]
     if not answers:
         return says(ASK)
@@ -85,7 +85,6 @@ def ask_until_answered(request: Request) -> Says:
 
 REPLIES: dict[str, Line] = {
     "send": says("I hear you."),
-    "send, work started": says("I will.", call("start_work", task="Mind the roses")),
     "nudge": says("never asked"),
 }
 
@@ -113,12 +112,11 @@ async def test_a_message_during_an_open_question_is_delivered_and_asks_it_only_o
         NodeStatus.WAITING,
         "asked the human: Red  or blue?\n",
     )
-    followed = how in ("send", "nudge")
     message = [("user", "[Message from human] Mind the roses.")]
     assert await thread_outline(world, goal.id) == [
         ("assistant", "ask_human"),
         ("tool", NOT_ANSWERED.format("Mind the roses.").strip()),
-        *(message if followed else []),
+        *message,
         ("assistant", "ask_human"),
     ]
     assert [q.id for q in await questions(world)] == [question.id]
@@ -127,6 +125,31 @@ async def test_a_message_during_an_open_question_is_delivered_and_asks_it_only_o
     await world.settle()
     assert (await thread_outline(world, goal.id))[-2:] == [
         ("tool", "Blue."),
+        ("assistant", "finish"),
+    ]
+
+
+async def test_new_work_ends_no_wait_and_the_work_that_waits_hears_of_it_later(
+    world: World,
+) -> None:
+    world.model("ada", ReactiveModel("scripted/ada", ask_until_answered))
+    world.script("mouth", says("I will.", call("start_work", task="Mind the roses")))
+    founded = await world.found("Paint the fence")
+    await world.settle()
+    await send(world, founded, "send")
+    await world.settle()
+    assert founded.node is not None
+    assert await thread_outline(world, founded.node.id) == [("assistant", "ask_human")]
+    [_, side] = await world.board(founded.team.id)
+    assert (side.task, side.status) == ("Mind the roses", NodeStatus.COMPLETED)
+    heard = [turn.ref for turn in await world.turns(side.id) if "Message from human" in turn.text]
+    assert heard == ["assignment"]
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Blue.")
+    await world.settle()
+    assert (await thread_outline(world, founded.node.id))[1:] == [
+        ("tool", "Blue."),
+        ("user", "[Message from human] Mind the roses."),
         ("assistant", "finish"),
     ]
 

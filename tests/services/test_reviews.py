@@ -27,6 +27,16 @@ FINISH = says(call("finish", summary="A joke.", evidence=["I laughed"]))
 WRITE = says(call("write_file", path="joke.md", content="Knock, knock."))
 
 
+def opens_files(request: Request) -> Says | None:
+    """Return the first reply of a careful reviewer, which opens all files; None once it has."""
+    asked, *later = request.transcript.turns[1:]
+    names = re.findall(r"([\w.]+) \([\d,]+ bytes\)", asked.text)
+    if not names or any(turn.role == "assistant" for turn in later):
+        return None
+    node = re.findall(r"submits as (\w+)", asked.text)[0]
+    return says(*(call("read_file", path=f"nodes/{node}/scratch/{name}") for name in names))
+
+
 @dataclass
 class Cast:
     """An author and a reviewer that play their lines; the last line of the reviewer repeats."""
@@ -40,6 +50,8 @@ class Cast:
         turns = list(request.transcript.spoken())
         replies = sum(turn.role == "assistant" for turn in turns)
         if any(tool.name == "give_verdict" for tool in request.tools):
+            if (look := opens_files(request)) is not None:
+                return look
             self.reviews.append(request)
             review = sum(turn.role == "user" for turn in turns) and replies
             at = self.asked.count("review") if len(self.reviewer) > 1 else review
@@ -146,11 +158,12 @@ async def test_evidence_of_another_kind_is_sent_back_once_and_then_a_doubt(
 
 @pytest.mark.parametrize(
     ("kind", "given", "reviews"),
-    [("ran", "ran:python3 btc.py", 0), ("file", "file:btc.py", 0), ("judged", "I read it", 1)],
+    [("ran", "ran:python3 btc.py", 0), ("file", "file:btc.py", 1), ("judged", "I read it", 1)],
 )
 async def test_evidence_of_the_right_kind_counts(
     world: World, kind: LineKind, given: str, reviews: int
 ) -> None:
+    """That a file exists proves no line that the agent wrote itself: it is read."""
     run = says(call("bash", command="echo 'print(1)' > btc.py && python3 btc.py"))
     lines = call("set_acceptance", lines=[PRICE], kinds=[kind])
     finish = says(call("finish", summary="btc.py prints 1.", evidence=[given]))
@@ -216,7 +229,8 @@ async def test_the_setting_decides_what_is_reviewed(
 ) -> None:
     cast = Cast([ACCEPT])
     goal, made = await goal_and_reviews(world, await found(world, cast, **more))
-    assert (goal.status, goal.doubts, len(made)) == (S.COMPLETED, None, reviews)
+    doubts = f"{LINE!r} was not checked" if more == {"review": "never"} else None
+    assert (goal.status, goal.doubts, len(made)) == (S.COMPLETED, doubts, reviews)
     assert cast.asked.count("review") == reviews
 
 
@@ -341,23 +355,6 @@ async def test_a_team_that_is_stopped_cancels_its_review(world: World) -> None:
     await world.settle()
     goal, [review] = await goal_and_reviews(world, founded)
     assert (goal.status, review.status) == (S.CANCELLED, S.CANCELLED)
-
-
-async def test_lines_that_overlook_a_file_of_the_goal_are_reviewed(world: World) -> None:
-    def author(request: Request) -> Says:
-        match sum(turn.role == "assistant" for turn in request.transcript.spoken()):
-            case 0:
-                return says(call("set_acceptance", lines=["`joke.md` exists"]))
-            case 1:
-                return WRITE
-            case _:
-                return says(call("finish", summary="Done.", evidence=["file:joke.md"]))
-
-    world.model("ada", ReactiveModel("scripted/ada", Cast([REWORK], author).play))
-    founded = await world.found("Write puns.md", acceptance=(), review="auto")
-    await world.settle()
-    goal, reviews = await goal_and_reviews(world, founded)
-    assert (len(reviews), (goal.doubts or "")[:21]) == (3, "the reviewer objects:")
 
 
 async def test_a_reviewer_whose_model_refuses_asks_no_person(world: World) -> None:

@@ -239,7 +239,10 @@ async def test_a_question_brings_back_one_who_has_left(team: Team) -> None:
     assert team.last("coder", 2).startswith("There is no teammate 'counter'.")
     assert "At the lake." in team.last("coder")
     made = [c.arguments for turn in counter.requests[-1].turns for c in turn.calls]
-    assert {"summary": "41 herons."} in made  # it goes on in the thread of its task
+    assert {
+        "summary": "41 herons.",
+        "reached": "yes",
+    } in made  # it goes on in the thread of its task
     members = await team.world.store.read(roster.members, team.founded.team.id, all=True)
     assert [m.doing for m in members if m.agent.name == "counter"] == ["left"]
 

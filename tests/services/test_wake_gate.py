@@ -66,7 +66,7 @@ async def test_the_result_of_a_triggered_node_goes_to_the_triggers_creator(world
 
 
 async def test_cost_is_summed_per_trigger(world: World) -> None:
-    founded = await found_idle_team(world, DONE, DONE, DONE)
+    founded = await found_idle_team(world, OK, OK, OK)
     trigger = await create_trigger(world, founded, "scheduled", {"cron": "@hourly"})
     other = await create_trigger(world, founded, "delayed", {"delay_seconds": 60})
     for _ in range(2):

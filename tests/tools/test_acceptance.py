@@ -13,6 +13,7 @@ from agiraph.services.members import roster
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, Says, World, call, says
+from agiraph.tools.objections import HOW_TO_GIVE_EVIDENCE
 from tests.services.teams import ASK_THEN_FINISH, add_child, found_waiting_team
 
 S = NodeStatus
@@ -88,10 +89,11 @@ async def test_missing_evidence_is_refused_once_and_then_reported_as_doubts(
         world, ran, publish(*evidence), publish(*evidence), acceptance=LINES
     )
     doubts = "; ".join(missing)
+    how = HOW_TO_GIVE_EVIDENCE if not evidence else ""
     assert answers[1] == (
-        f"[Not accepted] {doubts}. Put it right (2 of 100 turns are used), or call publish again "
-        "and say in the summary why it cannot be done; then the work ends with these doubts, and "
-        "whoever asked for it reads them."
+        f"[Not accepted] {doubts}.{how} Put it right (2 of 100 turns are used), or call publish "
+        "again and say in the summary why it cannot be done; then the work ends with these doubts, "
+        "and whoever asked for it reads them."
     )
     assert (node.status, node.doubts) == (S.COMPLETED, doubts)
     assert f"Not confirmed: {doubts}" in told

@@ -76,7 +76,7 @@ def test_a_small_window_sees_the_basic_tools_in_short_form() -> None:
         "properties": {"command": {"type": "string"}},
         "required": ["command"],
     }
-    assert list(lead.shown[3].schema["properties"]) == ["summary"]
+    assert list(lead.shown[3].schema["properties"]) == ["summary", "reached", "evidence"]
     assert lead.tools.keys() == toolset(agent("coordinator")).tools.keys() - {
         "call_tool",
         "tool_help",
@@ -264,7 +264,8 @@ async def test_rules_of_a_team_hold_for_a_call_by_call_tool(world: World) -> Non
 
 
 async def test_a_call_that_ends_the_work_by_call_tool_counts_only_alone(world: World) -> None:
-    ending = call("call_tool", name="finish", arguments={"summary": "Done."})
+    done = {"summary": "Done.", "reached": "yes"}
+    ending = call("call_tool", name="finish", arguments=done)
     world.script("ada", says(call("list_files"), ending), says(ending), insists=False)
     founded = await world.found("Look around")
     await world.settle()

@@ -92,7 +92,7 @@ async def test_finish_without_a_summary_is_refused_and_the_work_continues(world:
     told = await tool_answers(world, goal.id)
 
     usage = (
-        "It takes: summary (optional), evidence (optional), nothing_to_do (optional), "
+        "It takes: summary, reached, evidence (optional), nothing_to_do (optional), "
         "give_up (optional)."
     )
     assert told[:2] == [

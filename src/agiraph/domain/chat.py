@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from agiraph.domain.acts import Act
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
@@ -32,6 +32,13 @@ summary, for a last answer. The replies to them are no steps of the work."""
 
 LEAN_SYSTEM = "system:lean"
 """The ref of a system prompt for a small window. It decides which tools the thread shows."""
+
+LONGEST_SENT = 20_000
+"""Characters of a call's arguments up to which later requests repeat them whole."""
+_HEAD, _TAIL = 8_000, 4_000
+_SMALL_HEAD, _SMALL_TAIL = 800, 200
+LEFT_OUT = "characters of this argument are left out of later requests"
+"""The words that mark where a long argument is cut. The call itself had all of it."""
 
 THINKING = "thinking"
 """The ref of an intent to ask the model; it carries what was reserved for the call."""
@@ -68,9 +75,45 @@ class ToolCall:
         return ToolCall(id=self.id, name=self.via, arguments=wrapped)
 
     @property
+    def as_sent(self) -> "ToolCall":
+        """The call as later requests repeat it: as it was written, with long arguments cut."""
+        written = self.as_written
+        short = _shortened(written.arguments)
+        return written if short is written.arguments else replace(written, arguments=short)
+
+    @property
     def is_cut_off(self) -> bool:
         """Whether its arguments broke off, whatever reason the server gave for the end."""
         return self.malformed is not None and is_unterminated(self.malformed)
+
+
+def _shortened(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with long texts cut. The same arguments are always cut alike, so that
+    the bytes of later requests stay the same."""
+    if len(str(arguments)) <= LONGEST_SENT:
+        return arguments
+    short = _cut(arguments, _HEAD, _TAIL, LONGEST_SENT)
+    return (
+        short if len(str(short)) <= 2 * LONGEST_SENT else _cut(short, _SMALL_HEAD, _SMALL_TAIL, 20)
+    )
+
+
+def _cut(value: Any, head: int, tail: int, items: int) -> Any:
+    match value:
+        case str() if len(value) > head + tail:
+            left_out = f"[… {len(value) - head - tail:,} {LEFT_OUT} …]"
+            return f"{value[:head]}\n{left_out}\n{value[-tail:]}"
+        case list():
+            return [_cut(item, head, tail, items) for item in cast(list[Any], value)[:items]]
+        case dict():
+            pairs = list(cast(dict[str, Any], value).items())[:items]
+            return {_cut(k, head, tail, items): _cut(v, head, tail, items) for k, v in pairs}
+        case _:
+            return value
+
+
+def _count_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 def is_unterminated(text: str) -> bool:
@@ -220,11 +263,10 @@ class Turn:
     """Of a turn that carries a program's messages: how far its outbox was read."""
 
     @property
-    def as_written(self) -> "Turn":
-        """The turn with its calls as the model wrote them, which every later request repeats."""
-        if all(call.via is None for call in self.calls):
-            return self
-        return replace(self, calls=tuple(call.as_written for call in self.calls))
+    def as_sent(self) -> "Turn":
+        """The turn as every later request repeats it: see `ToolCall.as_sent`."""
+        sent = tuple(call.as_sent for call in self.calls)
+        return self if sent == self.calls else replace(self, calls=sent)
 
 
 @value
@@ -349,6 +391,19 @@ class Transcript:
     def has(self, ref: str) -> bool:
         """Whether a note or message with this ref is already in this thread."""
         return ref in self._refs
+
+    @property
+    def next_tokens(self) -> int:
+        """The estimated tokens of the next request: the provider's last count, and what came since,
+        in bytes divided by four."""
+        size = 0
+        for turn in reversed(self.turns[self.first :]):
+            arguments = sum(len(str(call.as_sent.arguments)) for call in turn.calls)
+            if turn.role == "assistant" and turn.usage.input_tokens:
+                left_out = sum(len(str(call.arguments)) for call in turn.calls) - arguments
+                return turn.usage.tokens + (size - left_out) // 4
+            size += _count_bytes(turn.text) + arguments
+        return (size + _count_bytes(self.system)) // 4
 
     @property
     def head(self) -> int:

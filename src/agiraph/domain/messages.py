@@ -105,6 +105,14 @@ class Message:
     ends_waits: EndsWaits = "none"
     acts: tuple[Act, ...] = ()
     """Of a reply to a person: what it did for them."""
+    heard_by: NodeId | None = None
+    """The node that is to hear it; without one any work of its recipient."""
+
+    def is_heard_in(self, node_id: NodeId) -> bool:
+        """Whether it is heard in this node of its recipient: not in one that was made of it, nor
+        if it is meant for another."""
+        is_made_of_it = self.reply_id is not None and self.node_id == node_id
+        return not is_made_of_it and self.heard_by in (None, node_id)
 
     @property
     def stopped_by(self) -> StoppedBy | None:

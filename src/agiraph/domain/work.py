@@ -58,6 +58,10 @@ LineKind = Literal["file", "ran", "judged"]
 """What proves an acceptance line: a file, a command that was run, or somebody's judgement."""
 
 
+Reached = Literal["yes", "partly", "no"]
+"""What the agent says of its own work when it ends it."""
+
+
 class Line(NamedTuple):
     """An acceptance line; without a kind, evidence of any kind may be given for it."""
 
@@ -71,14 +75,13 @@ class NodeStatus(StrEnum):
     RUNNING = "running"  # leased by a runner
     WAITING = "waiting"  # parked on a person, another node or a time
     COMPLETED = "completed"
-    PARTIAL = "partial"  # a limit or a loop ended it, with something to show
+    PARTIAL = "partial"  # a limit or a loop ended it with something to show, or its agent said so
     FAILED = "failed"
     CANCELLED = "cancelled"
 
     @property
     def is_final(self) -> bool:
-        # These have ended, although a retry or an extension may assign them once more.
-        return not MOVES[self] or self in (NodeStatus.FAILED, NodeStatus.PARTIAL)
+        return self in _ENDED
 
 
 S = NodeStatus
@@ -93,6 +96,8 @@ MOVES: dict[NodeStatus, frozenset[NodeStatus]] = {
     S.CANCELLED: frozenset({S.ASSIGNED}),  # the person takes the stop back
 }
 """From which status a node may go to which. Every change of status is checked against it."""
+_ENDED = frozenset({S.COMPLETED, S.PARTIAL, S.FAILED, S.CANCELLED})
+"""A retry, an extension or a stop that is taken back assigns the last three once more."""
 
 
 class StopReason(StrEnum):
@@ -103,6 +108,8 @@ class StopReason(StrEnum):
     ACCEPTED = "accepted"  # a review that found the result good
     SENT_BACK = "sent_back"  # a review that found faults
     ANSWERED = "answered"  # in plain text, without publish or finish
+    PARTLY_REACHED = "partly_reached"  # by the agent's own word, when it ended the work
+    NOT_REACHED = "not_reached"  # the same
     NOTHING_TO_DO = "nothing_to_do"  # woken by a trigger, and found nothing
     TURNS_SPENT = "turns_spent"
     TOKENS_SPENT = "tokens_spent"
@@ -149,6 +156,8 @@ _LIMITS = frozenset(
 _WORDS = {
     StopReason.PUBLISHED: "it submitted its result",
     StopReason.FINISHED: "it finished",
+    StopReason.PARTLY_REACHED: "its agent reached it only in part",
+    StopReason.NOT_REACHED: "its agent did not reach it",
     StopReason.ACCEPTED: "it accepted the result",
     StopReason.SENT_BACK: "it found faults",
     StopReason.ANSWERED: "it answered in words",

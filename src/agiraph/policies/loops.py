@@ -4,6 +4,7 @@ A step is a reply with the answers to its calls. Only the newest steps are exami
 short, threads are long.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,12 +23,16 @@ WARN_REPEATS, STOP_REPEATS = 3, 5
 PERIODS = (1, 2, 3, 4, 5, 6)
 """How many steps make a cycle: one step repeated, or up to six in turn."""
 WARN_FAILURES, STOP_FAILURES = 5, 8
-"""Steps in a row in which the same tool fails with the same message, whatever its arguments."""
+"""Steps in which the same tool fails with the same message, whatever its arguments and whatever is
+said or looked up in between; a success of the tool, or something written, begins anew."""
+WARN_SAME_FAILURE, STOP_SAME_FAILURE = 10, 15
+"""Failures of the very same call with the same message and the same numbers, whatever is done in
+between."""
 MAX_DIFFERENT = 6
 WARN_ROTATION, STOP_ROTATION = 24, 30
 """Steps that hold no more than MAX_DIFFERENT different ones, in any order, and write nothing."""
-MAX_STEPS = STOP_REPEATS * max(PERIODS)
-"""Steps that are examined, newest first."""
+MAX_STEPS = 60
+"""Steps that are examined, newest first: enough for two others between two failures."""
 MAX_OUTCOMES = 200
 
 _WARNING = (
@@ -36,11 +41,20 @@ _WARNING = (
 )
 
 
+class _Failure(NamedTuple):
+    tool: str
+    message: str
+    """What it said, without what the call's own arguments put into it, and without numbers."""
+    whole: bytes
+    """The call with its answer, with the numbers."""
+
+
 class _Step(NamedTuple):
     key: bytes
     """The calls and what came of them, for comparison."""
-    failure: bytes
-    """The tool and its message, if all calls of the step failed alike; else empty."""
+    failures: Sequence[_Failure]
+    succeeded: frozenset[str]
+    """The tools of which a call succeeded."""
     writes: bool
 
 
@@ -56,7 +70,9 @@ class Loops:
     tools: Mapping[str, Tool]
     _judged: tuple[int, _Circle | None] = (0, None)
     """A cache: how many turns the thread had when it was last examined, and the loop found then."""
-    _outcomes: dict[int, tuple[str, bytes]] = field(default_factory=dict[int, tuple[str, bytes]])
+    _outcomes: dict[int, tuple[str, _Failure | None]] = field(
+        default_factory=dict[int, tuple[str, _Failure | None]]
+    )
     """A cache of normalized answers by turn number, because normalizing a long one is slow."""
 
     def note(self, transcript: Transcript) -> SystemNote | None:
@@ -84,7 +100,13 @@ class Loops:
         if not self._is_suspicious(transcript):
             return None
         steps, looks = self._steps(transcript)
-        return _repeated(steps) or _repeated(looks, periods=(1,)) or _failing(steps) or _idle(steps)
+        return (
+            _repeated(steps)
+            or _repeated(looks, periods=(1,))
+            or _failing(steps)
+            or _same_failure(steps)
+            or _idle(steps)
+        )
 
     def _is_suspicious(self, transcript: Transcript) -> bool:
         """Whether the newest step may be part of a circle: a cheap test, as most steps are new."""
@@ -96,13 +118,9 @@ class Loops:
         alike = [turn for turn in older if turn.calls and turn.calls[0].arguments == first]
         if sum(_has_same_calls(newest, turn) for turn in alike) >= WARN_REPEATS - 1:
             return True
-        if not transcript.last_spoken.failed:
-            return False
-        names = {call.name for call in newest.calls}
-        before = older[: WARN_FAILURES - 1]
-        return len(before) == WARN_FAILURES - 1 and all(
-            {call.name for call in turn.calls} == names for turn in before
-        )
+        # The newest reply's answers stand behind it; further back, words may stand between calls.
+        failed = [turn.role == "tool" and turn.failed for turn in _recent_turns(transcript)]
+        return any(failed[: len(newest.calls)]) and sum(failed) >= WARN_FAILURES
 
     def _steps(self, transcript: Transcript) -> tuple[list[_Step], list[_Step]]:
         """Return the newest steps, newest first, without those that only look how work stands,
@@ -128,26 +146,32 @@ class Loops:
 
     def _step(self, turn: Turn, answers: Mapping[str, Turn], unchanged: dict[bytes, str]) -> _Step:
         made: list[object] = []
-        failures: set[bytes] = set()
+        failures: list[_Failure] = []
+        succeeded: set[str] = set()
         writes = False
         for call in turn.calls:
             answer = answers[call.id]
             outcome, failure = self._outcome(call, answer)
             made.append((*_identity(call), _whole_outcome(call, answer, outcome, unchanged)))
-            failures.add(failure)
-            writes = writes or (not answer.failed and self._writes(call))
-        alike = failures.pop() if len(failures) == 1 else b""
+            if failure is not None:
+                failures.append(failure)
+            else:
+                succeeded.add(call.name)
+                writes = writes or self._writes(call)
         # Keys are sorted, as models write arguments in any order.
-        return _Step(orjson.dumps(made, option=orjson.OPT_SORT_KEYS), alike, writes)
+        key = orjson.dumps(made, option=orjson.OPT_SORT_KEYS)
+        return _Step(key, failures, frozenset(succeeded), writes)
 
-    def _outcome(self, call: ToolCall, answer: Turn) -> tuple[str, bytes]:
-        """Return what came of a call, and for a failure the tool with its message."""
+    def _outcome(self, call: ToolCall, answer: Turn) -> tuple[str, _Failure | None]:
+        """Return what came of a call, and its failure if it failed."""
         if (known := self._outcomes.get(answer.seq)) is not None:
             return known
-        failure = b""
+        failure = None
         if answer.failed:
-            said = normalized_output.complaint(answer.text, call.arguments.values())
-            failure = orjson.dumps([call.name, said])
+            message = normalized_output.complaint(answer.text, call.arguments.values())
+            answered = normalized_output.outcome(answer.text, failed=False)
+            whole = orjson.dumps([_identity(call), answered], option=orjson.OPT_SORT_KEYS)
+            failure = _Failure(call.name, message, whole)
         found = normalized_output.outcome(answer.text, failed=answer.failed), failure
         if len(self._outcomes) > MAX_OUTCOMES:
             self._outcomes.clear()
@@ -179,13 +203,33 @@ def _repeated(steps: Sequence[_Step], periods: Sequence[int] = PERIODS) -> _Circ
 
 
 def _failing(steps: Sequence[_Step]) -> _Circle | None:
-    times = 0
-    while times < len(steps) and steps[times].failure and steps[times].failure == steps[0].failure:
-        times += 1
-    if times < WARN_FAILURES:
+    """Return the circle of the newest failures, if one of them came again and again and neither its
+    tool succeeded nor anything was written in between."""
+    times: Counter[tuple[str, str]] = Counter()
+    succeeded: set[str] = set()
+    for step in steps:
+        if step.writes:
+            break
+        times.update({(f.tool, f.message) for f in step.failures if f.tool not in succeeded})
+        succeeded |= step.succeeded
+    most = max((times[f.tool, f.message] for f in _newest_failures(steps)), default=0)
+    if most < WARN_FAILURES:
         return None
-    what = f"the same tool failed {times} times in a row with the same message"
-    return _Circle(what, times >= STOP_FAILURES)
+    what = f"the same tool failed {most} times with the same message"
+    return _Circle(what, most >= STOP_FAILURES)
+
+
+def _same_failure(steps: Sequence[_Step]) -> _Circle | None:
+    times = Counter(whole for step in steps for whole in {f.whole for f in step.failures})
+    most = max((times[f.whole] for f in _newest_failures(steps)), default=0)
+    if most < WARN_SAME_FAILURE:
+        return None
+    what = f"the same call failed {most} times with the same outcome"
+    return _Circle(what, most >= STOP_SAME_FAILURE)
+
+
+def _newest_failures(steps: Sequence[_Step]) -> Sequence[_Failure]:
+    return next((step.failures for step in steps if step.failures), ())
 
 
 def _idle(steps: Sequence[_Step]) -> _Circle | None:

@@ -55,11 +55,12 @@ _NUDGES: dict[Kind, tuple[str, str]] = {
     ),
     "repeated": (
         "You said the same again, and it changes nothing. Make a tool call: {next}.",
-        "The same words once more. Nobody reads them. Make one tool call now: {next}.",
+        "The same words once more, and they do nothing. Make one tool call now: {next}.",
     ),
     "words": (
-        "You answered without calling a tool, and nobody reads that. A step that you announce is "
-        "not done: do it now with a tool call. If you are done, {ending}.{wait}",
+        "You answered without calling a tool, and there is nothing that you could wait for. A "
+        "step that you announce is not done: do it now with a tool call. If you are done, "
+        "{ending}.{wait}",
         "Still no tool call. Words alone do nothing here and do not end your work. Make one tool "
         "call now: {next}.",
     ),

@@ -219,6 +219,13 @@ class Catalogue:
             for name in self._names_for_prices(names)
         )
 
+    def known_window(self, names: str) -> int | None:
+        """Return the smallest context window of the chain; None if one of them is only assumed."""
+        models = [name for name in self._names_for_prices(names) if name != OWN]
+        if any(self.inventory.window(name).origin == "assumed" for name in models):
+            return None
+        return self.window(names)
+
     def wants_lean_prompt(self, names: str, *, below: int) -> bool:
         """Whether a model of the chain is to be shown the short prompt: its settings say so, or
         they leave it open and its window is smaller than this."""

@@ -30,7 +30,7 @@ _TO_A_STATUS_QUESTION = (
     f"question starts no work. {_TALK_TO_AN_AI}"
 )
 _SCRIPTED = "I am a scripted demo, not an AI: I do the same few things for every goal."
-_LINES = ("`note.md` is there.", "The command `uname -s` ran.")
+_LINES = ("`note.md` has words.", "The command `uname -s` ran.")
 _COMMAND = "date -u '+%Y-%m-%d %H:%M UTC' && uname -s && wc -w < note.md"
 
 
@@ -67,7 +67,7 @@ class DemoModel:
         steps = [
             (
                 "What done means comes first.",
-                _call("set_acceptance", lines=list(_LINES), kinds=["file", "ran"]),
+                _call("set_acceptance", lines=list(_LINES), kinds=["ran", "ran"]),
             ),
             ("Then a file.", _call("write_file", **note)),
             ("Then a command.", _call("bash", command=_COMMAND)),
@@ -92,7 +92,7 @@ class DemoModel:
         if ending is None:
             return summary, None
         evidence = [_evidence(line) for line in _lines_in(lines)]
-        return summary, _call(ending, summary=summary, evidence=evidence)
+        return summary, _call(ending, summary=summary, reached="yes", evidence=evidence)
 
 
 def _talk(request: Request) -> tuple[str, ToolCall | None]:
@@ -114,7 +114,7 @@ def _lines_in(answer: str) -> list[str]:
 
 def _evidence(line: str) -> str:
     if _LINES[0] in line:
-        return "file:note.md"
+        return "ran:wc -w < note.md"
     if _LINES[1] in line:
         return "ran:uname -s"
     return "The scripted demo cannot read this line and did nothing about it."

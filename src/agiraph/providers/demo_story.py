@@ -23,6 +23,7 @@ QUESTION = (
     "shows both tasks."
 )
 LINE = "`trip.md` says where the trip goes."
+_CHECK = "head -1 trip.md"
 _OPENING = "Show me how a team works: plan a weekend trip"
 """How a goal starts that is answered with the story: a person may change what follows."""
 _TEAMMATE = "robin"
@@ -65,7 +66,7 @@ def _teammate() -> list[tuple[str, ToolCall]]:
     summary = "`packing.md` lists what two people pack for a weekend away."
     return [
         ("I write the list.", _call("write_file", path="packing.md", content=_PACKING_LIST)),
-        (summary, _call("publish", summary=summary, evidence=[])),
+        (summary, _call("publish", summary=summary, reached="yes", evidence=[])),
     ]
 
 
@@ -80,13 +81,14 @@ def _coordinator(
     )  # fmt: skip
     summary = _report(place)
     return [
-        ("What done means comes first.", _call("set_acceptance", lines=[LINE], kinds=["file"])),
+        ("What done means comes first.", _call("set_acceptance", lines=[LINE], kinds=["ran"])),
         ("I hire a teammate.", _call("spawn_worker", name=_TEAMMATE)),
         ("The teammate writes the packing list.", task),
         ("Only you can decide this.", _call("ask_human", question=QUESTION, options=[*_PLANS])),
         (f"You chose “{place}”. I write the plan.",
          _call("write_file", path="trip.md", content=_plan(place))),
-        (summary, _call("finish", summary=summary, evidence=["file:trip.md"])),
+        ("I check that it is there.", _call("bash", command=_CHECK)),
+        (summary, _call("finish", summary=summary, reached="yes", evidence=[f"ran:{_CHECK}"])),
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agiraph.domain.chat import ToolCall
+from agiraph.domain.chat import LONGEST_SENT, ToolCall
 from agiraph.domain.errors import AgiraphError, Misconfigured, Refused
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN
@@ -38,6 +38,11 @@ SAME_CALL = "Not made again: this reply holds the same call before ({first}). {c
 SLEEPS = (
     "Not made: the command sleeps while tasks that you gave away are open, and nobody can reach "
     "you meanwhile. To wait for them at no cost, {how}; you go on when the first of them has ended."
+)
+TOO_LONG = (
+    "The arguments of this call are long, and later requests show only their beginning and end. "
+    "Do not send them again: write long text to a file, in several calls of at most {most:,} "
+    "characters, and name the file."
 )
 GRACE_S = 5.0
 """How long a `once` tool may outlast the time limit, so that it ends its command in order."""
@@ -233,6 +238,9 @@ class ToolCaller:
 
     async def _record(self, ctx: RunContext, call: ToolCall, answer: Answer) -> Answer:
         if isinstance(answer, Done) and answer.outcome is None:
+            if answer.failed and call.as_sent.arguments != call.as_written.arguments:
+                hint = TOO_LONG.format(most=LONGEST_SENT)
+                answer = replace(answer, text=f"{answer.text}\n{hint}")
             # The next write commits it: the yield point, or another call.
             ctx.defer_answer(call, _fenced(ctx, await spill(ctx, call, answer)))
         else:

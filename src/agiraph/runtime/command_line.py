@@ -347,7 +347,7 @@ async def _outcome(ctx: RunContext, folder: Folder, run: Run, *, cut_off: bool =
         doubts.append(f"its command ended with exit code {run.result.exit_code}")
     if cut_off:
         doubts.append(f"its command was cut off with the runtime: {RESULT} may not be complete")
-    files = await asyncio.to_thread(lambda: [entry.name for entry in folder.walk()])
+    files = await asyncio.to_thread(lambda: {entry.name: "" for entry in folder.walk()})
     evidence = _evidence(ctx.node)
     doubts += acceptance.missing_evidence(ctx, ctx.node, files, evidence)
 

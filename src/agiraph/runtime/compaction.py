@@ -83,7 +83,9 @@ class Compaction:
         if not transcript.has(ask):
             if not transcript.has(flush):
                 # Without a step since the last summary there is nothing that could be shortened.
-                if size(transcript) < FULL * self.window or not transcript.steps(1, since_cut=True):
+                if transcript.next_tokens < FULL * self.window or not transcript.steps(
+                    1, since_cut=True
+                ):
                     return None
                 self._check_prompt(transcript)
             if (done := await self._flush(steps, ctx, flush)) is not None:
@@ -100,7 +102,7 @@ class Compaction:
         """Let the model save what it needs; return the outcome if a call ended or parked it, or the
         reason if the budget has too little left."""
         if not ctx.transcript.has(flush):
-            used, save = size(ctx.transcript), _how_to_save(steps.caller.tools)
+            used, save = ctx.transcript.next_tokens, _how_to_save(steps.caller.tools)
             text = prompt("compaction_flush").format(used=used, window=self.window, save=save)
             note = SystemNote(flush, text)
             if reason := await steps.catch_up(ctx, note, deliver_mail=False):
@@ -207,17 +209,6 @@ def shortened(text: str, characters: int) -> str:
     head, tail = characters * 2 // 3, characters // 3
     left_out = len(text) - head - tail
     return f"{text[:head]}\n… ({left_out:,} characters left out) …\n{text[-tail:]}"
-
-
-def size(transcript: Transcript) -> int:
-    """Return the tokens of the next request: the provider's last count plus an estimate since."""
-    characters = 0
-    for index in range(len(transcript.turns) - 1, transcript.first - 1, -1):
-        turn = transcript.turns[index]
-        if turn.role == "assistant" and turn.usage.input_tokens:
-            return turn.usage.tokens + characters // 4
-        characters += len(turn.text) + sum(len(str(call.arguments)) for call in turn.calls)
-    return (characters + len(transcript.system)) // 4
 
 
 def digest(transcript: Transcript, window: int) -> str:

@@ -52,7 +52,7 @@ from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
 from agiraph.services.lifecycle import journal, summaries
 from agiraph.store.database import Store
 from agiraph.tools.base import Tool
-from agiraph.tools.foreground import BASIC, FOREGROUND
+from agiraph.tools.foreground import BASIC, FOREGROUND, UNSHOWN
 from agiraph.tools.toolsets import PUBLIC, READER, REVIEW, Toolset, all_shown
 from agiraph.web.access import Web
 
@@ -144,7 +144,9 @@ class Executor:
             if loaded.node.reviews_call is not None:
                 return prompt.review_prompt(loaded.agent, shown, now)
             about = (loaded.agent, folder, tools, loaded.giver, means, loaded.team_state)
-            more = {"shown": shown, "skills": ctx.skills, "zone": loaded.zone}
+            room = prompt.LEAN_BEFORE_BYTES if is_lean else prompt.BEFORE_BYTES
+            before = shown.lines(loaded.said_before, room)
+            more = {"shown": shown, "skills": ctx.skills, "zone": loaded.zone, "before": before}
             reader = prompt.Reader(*about, is_lean=is_lean, **more)
             return prompt.system_prompt(loaded.team, reader, now, known)
 
@@ -155,6 +157,7 @@ class Executor:
             giver=loaded.giver,
             thread=ctx.lease.thread_id,
             refs=await self._refs(ctx, tools),
+            said=loaded.said,
         )
         used = known.ids(is_lean=is_lean)
         return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
@@ -187,7 +190,7 @@ class Executor:
         """Answer a person's message, while the agent's work goes on in its own lane."""
         loaded = loaded._replace(agent=replace(loaded.agent, model=self._model_for(loaded)))
         ctx, is_lean, upto = self._context(lease, loaded), self._is_lean(loaded), ""
-        tools = all_shown(BASIC if is_lean else FOREGROUND)
+        tools = all_shown(BASIC if is_lean else FOREGROUND, besides=UNSHOWN)
         if not loaded.turns:
             opening = await reply_prompt.opening(ctx, tools.shown, is_lean=is_lean)
             upto = opening.summarise_upto
@@ -239,6 +242,7 @@ class Executor:
             longest_wait_s=None if patient else SHORT_WAIT_S,
             on_delta=self.on_delta,
             effort=self._effort(ctx),
+            window=self.models.known_window(ctx.agent.model),
         )
 
     def _effort(self, ctx: RunContext) -> Effort | None:

@@ -1,11 +1,13 @@
 """Loading: the rows that a run starts from, read in one transaction."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Team
 from agiraph.domain.chat import Attachment, Lease, Turn
 from agiraph.domain.ids import SYSTEM
 from agiraph.domain.persons import is_person
+from agiraph.domain.prompt_lines import Line
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.runtime import prompt
@@ -13,6 +15,7 @@ from agiraph.runtime.means import TeamState, team_state
 from agiraph.runtime.prompt import PriorKnowledge
 from agiraph.services.board import labels, planning
 from agiraph.services.board.budgets import LimitsOfRun, limits_of_run
+from agiraph.services.lifecycle import conversation, work_state
 from agiraph.store import messages, persons, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
@@ -40,6 +43,10 @@ class Loaded(NamedTuple):
     """The state of the team; loaded only for a coordinator's node without turns."""
     zone: str = "UTC"
     """The time zone of the node's person; loaded only for a node without turns."""
+    said_before: Sequence[Line] = ()
+    """The conversation that a person's message belongs to; loaded only for a node without turns."""
+    said: Sequence[str] = ()
+    """The person's messages that the task was made of, without those that it holds."""
 
 
 def load(tx: Tx, lease: Lease) -> Loaded:
@@ -51,6 +58,7 @@ def load(tx: Tx, lease: Lease) -> Loaded:
     agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
     team = TEAMS.get(tx, lease.team_id)
     # The threads of a research are shown nothing of what the team knows.
+    asked = messages.of_node(tx, node.id)
     is_fresh = node.lane == "work" and not turns and node.research is None
     return Loaded(
         team=team,
@@ -58,7 +66,7 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         node=node,
         giver=planning.name_of(tx, creator) if by_teammate and node.parent_id else None,
         turns=turns,
-        attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
+        attachments=tuple(a for said in asked for a in said.attachments),
         parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
         limits=limits_of_run(tx, node),
         trusted=labels.trusted(tx, lease.team_id),
@@ -67,4 +75,6 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         if is_fresh and agent.role == "coordinator"
         else None,
         zone=persons.zone_of(tx, planning.person_for(tx, node)) if is_fresh else "UTC",
+        said_before=work_state.said_before(tx, agent, node, lease.thread_id) if is_fresh else (),
+        said=conversation.unsaid(tx, node.task, asked, lease.thread_id) if is_fresh else (),
     )

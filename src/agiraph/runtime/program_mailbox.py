@@ -145,7 +145,7 @@ def _as_inbox(texts: Sequence[str]) -> bytes:
 
 
 def _deliver(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
-    unseen = messages.unseen(tx, lease.agent_id)
+    unseen = messages.unseen(tx, lease.agent_id, node_id=lease.node_id)
     append_at = threads.check_lease(tx, lease)
     turns: list[Turn] = []
     for message in unseen:

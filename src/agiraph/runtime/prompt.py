@@ -50,6 +50,8 @@ class Opening(NamedTuple):
     is needed."""
 
 
+BEFORE = "What was said, and what you did last, before the human asked for this"
+BEFORE_BYTES, LEAN_BEFORE_BYTES = 24_000, 3_000
 LEARNED = "What you learned in earlier work (insights: knowledge to judge by, not orders)"
 GOAL_CHARACTERS = 300
 """Characters of the team's goal that a worker is told."""
@@ -116,6 +118,8 @@ class Reader:
     skills: tuple[Skill, ...] = ()
     zone: str = "UTC"
     """The time zone of the person whom it works for."""
+    before: str = ""
+    """The end of the conversation that the task comes from."""
 
     @property
     def files(self) -> ShownFiles:
@@ -172,6 +176,7 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
         titled("Your notebook", reader.files.note(f"{reader.desk}/NOTEBOOK.md")),
         *_learned(reader, known),
         prompt("maintenance") if has_tools and known.is_maintenance_due else "",
+        titled(BEFORE, reader.before),
         _team_state(reader, now),
     ]
     return _join(sections)
@@ -189,6 +194,7 @@ def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> l
         skills.names(reader.skills, reader.tools.tools),
         _plan(reader),
         *_learned(reader, Known(known.insights[:LEAN_INSIGHTS])),
+        titled(BEFORE, reader.before),
         _today(now, reader.zone),
     ]
 
@@ -395,12 +401,13 @@ def assignment(
     giver: str | None = None,
     thread: str = "",
     refs: Sequence[str] | None = None,
+    said: Sequence[str] = (),
 ) -> str:
-    """Return the task as its worker reads it; a task from a teammate names the teammate, whose
-    words are fenced for this thread."""
+    """Return the task as its worker reads it, and what a person `said` about it; a task from a
+    teammate names the teammate, whose words are fenced for this thread."""
     if giver is not None:
         return texts.assignment(node, giver=giver, thread=thread, refs=refs)
-    return "\n\n".join([node.task, *(refs or ()), *texts.done_means(node)])
+    return "\n\n".join([node.task, *said, *(refs or ()), *texts.done_means(node)])
 
 
 def titled(title: str, text: str) -> str:

@@ -6,7 +6,7 @@ Of MEMORY.md every thread is shown the confirmed lines; the others stand in a fe
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agiraph.domain.agents import Trust
@@ -16,6 +16,7 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.notes import unverified_lines
 from agiraph.domain.passages import search_words
 from agiraph.domain.plurals import counted
+from agiraph.domain.prompt_lines import Line, show
 from agiraph.home.layout import INDEX, MEMORY, PLAN, TeamFolder
 from agiraph.services.knowledge import notes
 from agiraph.store.file_labels import FileLabel
@@ -106,6 +107,13 @@ class ShownFiles:
             return self.folder.folder.read(path, limit=limit)
         except Refused:
             return b""
+
+    def lines(self, lines: Sequence[Line], room: int) -> str:
+        """Return lines of a prompt. Untrusted text in them is in a fence, or the runtime's words
+        stand instead of it."""
+        shown = show(lines, thread=self.thread, is_labelled=self.shows_labelled, room=room)
+        self.label |= shown.label
+        return shown.text
 
     def _versioned(self, path: str, text: str, more: str = "") -> str:
         """Return the shown version of a file: in a fence if it holds untrusted text, with a

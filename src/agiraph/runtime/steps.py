@@ -6,13 +6,14 @@ continues after the last committed step.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from agiraph.domain.chat import THINKING, ToolCall, ToolSpec, Turn
 from agiraph.domain.effort import Effort
-from agiraph.domain.errors import DailyLimitReached, ModelError
+from agiraph.domain.errors import BurnRateReached, ContextExceeded, DailyLimitReached, ModelError
+from agiraph.domain.json_text import clean, without_surrogates
 from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
 from agiraph.domain.plurals import times
 from agiraph.domain.work import StopReason
@@ -38,6 +39,7 @@ CUT_OFF_AGAIN = (
     f"This call was cut off {times(claims.MAX_CRASHES)} by a crash of the server. It is not made "
     "again. Go on without it."
 )
+ENDED_TWICE = "Not made: another call of this reply ends the work, and one is enough."
 HELD_BACK = "Not made: a message came first; it follows. Repeat what still holds."
 
 
@@ -59,6 +61,8 @@ class Steps:
     """How long a call may wait for a rate limit; None: as long as it takes."""
     effort: Effort | None = None
     """How much the model thinks; None: as the settings say of the model."""
+    window: int | None = None
+    """Tokens that a request to the model may have; None: nobody knows."""
 
     async def recover(self, ctx: RunContext) -> Outcome | None:
         """Settle the calls that a crash or a park left without an answer.
@@ -142,13 +146,16 @@ class Steps:
         return caught_up.spent
 
     async def _reserve_today(self, ctx: RunContext, reservation: Reservation) -> None:
-        """Raise `DailyLimitReached` if the home may spend no more today."""
+        """Raise `DailyLimitReached` if the home may spend no more today, and `BurnRateReached` if
+        the goal spends so fast that it must wait for a person."""
         if self.daily is None:
             return
         thread_id = ctx.lease.thread_id
         try:
+            if ctx.node.lane == "work":
+                await self.daily.check_pace(ctx.lease)
             await self.daily.reserve(thread_id, reservation.model, reservation.usd)
-        except DailyLimitReached:
+        except (BurnRateReached, DailyLimitReached):
             # The run ends here, and an answer that is still deferred would be lost with it.
             await self.caller.write_deferred(ctx)
             raise
@@ -184,7 +191,7 @@ class Steps:
             reply = await self._reply(ctx, request, seconds)
             turn = await self._record(ctx, reply, purpose, may_call=may_call)
             if self.daily is not None:
-                self.daily.book(ctx.agent.model, turn.usage.usd)
+                self.daily.book(ctx.team.id, ctx.agent.model, turn.usage)
         finally:
             self._release_today(ctx)
         ctx.add_turns(turn)
@@ -194,6 +201,7 @@ class Steps:
         """Ask the model. The reservation of a call without a reply is charged or released."""
         on_delta = None if self.on_delta is None else partial(self.on_delta, ctx)
         try:
+            self._check_window(ctx)
             # A cancellation here leaves the reservation as the thread's last
             # turn; the next claim charges it.
             return await within(seconds, lambda: self.model.reply(request, on_delta))
@@ -203,18 +211,28 @@ class Steps:
             await ctx.store.write(journal.record_lost_call, ctx.lease, reason=reason, unused=unused)
             raise
 
+    def _check_window(self, ctx: RunContext) -> None:
+        """Raise `ContextExceeded` for a request that is larger than the window: some servers cut it
+        without a word."""
+        tokens = ctx.transcript.next_tokens
+        if self.window is not None and tokens > self.window:
+            text = (
+                f"The request would have about {tokens:,} tokens, and the window {self.window:,}."
+            )
+            raise ContextExceeded(text, unused=True)
+
     async def _record(self, ctx: RunContext, reply: Reply, purpose: str, *, may_call: bool) -> Turn:
         """Commit a reply with its cost."""
         # A model may call tools although it was told not to. The calls are dropped: nothing would
         # answer them.
-        made = reply.calls if may_call else ()
+        made = [replace(c, arguments=clean(c.arguments)) for c in reply.calls] if may_call else []
         read = read_calls(made, self.caller.tools, is_cut=reply.is_cut)
         # Some vendors repeat call ids, by which answers are found.
         calls = ctx.transcript.with_unique_ids([one.call for one in read])
         turn, ctx.has_word = await ctx.store.write(
             journal.reply,
             ctx.lease,
-            text=reply.text,
+            text=without_surrogates(reply.text),
             calls=calls,
             readings={call.id: one.reading for call, one in zip(calls, read, strict=True)},
             model=reply.model or self.model.name,
@@ -287,7 +305,7 @@ class Steps:
             return await self.caller.answer(ctx, call)
         text = f"Not made: at most {MAX_CALLS_PER_REPLY} calls a turn. Make it again."
         if is_allowed:
-            text = NOT_ALONE.format(name=call.name)
+            text = NOT_ALONE.format(name=call.name) if self._has_others(ctx) else ENDED_TWICE
         refusal = Done(text, failed=True)
         ctx.defer_answer(call, refusal)
         return refusal
@@ -295,16 +313,22 @@ class Steps:
     def _ends_beside_others(self, ctx: RunContext, call: ToolCall) -> bool:
         """Whether a call would end the node while its reply holds other calls.
 
-        Its model has not read their answers yet, so it cannot know that the work is done.
+        Its model has not read their answers yet, so it cannot know that the work is done. Of
+        several calls that end the node, and nothing else, the first counts.
         """
-        tool = self.caller.tools.get(call.name)
         reply = ctx.transcript.last_reply
-        return (
-            tool is not None
-            and tool.properties.ends_node
-            and reply is not None
-            and len(reply.calls) > 1
-        )
+        if reply is None or not self._ends(call):
+            return False
+        return self._has_others(ctx) or call.id != reply.calls[0].id
+
+    def _ends(self, call: ToolCall) -> bool:
+        tool = self.caller.tools.get(call.name)
+        return tool is not None and tool.properties.ends_node
+
+    def _has_others(self, ctx: RunContext) -> bool:
+        """Whether the last reply holds a call that ends nothing."""
+        reply = ctx.transcript.last_reply
+        return reply is not None and not all(map(self._ends, reply.calls))
 
 
 def _hears_mail(ctx: RunContext) -> bool:

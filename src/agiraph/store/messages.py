@@ -25,9 +25,31 @@ def next_seq(tx: Tx, team_id: TeamId, recipient: str) -> int:
     return (row[0] or 0) + 1
 
 
-def unseen(tx: Tx, recipient: str, *, limit: int = 50) -> list[Message]:
-    where = "recipient = :recipient and seen_at is null order by seq limit :limit"
-    return MESSAGES.select(tx, where, recipient=recipient, limit=limit)
+def is_heard_in(node: str) -> str:
+    """Return SQL for whether a message is heard in this node: not in one that was made of it, nor
+    if it is meant for another."""
+    return (
+        f"(reply_id is null or node_id is null or node_id <> {node})"
+        f" and (heard_by is null or heard_by = {node})"
+    )
+
+
+def unseen(
+    tx: Tx, recipient: str, *, node_id: NodeId | None = None, limit: int = 50
+) -> list[Message]:
+    """Return the unread messages to somebody, oldest first; with `node_id` those that this node is
+    to hear."""
+    where, node = "recipient = :recipient and seen_at is null", dict[str, str]()
+    if node_id is not None:
+        where, node = f"{where} and {is_heard_in(':node')}", {"node": node_id}
+    where = f"{where} order by seq limit :limit"
+    return MESSAGES.select(tx, where, recipient=recipient, limit=limit, **node)
+
+
+def set_hearer(tx: Tx, message_ids: Sequence[MessageId], node_id: NodeId | None) -> None:
+    """Let messages be heard by one node of their recipient alone, or by any."""
+    for message_id in message_ids:
+        MESSAGES.update(tx, message_id, heard_by=node_id)
 
 
 def mark_answer_unseen(tx: Tx, question_id: str) -> None:
@@ -118,6 +140,15 @@ def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     # Compared in words: a model that repeats its question rarely repeats its line breaks.
     asked = MESSAGES.select(tx, where, id=node_id)
     return next((q for q in asked if q.text.casefold().split() == text.casefold().split()), None)
+
+
+def open_of_node(tx: Tx, node_id: NodeId, recipient: str) -> list[Message]:
+    """Return the questions of a node to somebody that have no answer yet, oldest first."""
+    where = (
+        "node_id = :node and recipient = :recipient and kind = 'question' and answered_at is null"
+        " order by id"
+    )
+    return MESSAGES.select(tx, where, node=node_id, recipient=recipient)
 
 
 def open_question_of(tx: Tx, agent_id: AgentId, text: str) -> Message | None:

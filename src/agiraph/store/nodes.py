@@ -8,6 +8,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.work import Halt, Lane, NodeStatus, Queue, StopReason, WorkNode
+from agiraph.store.messages import is_heard_in
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 from agiraph.store.work_stop import IS_STOPPED
@@ -237,7 +238,8 @@ def news(tx: Tx, node_id: NodeId) -> News:
     node from above: one statement, for it is run before each model call."""
     row = tx.one(
         f"{_PAYERS}select n.cancel_requested, t.status, n.lane, exists (select 1 from messages m"
-        f" where m.recipient = n.assignee_id and m.seen_at is null), {IS_STOPPED},"
+        f" where m.recipient = n.assignee_id and m.seen_at is null and {is_heard_in('n.id')}),"
+        f" {IS_STOPPED},"
         " (select budget from payers order by level desc limit 1)"
         " from nodes n join teams t on t.id = n.team_id where n.id = :id",
         id=node_id,
@@ -336,6 +338,24 @@ def forget_owners(tx: Tx) -> int:
 
 def children(tx: Tx, node_id: NodeId) -> list[WorkNode]:
     return NODES.select(tx, "parent_id = :node_id order by id", node_id=node_id)
+
+
+def failed_in_a_row(tx: Tx, root_id: NodeId, *, since: datetime) -> int:
+    """Return how many tasks below a root a loop, silence or a limit has ended since this time, and
+    since one of them succeeded."""
+    reasons = (reason.value for reason in StopReason if reason.is_cut_off)
+    listed = ", ".join(f"'{reason}'" for reason in (*reasons, StopReason.SILENT.value))
+    row = tx.one(
+        "with recursive down(id) as (select id from nodes where parent_id = :root"
+        " union select n.id from nodes n join down d on n.parent_id = d.id),"
+        " ended as (select * from nodes where id in (select id from down) and lane = 'work'"
+        " and ended_at >= :since)"
+        f" select count(*) from ended where stop_reason in ({listed}) and ended_at >= coalesce("
+        "(select max(ended_at) from ended where status = 'completed'), :since)",
+        root=root_id,
+        since=to_micros(since),
+    )
+    return 0 if row is None else int(row[0])
 
 
 def open_below(tx: Tx, node_id: NodeId) -> list[WorkNode]:

@@ -19,6 +19,7 @@ from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.work import Usage
 from agiraph.store import turn_details
+from agiraph.store.messages import is_heard_in
 from agiraph.store.rows import Table, from_json, from_micros, to_json, to_label, to_micros, to_text
 from agiraph.store.turn_details import Details
 from agiraph.store.tx import Row, Tx
@@ -39,7 +40,7 @@ _APPEND_POINT = (
     "select number, epoch, (select max(place) from turns"
     " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296),"
     " exists (select 1 from messages m where m.recipient = t.agent_id and m.seen_at is null"
-    " and m.sender in (select id from persons))"
+    f" and m.sender in (select id from persons) and {is_heard_in('t.node_id')})"
     " from threads t where id = :id {for_update}"
 )
 TURN_COLUMNS = (
@@ -260,6 +261,16 @@ def has_ref(tx: Tx, thread_id: ThreadId, ref: str) -> bool:
     base = append_point(tx, thread_id).base
     sql = "select 1 from turns where place > :base and place <= :end and ref = :ref limit 1"
     return tx.one(sql, base=base, end=base + _SEQ_MASK, ref=ref) is not None
+
+
+def open_with(tx: Tx, agent_id: AgentId, ref: str) -> list[NodeId]:
+    """Return the nodes of an agent's open threads in which a turn refers to this message."""
+    sql = (
+        "select distinct t.node_id from threads t join turns u on u.place > t.number * 4294967296"
+        " and u.place < (t.number + 1) * 4294967296 where t.agent_id = :agent"
+        " and t.closed_at is null and t.node_id is not null and u.ref = :ref"
+    )
+    return [NodeId(row[0]) for row in tx.all(sql, agent=agent_id, ref=ref)]
 
 
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:

@@ -1,6 +1,7 @@
 """Turn details: the fields that few turns have, as the JSON column `extra` holds them."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Any, TypedDict, cast
 
 from agiraph.domain.acts import Act
@@ -40,6 +41,11 @@ def stored_usage(usage: Usage) -> dict[str, Any]:
     """Return the counts of a call without the zeros; a price of zero is a known price and stays."""
     counts = {name: getattr(usage, name) for name in Usage.__dataclass_fields__}
     return {name: count for name, count in counts.items() if count or name == "usd"}
+
+
+def _act(stored: dict[str, Any]) -> Act:
+    undone = stored["undone_at"]
+    return replace(Act(**stored), undone_at=undone and datetime.fromisoformat(undone))
 
 
 def stored_details(turn: Turn) -> dict[str, Any]:
@@ -103,7 +109,7 @@ def read_details(role: Role, ref: str | None, text: str | None) -> Details:
         is_cut=bool(known.get("broken_off")),
         timeout_s=known.get("seconds"),
         foreseen=foreseen,
-        did=Act(**known["did"]) if "did" in known else None,
+        did=_act(known["did"]) if "did" in known else None,
     )
     if "tokens" in known:
         details["reserved"] = Reserved(tokens=known["tokens"], usd=known["usd"])

@@ -178,7 +178,12 @@ def says(text: str | Call = "", *calls: Call, **more: Any) -> Says:
 
 
 def call(name: str, /, **arguments: Any) -> Call:
-    """Return a tool call: `call("write_file", path="a.md", content="Hello")`."""
+    """Return a tool call: `call("write_file", path="a.md", content="Hello")`.
+
+    `finish` and `publish` say `reached="yes"` unless they say otherwise.
+    """
+    if name in ("finish", "publish") and not arguments.get("nothing_to_do"):
+        arguments.setdefault("reached", "yes")
     return Call(name, arguments)
 
 

@@ -1,13 +1,11 @@
 """Scripted models: models in the same process whose replies a test decides."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from agiraph.domain.chat import ProviderData, ToolCall, Turn
 from agiraph.domain.effort import Effort
-from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
@@ -56,15 +54,15 @@ class ScriptedModel:
     """If set, every reply waits for this event, so that a test can act in the meantime."""
     insists: bool = False
     """Whether it repeats an ending call that was sent back; if not, the next line is its reply."""
-    decides: WorkDecision = "new_work"
-    """What it takes a person's message for, if its reply made no call that says so."""
+    decision: str = "I do not know."
+    """Its answer to the question what a person's message asks for, which it is asked if its reply
+    made no call that says so."""
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         if self.insists and (refused := _sent_back(request)) is not None:
             return Reply(text="", calls=(replace(refused, id=""),), usage=Usage(input_tokens=100))
         if _is_asked_what(request):
-            part = {"what": self.decides, "id": "", "words": ""}
-            return Reply(text=json.dumps({"parts": [part]}), usage=Usage(input_tokens=100))
+            return Reply(text=self.decision, usage=Usage(input_tokens=100))
         self.requests.append(
             Asked(
                 system=request.transcript.system,

@@ -1,12 +1,13 @@
 """Acceptance: compares a result with the node's acceptance lines, its files and its tool log."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.tools import ToolProperties
 from agiraph.domain.work import LineKind, WorkNode
 from agiraph.run_context import RunContext
+from agiraph.tools.file_names import base, in_text
 
 NOT_ACCEPTED = "[Not accepted]"
 """The first words of an answer that sends a result back, which happens once for an attempt."""
@@ -18,9 +19,10 @@ HOW_TO_SET_LINES = (
 """Added to `NO_LINES` where an agent reads it. A person reads `NO_LINES` alone, as a doubt about
 a result."""
 NO_EFFECT = "nothing was read, written, run or given to anyone"
+NO_EVIDENCE = "nothing is given as evidence for"
+_DOCUMENTS = (".md", ".txt", ".rst")
+"""Endings of files that no command tests unless it names them."""
 
-_FILE = re.compile(r"`([\w][\w ./-]*\.\w+)`")
-_BARE_FILE = re.compile(r"\b[\w-]+\.(?:md|txt|csv|json|ya?ml|toml|html?|pdf|py|js|ts|sh|sql)\b")
 _MASK = re.compile(
     r"\|\|\s*(?:true|echo|printf|exit\s+0)\b|\|\|\s*:|;\s*(?:true|:|exit\s+0)\s*$"
     r"|\|\s*head\b[^|;]*&&"
@@ -39,25 +41,34 @@ _PROOFS: dict[LineKind, str] = {
 
 
 def missing_evidence(
-    ctx: RunContext, node: WorkNode, files: Iterable[str], evidence: Sequence[str]
+    ctx: RunContext,
+    node: WorkNode,
+    files: Mapping[str, str],
+    evidence: Sequence[str],
+    *,
+    known: Collection[str] = (),
 ) -> list[str]:
-    """Return a sentence for each acceptance line that is not met; empty if all are."""
-    existing = set(files)
+    """Return a sentence for each acceptance line that is not met; empty if all are.
+
+    `files` are the delivered ones, each with what is wrong with it; `known` the names of others
+    that exist.
+    """
+    faults = {base(name): fault for name, fault in files.items()}
     missing: list[str] = []
     for number, line in enumerate(node.lines_to_prove):
-        named = [name.removeprefix("scratch/") for name in _FILE.findall(line)]
+        named = in_text(line)
         # Its worker has read a labelled line inside a fence; here it would stand outside of one.
         told = f"line {number + 1}" if node.label else repr(line)
-        missing += [f"no file {name!r} is delivered, but {told} asks for it" for name in named
-                    if name not in existing]  # fmt: skip
+        wrong = [_wrong(name, faults) for name in named if base(name) not in known]
+        missing += [f"{what}, but {told} asks for it" for what in wrong if what]
         shown = evidence[number].strip() if number < len(evidence) else ""
         kind = node.line_kinds.get(line)
         if not shown and (kind in ("ran", "judged") or not named):
-            missing.append(f"nothing is given as evidence for {told}")
+            missing.append(f"{NO_EVIDENCE} {told}")
         elif shown and kind is not None and kind != _kind_of(shown):
             missing.append(f"{told} asks for {_PROOFS[kind]} as evidence, and was given {shown!r}")
         elif shown:
-            missing += _unconfirmed(ctx, existing, shown)
+            missing += _unconfirmed(ctx, faults, shown)
     return missing
 
 
@@ -72,48 +83,51 @@ def _kind_of(shown: str) -> LineKind:
 
 def unchecked_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
     """Return the acceptance lines that no program can check: those for somebody's judgement, and
-    those without a kind that no command supports. That a file exists says nothing of what is in
-    it."""
+    those that no command supports, unless somebody else than the agent asked for a mere file. That
+    a file exists says nothing of what is in it."""
     shown = [*map(_kind_of, evidence), *["judged"] * len(node.lines_to_prove)]
-    judged = ((None, "file"), (None, "judged"), ("judged", "judged"))
+    by_others = node.acceptance[: node.given_lines] if node.is_goal else node.acceptance
     return [
         line
         for line, given in zip(node.lines_to_prove, shown, strict=False)
-        if (node.line_kinds.get(line), given) in judged
+        if given == "judged"
+        or (given == "file" and (node.line_kinds.get(line) is None or line not in by_others))
     ]
 
 
-def overlooked_files(ctx: RunContext, node: WorkNode) -> list[str]:
-    """Return the files that the goal names and that neither its lines nor any successful call do.
-
-    Lines that the agent wrote itself may be about something else than the goal. For lines that a
-    person gave, the list is empty.
-    """
-    if not node.is_goal or node.given_lines:
-        return []
-    known = "\n".join(node.acceptance) + "".join(
-        str(call.arguments)
-        for call, answer in answered(ctx)
-        if properties(ctx, call).counts_as_work and not answer.failed
-    )
-    named = {*_FILE.findall(node.task), *_BARE_FILE.findall(node.task)}
-    return sorted(name for name in named if name not in known)
+def unseen_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
+    """Return the acceptance lines for which there are words alone: no machine saw what they say."""
+    shown = [*evidence, *[""] * len(node.lines_to_prove)]
+    return [
+        line
+        for line, given in zip(node.lines_to_prove, shown, strict=False)
+        if given.strip() and _kind_of(given) == "judged"
+    ]
 
 
-def _unconfirmed(ctx: RunContext, existing: set[str], shown: str) -> list[str]:
-    """Return why a piece of evidence is not confirmed; free text is accepted as it is."""
+def _unconfirmed(ctx: RunContext, faults: Mapping[str, str], shown: str) -> list[str]:
+    """Return why a piece of evidence is not confirmed; nothing of words, which no machine sees."""
     kind, _, what = shown.partition(":")
     what = what.strip()
     if kind == "file":
         # One piece of evidence may name several: `file:a.md, file:b.md`.
-        names = (name.strip(" \t\n,;").removeprefix("scratch/") for name in what.split("file:"))
-        return [f"no file {name!r} is delivered, but it was given as evidence" for name in names
-                if name not in existing]  # fmt: skip
+        names = (name.strip(" \t\n,;`").removeprefix("scratch/") for name in what.split("file:"))
+        wrong = [_wrong(name, faults) for name in names]
+        return [f"{what}, but it was given as evidence" for what in wrong if what]
     return _unconfirmed_command(ctx, what) if kind == "ran" else []
 
 
+def _wrong(name: str, faults: Mapping[str, str]) -> str:
+    """Return what is wrong with a file that is asked for; nothing if it is delivered and good."""
+    fault = faults.get(base(name))
+    if fault is None:
+        return f"no file {name!r} is delivered"
+    return f"the file {name!r} {fault}" if fault else ""
+
+
 def _unconfirmed_command(ctx: RunContext, claim: str) -> list[str]:
-    """Return why a command given as evidence does not count: it did not run, failed, or hides it.
+    """Return why a command given as evidence does not count: it did not run, failed, hides it, or
+    ran before the last file was written.
 
     The last run of the command decides. A claim may end with the exit code: `pytest (exit code 0)`.
     """
@@ -121,21 +135,36 @@ def _unconfirmed_command(ctx: RunContext, claim: str) -> list[str]:
     what = claim if claimed is None else claim[: claimed.start()]
     what = what.strip().strip("`").strip()
     runs = [
-        (str(call.arguments.get("command", "")), answer)
-        for call, answer in answered(ctx)
+        (number, str(call.arguments.get("command", "")), answer)
+        for number, (call, answer) in enumerate(answered(ctx))
         if properties(ctx, call).runs_commands
     ]
-    runs = [(command, answer) for command, answer in runs if what and what in command]
+    runs = [run for run in runs if what and what in run[1]]
     code = 0 if claimed is None else int(claimed[1])
-    if not runs or (runs[-1][1].failed and code == 0):
+    if not runs or (runs[-1][2].failed and code == 0):
         return [f"no command {what!r} was run that succeeded"]
-    command, answer = runs[-1]
+    number, command, answer = runs[-1]
     if _MASK.search(command):
         return [f"the command {command!r} succeeds whether or not {what!r} does"]
     ended = _CODE.match(answer.text)
     if ended is not None and int(ended[1]) != code:
         return [f"{what!r} ended with exit code {ended[1]}, not {code}"]
-    return []
+    later = [name for name in _written_after(ctx, number) if _may_matter(name, command)]
+    return [f"{what!r} ran before {later[-1]!r} was written"] if later else []
+
+
+def _written_after(ctx: RunContext, number: int) -> list[str]:
+    """Return the files that calls after this one have written."""
+    return [
+        str(call.arguments.get("path", ""))
+        for call, answer in answered(ctx)[number + 1 :]
+        if properties(ctx, call).writes_files and not answer.failed
+    ]
+
+
+def _may_matter(name: str, command: str) -> bool:
+    """Whether a command that ran before may end otherwise with the file as it is now."""
+    return not name.endswith(_DOCUMENTS) or base(name) in command.casefold()
 
 
 def has_effect(ctx: RunContext, files: Iterable[str]) -> bool:
@@ -162,12 +191,15 @@ def answered(
 
     Calls of an earlier node in the same thread are left out: they prove nothing for this one.
     """
+    turns = ctx.transcript.turns
+    return paired([turn for turn in turns[since(turns) :] if turn.node_id == ctx.node.id])
+
+
+def paired(turns: Iterable[Turn]) -> list[tuple[ToolCall, Turn]]:
+    """Return the calls among these turns with their answers."""
     calls: dict[str, ToolCall] = {}
     found: list[tuple[ToolCall, Turn]] = []
-    turns = ctx.transcript.turns
-    for turn in turns[since(turns) :]:
-        if turn.node_id != ctx.node.id:
-            continue
+    for turn in turns:
         calls |= {call.id: call for call in turn.calls}
         if turn.role == "tool" and turn.ref in calls:
             found.append((calls[turn.ref], turn))

@@ -123,10 +123,9 @@ class Tool:
         if not self.is_shown:
             schema = orjson.dumps(self.spec.schema).decode()
             return f"Its arguments, as a JSON schema: {schema}"
-        shown = [
-            name if field.is_required() else f"{name} (optional)"
-            for name, field in self.arguments.model_fields.items()
-        ]
+        required = self.spec.schema.get("required", ())
+        names = self.arguments.model_fields
+        shown = [name if name in required else f"{name} (optional)" for name in names]
         return f"It takes: {', '.join(shown) or 'nothing'}."
 
 

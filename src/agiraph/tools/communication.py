@@ -149,7 +149,7 @@ def _ask_teammate(tx: Tx, ctx: RunContext, teammate: AgentId, question: str) -> 
 )
 def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     """Read messages that have come for you. They also reach you by themselves between steps."""
-    unseen = messages.unseen(tx, ctx.agent.id)
+    unseen = messages.unseen(tx, ctx.agent.id, node_id=ctx.node.id)
     said = [bus.thread_text(tx, m, ctx.lease.thread_id) for m in unseen] or ["No new messages."]
     if unseen:
         # In the transaction that commits this answer: a crash leaves the messages unseen, and not

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from agiraph.domain.agents import Agent, Specialist
-from agiraph.domain.chat import ToolCall
+from agiraph.domain.chat import AGAIN, ToolCall
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound, OutOfScope, Refused
 from agiraph.domain.fence import one_line
@@ -37,6 +37,7 @@ from agiraph.services.members.hiring import Hirer
 from agiraph.store import messages, nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
+from agiraph.tools import acceptance
 from agiraph.tools.base import Tool, tool
 from agiraph.tools.file_labels import has_written
 
@@ -167,6 +168,7 @@ def assign_task(
         objective=task, context=context, inputs=readable, output=output, boundaries=boundaries,
         effort=effort,
     )  # fmt: skip
+    refuse_after_failures(tx, ctx)
     budget = budgets.share(tx, ctx.node)
     earlier = None if resume is None else _find_earlier(tx, ctx, resume)
     worker = (
@@ -221,8 +223,8 @@ def refuse_private(ctx: RunContext, resume: str | None) -> None:
 def refuse_repeats(
     tx: Tx, ctx: RunContext, task: str, title: str, worker: Agent | None, *, objective: str = ""
 ) -> None:
-    """Raise `Refused` for a task that is this node's own, was given before, or goes on with
-    another one. `objective` is the part of the task that says what to achieve."""
+    """Raise `Refused` for a task that is this node's own, was given before, goes on with another
+    one, or is only handed on. `objective` is the part of the task that says what to achieve."""
     goal = ctx.team.goal if ctx.node.is_goal else ""
     to_program = worker is not None and worker.kind == "cli"
     repeats.check(
@@ -234,7 +236,30 @@ def refuse_repeats(
         to_program=to_program,
         objective=objective,
     )
+    if not to_program:
+        reply = ctx.transcript.last_reply
+        given = [c for c in reply.calls if c.name in _GIVING] if reply is not None else []
+        repeats.check_relay(tx, ctx.node, is_single=len(given) == 1, has_made=_has_made(ctx))
 
+
+def refuse_after_failures(tx: Tx, ctx: RunContext) -> None:
+    """Raise `Refused` if too many tasks of the goal have failed since the work was last begun."""
+    again = (t.at for t in reversed(ctx.transcript.turns) if (t.ref or "").startswith(AGAIN))
+    repeats.check_failures(tx, ctx.node, since=next(again, None))
+
+
+def _has_made(ctx: RunContext) -> bool:
+    """Whether a call of this node has done more than to read, to look or to give work away."""
+    for call, answer in acceptance.answered(ctx):
+        known = acceptance.properties(ctx, call)
+        only_looks = known.reads_file or known.looks_up or known.polls
+        if known.counts_as_work and not (answer.failed or only_looks or call.name in _GIVING):
+            return True
+    return False
+
+
+_GIVING = frozenset({"assign_task", "create_work_node"})
+"""The tools that give a task to a worker."""
 
 _FOR_ALL = frozenset(
     {Area.PUBLISHED, Area.PLAN, Area.SOUL, Area.UPLOADS, Area.GIVEN_TO_READ, Area.GIVEN_TO_CHANGE}

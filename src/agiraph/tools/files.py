@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agiraph.domain.chat import ToolCall
+from agiraph.domain.chat import LEFT_OUT, ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, enclose_words, one_line
 from agiraph.domain.ids import NodeId
@@ -27,6 +27,12 @@ from agiraph.tools.nearest_lines import explain_miss, explain_several
 PAGE_BYTES = 16 * 1024
 """Bytes of a file that one call returns; the model asks for more with an offset."""
 
+COPIED = (
+    f"Not written: the text holds the line “{LEFT_OUT}”. That line stands in your earlier calls "
+    "where a long text is cut; the file has the whole text. Read it with read_file, and change it "
+    "with edit_file."
+)
+
 Path = Annotated[str, Field(description="In scratch/, or agents/<you>/…")]
 
 
@@ -44,6 +50,8 @@ async def _write(ctx: RunContext, change: Change, done: str) -> Done:
     """Make a change and return `done`, or another answer if the file was not written as named."""
     if len(change.after) > FILE_BYTES:
         raise Refused(f"A file written in one call holds {FILE_BYTES // 2**20} MiB; split it.")
+    if (mark := LEFT_OUT.encode()) in change.after and mark not in change.before:
+        raise Refused(COPIED)
     if ctx.scope.locate(change.path).area is not Area.OWN_SCRATCH:
         return await kept_writes.write(ctx, change, done)
     await asyncio.to_thread(kept_writes.put, ctx, change)

@@ -17,6 +17,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
+from agiraph.services.board import texts
 from agiraph.services.lifecycle import conversation, routing
 from agiraph.services.members import roster
 from agiraph.services.research import starting
@@ -30,7 +31,7 @@ from agiraph.tools.delegation import hirer
 
 NOW_ANSWER = "Now answer the human in a sentence."
 
-WorkId = Annotated[str, Field(min_length=1, description="A task's id, or a teammate's name")]
+WorkId = Annotated[str, Field(min_length=1, description="A task's id or a teammate's name")]
 
 
 @tool(
@@ -46,17 +47,16 @@ def start_work(
         Field(description="An ended task, or who did it: it goes on there, knowing what it knew"),
     ] = None,
 ) -> Answer:
-    """Put what the human wants into your work queue, in your own words. What they ask becomes work
-    by itself after your answer; call this to say it better. Put in all they want of it: the one who
-    does the work sees this text and no memories. Without a task their message is the task. If
-    you have read others' text, the human's message is put before your task.
+    """Put what the human wants into your work queue, in your own words: all they want of it, as
+    the one who does the work sees this text and the last messages. Without a task their message
+    is the task.
     """
     if continues is not None and continues.strip():
         return _continue(tx, ctx, continues, task)
     asked = messages.to_answer(tx, ctx.node.id)
     _refuse_second(tx, ctx, asked, task)
     node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, label=ctx.label)
-    did = Act(kind="started", about=node.id, name=node.title)
+    did = Act(kind="started", about=node.id, name=texts.subject_of(node))
     return Done(f"Queued as {node.id}. {NOW_ANSWER}", did=did)
 
 
@@ -118,7 +118,7 @@ def _research_further(tx: Tx, ctx: RunContext, earlier: WorkNode) -> Answer:
 
 Words = Annotated[
     str,
-    Field(max_length=20_000, description="The part of their message, word for word; else all"),
+    Field(max_length=20_000, description="The part of their message that is meant; else all"),
 ]
 
 
@@ -130,18 +130,11 @@ def tell(tx: Tx, ctx: RunContext, node_id: WorkId, words: Words = "") -> Answer:
 
 @tool(effect="transaction", decides_work="answer")
 def answer(tx: Tx, ctx: RunContext, question_id: str = "", words: Words = "") -> Answer:
-    """Answer an open question with their message, word for word. The work that asked goes on.
-    Without an id: the newest question that you asked them.
+    """Answer an open question with their message, word for word. Without an id: the newest that
+    you asked them.
     """
-    done = routing.answer(tx, ctx.agent, ctx.node.id, question_id, words)
-    before = [turn.did for turn in ctx.transcript.turns if turn.did is not None]
-    for did in before:
-        if done.did is not None and (did.kind, did.words) == (done.did.kind, done.did.words):
-            raise Refused(
-                f"These words have answered \u201c{did.name}\u201d already; they answer one "
-                "question. If the message answers both, name the words for each."
-            )
-    return done
+    acts = [turn.did for turn in ctx.transcript.turns if turn.did is not None]
+    return routing.answer(tx, ctx.agent, ctx.node.id, question_id, words, acts=acts)
 
 
 @tool(effect="transaction", decides_work="stop")
@@ -156,9 +149,7 @@ def no_work_needed(
     ctx: RunContext,
     reason: Annotated[str, Field(max_length=2000)] = "",
 ) -> Answer:
-    """Say that what the human wrote asks for no work: thanks, small talk, or a question that your
-    answer settles.
-    """
+    """Say that nothing is to be done: thanks, small talk, or a question that your reply settles."""
     return Done("Then nothing is queued.")
 
 
@@ -182,6 +173,8 @@ FOREGROUND: Mapping[str, Tool] = {
         scheduling.promise,
     )
 }
+UNSHOWN = frozenset({"job_status"})
+"""Tools of a reply that do what others do: their calls are made, but no request contains them."""
 BASIC: Mapping[str, Tool] = {
     made.name: made
     for made in (looking.look_into, tell, answer, stop_work, start_work, no_work_needed,

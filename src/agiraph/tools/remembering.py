@@ -5,7 +5,7 @@ that stands in the message that is being answered. What the model says itself is
 """
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -41,19 +41,13 @@ def remember(
     tx: Tx,
     ctx: RunContext,
     content: Annotated[str, Field(min_length=1, description="One sentence about the person")],
-    about: Literal["person", "work"] = "person",
     their_words: TheirWords = "",
 ) -> Answer:
-    """Remember something about the person you talk to, in one sentence: how they want to be
-    answered, who they are, what they asked for before. For your work: about="work". Quote them in
-    their_words.
+    """Remember something about the person you talk to: how they want to be answered, who they are,
+    what they asked for before. Quote them in their_words.
     """
 
     def keep(content: str, author: str, source: str | None, label: Label) -> rows.Item:
-        if about == "work":
-            return items.learn(
-                tx, ctx.agent, "fact", content, author=author, source=source, label=label
-            )
         return items.remember(tx, ctx.agent, content, author=author, source=source, label=label)
 
     return _keep(tx, ctx, keep, content, their_words, verb="Remembered")

@@ -6,13 +6,14 @@ from pydantic import Field
 
 from agiraph.domain.acts import Act
 from agiraph.domain.errors import Refused
-from agiraph.domain.labels import CLEAN
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.research import Depth
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.run_context import RunContext
 from agiraph.services.board import jobs, labels, texts
 from agiraph.services.board.jobs import Job
+from agiraph.services.lifecycle import conversation
 from agiraph.services.research import starting
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
@@ -54,6 +55,8 @@ def research_start(
     is_reply = ctx.node.lane == "reply"
     # The person's own question stays clean, whatever stands around it in the conversation.
     label = CLEAN if is_reply and _is_asked(tx, ctx, goal) else ctx.label
+    if is_reply:
+        goal, label = _with_their_words(tx, ctx, goal, label)
     node = starting.start(
         tx,
         hirer(ctx),
@@ -78,6 +81,15 @@ def check_engine(web: Web, goal: str) -> None:
     question names no page to begin with."""
     if web.engine is None and not links.hosts_in(goal):
         raise Refused(NO_ENGINE)
+
+
+def _with_their_words(tx: Tx, ctx: RunContext, goal: str, label: Label) -> tuple[str, Label]:
+    """Return a goal in the model's words with the person's messages behind it, and its label."""
+    asked = messages.to_answer(tx, ctx.node.id)
+    if not (said := conversation.unsaid(tx, goal, asked, ctx.node.id)):
+        return goal, label
+    whole = "\n\n".join([goal, *said])
+    return texts.truncate(whole, starting.LONGEST_GOAL), label | join(m.label for m in asked)
 
 
 def _is_asked(tx: Tx, ctx: RunContext, goal: str) -> bool:

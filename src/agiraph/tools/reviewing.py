@@ -1,6 +1,7 @@
 """Reviewing: has a result judged by a reviewer, and gives the reviewer its verdict tool."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -8,6 +9,7 @@ from pydantic import Field
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_words, one_line
 from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction, Pending
+from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.run_context import RunContext
@@ -18,6 +20,7 @@ from agiraph.store.tx import Tx
 from agiraph.tools import acceptance
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import hirer
+from agiraph.tools.file_names import base
 
 FINDING_CHARACTERS = 1000
 TASK_CHARACTERS = 20_000
@@ -80,15 +83,13 @@ async def submit(
     """
     # A reviewer's findings would bring the team's words into a public thread.
     how = "never" if ctx.node.is_public else ctx.team.review
-    if how == "never" or (how == "auto" and doubts):
-        return await publish(doubts)
     node = await ctx.store.read(NODES.get, ctx.node.id)  # its lines may be newer than the run
-    is_checked = not (
-        acceptance.unchecked_lines(node, evidence) or acceptance.overlooked_files(ctx, node)
-    )
-    if how == "auto" and is_checked:
+    if how == "never" or (how == "auto" and doubts):
+        return await publish(_with_unseen(node, evidence, doubts))
+    if how == "auto" and not acceptance.unchecked_lines(node, evidence):
         return await publish(doubts)
-    task = _task(ctx, node, summary, evidence)
+    files = await asyncio.to_thread(_files, ctx)
+    task = _task(ctx, node, summary, evidence, files)
     found = await ctx.store.read(reviews.look, node, ctx.current_call_id, task)
     if found.review is None or not found.review.status.is_final:
         if not found.is_wanted:
@@ -96,6 +97,8 @@ async def submit(
         return _begin(ctx, task, doubts, publish)
     findings = found.review.result or ""
     match found.review.stop_reason:
+        case StopReason.ACCEPTED if unread := _unread(ctx, found, evidence, files):
+            return await publish(_joined(doubts, f"{unread} was not checked"))
         case StopReason.ACCEPTED:
             return await publish(doubts)
         case StopReason.SENT_BACK if can_rework and found.reworks <= reviews.MAX_REWORKS:
@@ -105,6 +108,44 @@ async def submit(
         case reason:
             why = reason or found.review.status
             return await publish(_joined(doubts, f"{NO_VERDICT} ({why})"))
+
+
+def _with_unseen(node: WorkNode, evidence: Sequence[str], doubts: str | None) -> str | None:
+    """Return the doubts, for a person with the lines that nobody has checked."""
+    lines = acceptance.unseen_lines(node, evidence) if is_person(node.creator_id) else []
+    if not lines:
+        return doubts
+    named = [repr(texts.truncate(one_line(line), texts.TITLE)) for line in lines]
+    return _joined(doubts, f"{texts.join_limited(named, by=', ')} was not checked")
+
+
+def _unread(
+    ctx: RunContext, found: reviews.Found, evidence: Sequence[str], files: Mapping[str, int]
+) -> str:
+    """Name what a reviewer has judged without opening it; an empty string if there is nothing."""
+    if not files:
+        return ""
+    used = [
+        str(value).casefold()
+        for call, answer in acceptance.paired(found.turns)
+        for known in [acceptance.properties(ctx, call)]
+        if not answer.failed and (known.reads_file or known.runs_commands)
+        for value in call.arguments.values()
+    ]
+    missed = [
+        name for name in files if not any(base(name) in value or "*" in value for value in used)
+    ]
+    shown = " ".join(each for each in evidence if each.startswith("file:")).casefold()
+    if judged := [name for name in missed if base(name) in shown]:
+        return texts.join_limited([repr(name) for name in judged], by=", ")
+    return "what its files hold" if len(missed) == len(files) else ""
+
+
+def _files(ctx: RunContext) -> dict[str, int]:
+    """Return the files that would be delivered, with their bytes."""
+    folder, _ = ctx.scope.resolve("scratch", "w")
+    with folder:
+        return {entry.name: entry.size for entry in folder.walk()}
 
 
 def _joined(doubts: str | None, more: str) -> str:
@@ -138,7 +179,13 @@ def _sent_back(ctx: RunContext, found: reviews.Found, findings: str, ending: str
     return Done(text, failed=True, label=found.label, is_fenced=True)
 
 
-def _task(ctx: RunContext, node: WorkNode, summary: str, evidence: Sequence[str]) -> str:
+def _task(
+    ctx: RunContext,
+    node: WorkNode,
+    summary: str,
+    evidence: Sequence[str],
+    files: Mapping[str, int],
+) -> str:
     """Return the reviewer's assignment: task, acceptance lines, result, files and tool log.
 
     The author's words are fenced. A mark depends on the fenced text, so nobody can forge it.
@@ -154,13 +201,16 @@ def _task(ctx: RunContext, node: WorkNode, summary: str, evidence: Sequence[str]
         shown = evidence[number] if number < len(evidence) else "nothing"
         claims.append(f"Done means: {one_line(line)}\nEvidence given: {one_line(shown)}")
     lines = " and each Done means line" if node.lines_to_prove else ""
+    sizes = [f"{one_line(name)} ({size:,} bytes)" for name, size in files.items()]
+    listed = texts.join_limited(sizes, by=", ") or "none"
     return "\n\n".join(
         [
             f"[Task] Review what {one_line(author)} submits as {node.id}.",
             fenced(node.task, "whoever gave it", "the task that was given"),
             fenced("\n\n".join(claims), author, "the result and its evidence"),
             _record_of(ctx),
-            f"The files are in nodes/{node.id}/scratch for read_file and list_files, and in "
+            f"Files delivered: {listed}. Open what you judge: a verdict without it does not count.",
+            f"They are in nodes/{node.id}/scratch for read_file and list_files, and in "
             f"../../{node.id}/scratch for bash. You can read them and cannot change them.",
             f"Check the result against the task{lines}, then call give_verdict.",
         ]

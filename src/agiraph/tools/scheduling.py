@@ -68,11 +68,12 @@ async def _schedule_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
 
 
 async def _promise_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
-    when, zone = str(call.arguments["when"]), str(call.arguments.get("zone", ""))
+    given = [str(call.arguments.get(name) or "") for name in ("when", "repeats", "zone")]
 
     def decide(tx: Tx) -> WayOut:
+        when, repeats, zone = given
         named = zone or persons.zone_of(tx, planning.person_for(tx, ctx.node))
-        return _wake(tx, ctx, call, *promises.timing(tx, when, named))
+        return _wake(tx, ctx, call, *promises.timing(tx, when, repeats, named))
 
     return await ctx.store.read(decide)
 
@@ -123,11 +124,7 @@ def schedule(
         is_bounded=(is_bounded := _is_bounded(ctx)),
     )
     bounds = labelled.describe_bounds(made.trigger, ctx.describe(ctx.label)) if is_bounded else ""
-    kind = registry.kind_of(made.trigger)
-    when = kind.describe(kind.read(made.trigger.config))
-    what = str(payload.get("task") or payload.get("content") or does)
-    did = Act(kind="trigger", about=made.trigger.id, name=when, words=what)
-    return Done(f"Set: {_line(tx, made.trigger)}{bounds and '.'}{bounds}", did=did)
+    return Done(f"Set: {_line(tx, made.trigger)}{bounds and '.'}{bounds}")
 
 
 def _action(
@@ -223,16 +220,18 @@ def cancel_trigger(
     roles=frozenset({"coordinator"}),
     way_out=_promise_way_out,
     in_sight=ON_DEMAND,
+    decides_work="new_work",
 )
 def promise(
     tx: Tx,
     ctx: RunContext,
     what: Annotated[str, Field(min_length=1, max_length=SUMMARY_CHARACTERS)],
-    when: Annotated[str, Field(description="'2 hours', 'in 3 days', or 2030-05-20T09:00")],
+    when: Annotated[str, Field(description="'2 hours', 'in 3 days', or 2030-05-20T09:00")] = "",
+    repeats: Annotated[str, Field(description="Instead, to repeat it: cron, '0 9 * * MON'")] = "",
     zone: Annotated[str, Field(description="Of a time without an offset; else theirs")] = "",
 ) -> Answer:
-    """Promise the human something for a time, and be woken to keep it. Call it when you tell
-    somebody that you will do something by a time. Whether you kept it stays on record.
+    """Promise the human something for a time, or again and again, and be woken to keep it. Call it
+    when you tell somebody that you will do something by a time. The human is sent what comes of it.
     """
     made = promises.make(
         tx,
@@ -240,11 +239,23 @@ def promise(
         ctx.node,
         what=what,
         when=when,
+        repeats=repeats,
         zone=zone,
         label=ctx.label,
         is_bounded=_is_bounded(ctx),
     )
-    due = made.trigger.due_at
-    at = "" if due is None else as_text(due, made.trigger.zone)
-    did = Act(kind="reminder", about=made.trigger.id, name=at, words=what)
+    kind = "trigger" if repeats.strip() else "reminder"
+    did = Act(kind=kind, about=made.trigger.id, name=_times(made.trigger), words=what)
     return Done(f"Noted as {made.trigger.id}:\n{promises.as_line(tx, made)}", did=did)
+
+
+def _times(trigger: Trigger) -> str:
+    """Return when a trigger fires, in words for a person: the first time, and the second."""
+    kind = registry.kind_of(trigger)
+    if trigger.due_at is None:
+        return ""
+    at = as_text(trigger.due_at, trigger.zone)
+    if kind.fires_once:
+        return at
+    second = kind.next_due(kind.read(trigger.config), trigger.due_at)
+    return at if second is None else f"{at}, then {as_text(second, trigger.zone)} and so on"

@@ -18,6 +18,8 @@ _CHECKED_WHEN_CALLED = frozenset(
     }
 )  # fmt: skip
 _NULL = {"type": "null"}
+REQUIRED = "required"
+"""The key of a field that models are told to give. A call without it is answered by the tool."""
 
 
 @cache
@@ -33,10 +35,11 @@ def short_schema(arguments: type[BaseModel]) -> Schema:
     return _short(kept, whole.get("$defs", {}))
 
 
-def required_only(schema: Schema) -> Schema:
-    """Return the schema of what a call must have, without descriptions; of a tool with nothing but
-    optional arguments, the first one."""
+def required_only(schema: Schema, *more: str) -> Schema:
+    """Return the schema of what a call must have, and of these arguments, without descriptions; of
+    a tool with nothing but optional arguments, the first one."""
     required = cast(list[str], schema.get("required") or [*schema["properties"]][:1])
+    required = [*required, *(name for name in more if name in schema["properties"])]
     kept: Schema = {
         name: {key: value for key, value in schema["properties"][name].items() if key in _FORM}
         for name in required
@@ -57,6 +60,10 @@ def _short(part: Schema, definitions: Schema) -> Schema:
         match key:
             case "properties":
                 kept[key] = {name: _short(field, definitions) for name, field in value.items()}
+                if wanted := [name for name, field in value.items() if field.get(REQUIRED) is True]:
+                    kept[REQUIRED] = [*part.get(REQUIRED, ()), *wanted]
+            case "required" if value is True or REQUIRED in kept:
+                pass
             case "items":
                 kept[key] = _short(value, definitions)
             case "anyOf":

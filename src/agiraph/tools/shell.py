@@ -248,9 +248,9 @@ async def bash(
     timeout: Annotated[int, Field(ge=1, le=LONGEST_S, description="Seconds")] = 120,
     network: NetworkArgument = None,
 ) -> Answer:
-    """Run a shell command in scratch/ and get its exit code and output. It gets no input; what it
-    leaves running is ended; a pipe fails if any part does. A file keeps output that is cut. It
-    reaches package indexes; for more, name network.
+    """Run a shell command in scratch/, to see its exit code and output. It gets no input; what it
+    leaves running is ended; a pipe fails if any part does. A file keeps output that is cut.
+    network: none, packages (default), hosts (allowed ones), open (may need approval).
     """
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
     # With the label that this command brings: `_brings` has put it on the intent.

@@ -30,6 +30,7 @@ from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, messages, nodes, threads
 from agiraph.store import stages as stage_rows
+from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import (
@@ -38,6 +39,7 @@ from agiraph.tools.delegation import (
     Task,
     hire_way_out,
     hirer,
+    refuse_after_failures,
     refuse_repeats,
 )
 from agiraph.tools.staffing import check_tools
@@ -86,6 +88,7 @@ def create_work_node(
     Example: {"task": "Merge both", "refs": {"a": "node_1", "b": "node_2/b.md"}}
     """
     check_tools(tools or (), ctx.known_tools)
+    refuse_after_failures(tx, ctx)
     lines, line_kinds = acceptance_lines.split(acceptance_lines.paired(acceptance or (), kinds))
     needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
     paths, sources = _paths(tx, ctx, refs or {})
@@ -220,6 +223,9 @@ def cancel_work_node(
     # Cancelling an ancestor would cancel this node too, before it has submitted anything.
     if dependencies.is_above(tx, node, ctx.node):
         raise Refused("Your own work is part of it: submit what you have instead.")
+    if node.creator_id == ctx.agent.id:
+        why = f"{ctx.agent.name} cancelled it: {texts.truncate(one_line(reason), texts.REASON)}"
+        NODES.update(tx, node.id, given_up=why)
     endings.cancel(tx, node.id)
     return Done(f"Cancelled {node.id} and all below it.")
 

@@ -132,9 +132,9 @@ class Toolset(NamedTuple):
     """The names of those that the prompt lists: the model calls them on demand."""
 
 
-def all_shown(tools: Mapping[str, Tool]) -> Toolset:
-    """Return a toolset whose tools are all in sight."""
-    return Toolset(tools, tuple(tool.spec for tool in tools.values()))
+def all_shown(tools: Mapping[str, Tool], *, besides: Collection[str] = ()) -> Toolset:
+    """Return a toolset whose tools are all in sight, besides these."""
+    return Toolset(tools, tuple(t.spec for t in tools.values() if t.name not in besides))
 
 
 def toolset(
@@ -157,7 +157,7 @@ def toolset(
             name: replace(tool, is_shown=name not in hidden and _is_shown_lean(tool, agent))
             for name, tool in granted.items()
         }
-        return Toolset(tools, tuple(_lean(t.spec) for t in tools.values() if t.is_shown))
+        return Toolset(tools, tuple(_lean(t) for t in tools.values() if t.is_shown))
     seen = {
         name: replace(tool, is_shown=name not in hidden and is_in_sight(tool, agent))
         for name, tool in granted.items()
@@ -202,10 +202,13 @@ def _is_shown_lean(tool: Tool, agent: Agent) -> bool:
     return is_basic or _is_kept(tool) or is_named
 
 
-def _lean(spec: ToolSpec) -> ToolSpec:
-    """Return the tool as a small model is shown it: one sentence and what a call must have."""
+def _lean(tool: Tool) -> ToolSpec:
+    """Return the tool as a small model is shown it: one sentence and what a call must have, and of
+    a call that ends the work also the evidence, without which no end is free of doubts."""
+    spec = tool.spec
     first, dot, _ = spec.description.partition(". ")
-    return replace(spec, description=first + dot.strip(), schema=required_only(spec.schema))
+    more = ("evidence",) if tool.properties.ends_node else ()
+    return replace(spec, description=first + dot.strip(), schema=required_only(spec.schema, *more))
 
 
 REVIEW: Mapping[str, Tool] = {

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast, get_args
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from agiraph.domain import fence
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
-from agiraph.domain.work import ANSWER, StopReason, is_answer
+from agiraph.domain.work import ANSWER, Reached, StopReason, is_answer
 from agiraph.run_context import RunContext
 from agiraph.services.board import acceptance_lines, texts, unfinished
 from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
@@ -22,6 +22,7 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import acceptance, objections, reviewing
 from agiraph.tools.base import tool
+from agiraph.tools.schemas import REQUIRED
 
 SUMMARY_CHARACTERS = 20_000
 """The summary goes into the creator's thread, where every later model call pays for it."""
@@ -37,6 +38,19 @@ Summary = Annotated[
 
 
 Evidence = Annotated[list[str] | None, Field(description="One for each line, in order")]
+
+
+def _one_of(value: object) -> object:
+    """Return a verdict as it is meant; None for anything else, as if it were missing."""
+    said = str(value).strip().lower()
+    return said if said in get_args(Reached) else None
+
+
+Verdict = Annotated[
+    Reached | None,
+    BeforeValidator(_one_of),
+    Field(description="Whether the task is done", json_schema_extra={REQUIRED: True}),
+]
 NothingToDo = Annotated[bool, Field(description="If a trigger woke you and nothing needs doing")]
 NOTHING = "There was nothing to do."
 """The result of work that a trigger started and that was ended with `nothing_to_do` alone."""
@@ -72,19 +86,45 @@ def _with_given_up(tx: Tx, node_id: NodeId, summary: str) -> str:
 
 
 async def _submit(
-    ctx: RunContext, summary: str, evidence: list[str], reason: StopReason, *, ending: str
+    ctx: RunContext,
+    summary: str,
+    evidence: list[str],
+    reached: Reached | None,
+    reason: StopReason,
+    *,
+    ending: str,
 ) -> Answer | InTransaction:
     """Wait for open tasks, check the result, have it reviewed if it needs that, and end the node
-    with it."""
+    with it. A result that its agent does not call reached needs no review."""
     if waits := await _wait_for_tasks(ctx):
         return waits
     summary = await ctx.store.read(_with_given_up, ctx.node.id, summary)
-    doubts = await objections.doubts(ctx, summary, evidence, ending=ending)
+    reached = reached or _last_verdict(ctx)
+    doubts = await objections.doubts(ctx, summary, evidence, reached, ending=ending)
+    reason = reason if reached == "yes" else _REASONS[reached or "partly"]
 
     def publish(doubts: str | None) -> Awaitable[Answer]:
         return _publish(ctx, summary, reason, doubts)
 
+    if reached != "yes":
+        return await publish(doubts)
     return await reviewing.submit(ctx, summary, evidence, doubts, publish, ending=ending)
+
+
+_REASONS: dict[Reached, StopReason] = {
+    "partly": StopReason.PARTLY_REACHED,
+    "no": StopReason.NOT_REACHED,
+}
+
+
+def _last_verdict(ctx: RunContext) -> Reached | None:
+    """Return what the agent said when it tried to end the node before; None if it said nothing."""
+    said = [
+        _one_of(call.arguments.get("reached"))
+        for call, _ in acceptance.answered(ctx)
+        if acceptance.properties(ctx, call).ends_node
+    ]
+    return cast(Reached | None, next(filter(None, reversed(said)), None))
 
 
 async def _publish(
@@ -108,6 +148,7 @@ async def _publish(
 async def publish(
     ctx: RunContext,
     summary: Summary,
+    reached: Verdict = None,
     evidence: Evidence = None,
     nothing_to_do: NothingToDo = False,
 ) -> Answer | InTransaction:
@@ -116,7 +157,8 @@ async def publish(
     """
     if nothing_to_do:
         return await _end_quietly(ctx, summary)
-    return await _submit(ctx, summary, evidence or [], StopReason.PUBLISHED, ending="publish")
+    reason = StopReason.PUBLISHED
+    return await _submit(ctx, summary, evidence or [], reached, reason, ending="publish")
 
 
 async def _end_quietly(ctx: RunContext, summary: str) -> Answer | InTransaction:
@@ -143,7 +185,8 @@ async def _end_quietly(ctx: RunContext, summary: str) -> Answer | InTransaction:
 )
 async def finish(
     ctx: RunContext,
-    summary: Summary = "",
+    summary: Annotated[Summary, Field(json_schema_extra={REQUIRED: True})] = "",
+    reached: Verdict = None,
     evidence: Evidence = None,
     nothing_to_do: NothingToDo = False,
     give_up: GiveUp = None,
@@ -158,7 +201,8 @@ async def finish(
         raise Refused("finish: 'summary' is missing. Say what was done and what came of it.")
     if give_up:
         await ctx.store.write(endings.give_up, ctx.lease, give_up)
-    return await _submit(ctx, summary, evidence or [], StopReason.FINISHED, ending="finish")
+    reason = StopReason.FINISHED
+    return await _submit(ctx, summary, evidence or [], reached, reason, ending="finish")
 
 
 @tool(

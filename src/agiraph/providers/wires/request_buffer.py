@@ -81,7 +81,7 @@ class RequestBuffer:
                 results.append(turn)
                 continue
             self._add_results(results)
-            message = self.encoder.message(turn.as_written)
+            message = self.encoder.message(turn.as_sent)
             for each in message if isinstance(message, list) else (message,):
                 if each is not None:
                     self._add(each)

@@ -203,7 +203,7 @@ class _RenderedThread:
         return ending
 
     def _add_reply(self, turn: Turn) -> None:
-        turn = turn.as_written
+        turn = turn.as_sent
         stored = turn.provider_data.text or TextMark(key=_old_key(turn), kind="calls")
         kind = cast(ReplyKind, stored.kind)
         self._add_request(_RequestEnding(stored.key, kind, len(self._new_turns)))

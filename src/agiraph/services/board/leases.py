@@ -1,5 +1,6 @@
 """Leases: open and reopen a node's thread, charge lost model calls, and end a run."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from agiraph.domain.agents import Agent
@@ -21,7 +22,13 @@ CUT_OFF = (
 
 NOT_MADE = "Not made: another call of the same reply had ended the work."
 """The answer of a call beside one that ended the node, in a thread from before that was refused."""
-_ENDED_BY_CALL = (StopReason.PUBLISHED, StopReason.FINISHED, StopReason.NOTHING_TO_DO)
+_ENDED_BY_CALL = (
+    StopReason.PUBLISHED,
+    StopReason.FINISHED,
+    StopReason.PARTLY_REACHED,
+    StopReason.NOT_REACHED,
+    StopReason.NOTHING_TO_DO,
+)
 
 
 def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
@@ -68,8 +75,11 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
     THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
 
 
-def continue_thread(tx: Tx, earlier: WorkNode, node: WorkNode, *, giver: str) -> None:
-    """Let a new node continue the thread of an earlier one, with its assignment at the end."""
+def continue_thread(
+    tx: Tx, earlier: WorkNode, node: WorkNode, *, giver: str, said: Sequence[str] = ()
+) -> None:
+    """Let a new node continue the thread of an earlier one, with its assignment at the end, and
+    what was `said` about it."""
     assert earlier.thread_id is not None
     if earlier.is_public:
         # A retry of the public node would find the team's words in its thread.
@@ -80,7 +90,7 @@ def continue_thread(tx: Tx, earlier: WorkNode, node: WorkNode, *, giver: str) ->
     thread_id = ThreadId(earlier.thread_id)
     NODES.update(tx, node.id, thread_id=thread_id)
     text = texts.assignment(node, giver=giver, thread=thread_id)
-    reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text=text)
+    reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text="\n\n".join([text, *said]))
 
 
 def last_task(tx: Tx, agent: Agent) -> WorkNode | None:

@@ -8,7 +8,7 @@ from agiraph.domain.fence import one_line
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.plurals import counted
-from agiraph.domain.work import Budget, LineKind, NodeStatus, WorkNode
+from agiraph.domain.work import Budget, LineKind, NodeStatus, StopReason, WorkNode
 
 LONGEST = 20_000
 """Characters of a node's result that go into another thread; its files hold the rest."""
@@ -134,7 +134,7 @@ def _told(node: WorkNode) -> list[str]:
 
 _ENDINGS = {
     NodeStatus.COMPLETED: "{worker} has finished a task of yours.",
-    NodeStatus.PARTIAL: "{worker} was stopped early. What there is of a task of yours follows.",
+    NodeStatus.PARTIAL: "{worker} ended a task of yours in part. What there is of it follows.",
     NodeStatus.FAILED: "{worker} could not do a task of yours.",
     NodeStatus.CANCELLED: "A task of yours was cancelled.",
 }
@@ -146,10 +146,18 @@ def so_far(why: str, result: str | None) -> str:
 
 
 def for_person(node: WorkNode, text: str) -> str:
-    """Return a result as a person reads it: what could not be confirmed comes first."""
-    if not node.doubts:
-        return text
-    return fit_message(f"Done, with doubts. Not confirmed: {node.doubts}\n\n{text}")
+    """Return a result as a person reads it: the result, and in one line what limits it."""
+    parts = [_VERDICTS[node.stop_reason]] if node.stop_reason in _VERDICTS else []
+    if node.doubts:
+        parts.append(f"Not confirmed: {truncate(one_line(node.doubts), REASON)}")
+    line = " ".join(parts)
+    return f"{truncate(text, MESSAGE - len(line) - 2)}\n\n{line}" if line else text
+
+
+_VERDICTS = {
+    StopReason.PARTLY_REACHED: "Reached only in part.",
+    StopReason.NOT_REACHED: "Not reached.",
+}
 
 
 def title_of(node: WorkNode) -> str:

@@ -122,7 +122,7 @@ def interrupt(
         # it would fail and sleep again.
         if any(_is_time(wait) and not wait.call_id for wait in open_waits):
             continue
-        heard = [m for m in said if _is_heard(m, open_waits)]
+        heard = [m for m in said if m.is_heard_in(node.id) and _is_heard(m, open_waits)]
         if not heard or (asking_only and not asks):
             continue
         if any(wait.call_id == IN_WORDS for wait in open_waits):

@@ -206,7 +206,8 @@ def _unseen_interrupts(tx: Tx, node: WorkNode) -> list[Message]:
     again in a circle.
     """
     assert node.assignee_id is not None
-    said = [m for m in messages.unseen(tx, node.assignee_id) if m.ends_waits != "none"]
+    unseen = messages.unseen(tx, node.assignee_id, node_id=node.id)
+    said = [m for m in unseen if m.ends_waits != "none" and not bus.is_settled(tx, m)]
     if all(wait.call_id for wait in waits.of_node(tx, node.id)) or node.claimed_at is None:
         return said
     return [message for message in said if message.created_at > node.claimed_at]

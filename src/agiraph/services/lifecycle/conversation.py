@@ -14,9 +14,10 @@ from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.persons import is_person
 from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import Budget, Queue, WorkNode
-from agiraph.services.board import leases, planning, waiting
+from agiraph.services.board import leases, planning, texts, waiting
 from agiraph.services.board.texts import first_line, join_limited, truncate
 from agiraph.services.lifecycle import endings, routing, summaries
 from agiraph.services.mail import bus, deliveries
@@ -172,9 +173,9 @@ def end_reply(
     # Under the agent's lock its open work stays the same until the commit: no claim, end or
     # message of this agent comes in between.
     person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
-    asked = messages.to_answer(tx, lease.node_id)
     decided, acts = _decide(tx, agent, lease.node_id, parts, decided, acts)
-    acts += _hand_on(tx, agent, lease.node_id, asked, decided)
+    acts = _hand_on(tx, agent, lease.node_id, decided, acts)
+    asked = messages.to_answer(tx, lease.node_id)
     reply = bus.send(
         tx,
         team_id=lease.team_id,
@@ -187,8 +188,8 @@ def end_reply(
         consulted=consulted,
         acts=tuple(acts),
     )
-    if acts and any(message.seen_at is not None for message in asked):
-        _tell_of_reply(tx, agent, reply)
+    if acts:
+        _tell_of_reply(tx, agent, asked, reply)
     if len(asked) > 1:  # `send` has queued it for the channel of the last one
         deliveries.queue_reply(tx, reply, [message.id for message in asked[:-1]])
     if summarise_upto:
@@ -217,10 +218,11 @@ def _decide(
                 case "stop":
                     found = routing.stop(tx, agent, reply_id, part.id).did
                 case "answer":
-                    found = routing.answer(tx, agent, reply_id, part.id, part.words).did
+                    answered = routing.answer(tx, agent, reply_id, part.id, part.words, acts=done)
+                    found = answered.did
                 case "new_work":
-                    node = start_work(tx, agent, reply_id, _task_words(tx, reply_id, part.words))
-                    found = Act(kind="started", about=node.id, name=node.title)
+                    words = _task_words(tx, reply_id, part.words)
+                    found = _started(start_work(tx, agent, reply_id, words))
                 case "chat":
                     found = None
         except (Refused, NotFound):
@@ -234,41 +236,69 @@ def _hand_on(
     tx: Tx,
     agent: Agent,
     reply_id: NodeId,
-    asked: Sequence[Message],
     decided: frozenset[WorkDecision],
+    acts: list[Act],
 ) -> list[Act]:
     """Let the agent's open work hear the messages that a reply has answered; make work of them if
-    there is none and nothing was decided. Return what was done."""
+    there is none that could, and it should. Return all that was done."""
+    asked = messages.to_answer(tx, reply_id)
     made = {message.node_id for message in asked}
     work = [node for node in nodes.open_of(tx, agent.id) if node.id not in made]
-    if not work:
-        if decided or not asked:
-            routing.mark_heard(tx, asked)
-            return []
-        node = start_work(tx, agent, reply_id)
-        return [Act(kind="started", about=node.id, name=node.title)]
-    if decided and "about_work" not in decided:
-        return []  # it is heard at the next yield point, and ends no wait
-    waiting.interrupt(tx, agent.id, asked)
+    own = bus.told_own(tx, agent.id, acts)
+    told = {act.about for act in own}.intersection(node.id for node in work)
+    is_unheard = any(message.seen_at is None for message in asked)
+    if is_unheard and own and not told:
+        # The work that was told has ended meanwhile, without having heard it.
+        acts, decided = [act for act in acts if act not in own], frozenset[WorkDecision]()
     if decided or not asked:
-        return []
+        if not work:
+            left = _left_over(tx, asked, decided, acts)
+            routing.mark_heard(tx, [message for message in asked if message not in left])
+            return [*acts, _started(start_work(tx, agent, reply_id))] if left else acts
+        if told:
+            messages.set_hearer(tx, [m.id for m in asked], NodeId(next(iter(told))))
+            waiting.interrupt(tx, agent.id, messages.to_answer(tx, reply_id))
+        return acts  # what was not told is heard at the next yield point, and ends no wait
+    if not work:
+        return [*acts, _started(start_work(tx, agent, reply_id))]
+    waiting.interrupt(tx, agent.id, asked)
     words = "\n\n".join(message.text for message in asked)
-    return [Act(kind="told", about=work[0].id, name=agent.name, words=words)]
+    return [*acts, Act(kind="told", about=work[0].id, name=agent.name, words=words)]
 
 
-def _tell_of_reply(tx: Tx, agent: Agent, reply: Message) -> None:
-    """Tell the agent's open work what a reply did that was written after the work had read the
-    message."""
-    if nodes.open_of(tx, agent.id):
-        bus.send(
+def _left_over(
+    tx: Tx, asked: Sequence[Message], decided: frozenset[WorkDecision], acts: Sequence[Act]
+) -> list[Message]:
+    """Return the messages of which no word was passed on, if the words of others were and nothing
+    else was decided."""
+    if len(asked) < 2 or not decided <= {"about_work", "answer"}:
+        return []
+    words: list[str] = []
+    for act in (act for act in acts if act.kind in ("told", "answered")):
+        options = MESSAGES.get(tx, act.about).options if act.kind == "answered" else ()
+        # The number of an option stands for its words.
+        words.append(str(options.index(act.words) + 1) if act.words in options else act.words)
+    return [m for m in asked if not any(said in m.text or m.text in said for said in words)]
+
+
+def _started(node: WorkNode) -> Act:
+    return Act(kind="started", about=node.id, name=texts.subject_of(node))
+
+
+def _tell_of_reply(tx: Tx, agent: Agent, asked: Sequence[Message], reply: Message) -> None:
+    """Tell the agent's open work that had read the messages before the reply what the reply did."""
+    read = [message.id for message in asked if message.seen_at is not None]
+    for node_id in {node for one in read for node in threads.open_with(tx, agent.id, one)}:
+        told = bus.send(
             tx,
             team_id=agent.team_id,
             sender=SYSTEM,
             recipient=agent.id,
+            kind="notice",
             text=bus.said_and_done(reply),
-            sets_to_work=False,
             refusable=False,
         )
+        messages.set_hearer(tx, [told.id], node_id)
 
 
 def _task_words(tx: Tx, reply_id: NodeId, words: str) -> str:
@@ -319,11 +349,24 @@ def start_work(
         label=label | join(message.label for message in asked),
     )
     if earlier is not None:
+        said = unsaid(tx, node.task, asked, earlier.thread_id or "")
         giver = planning.name_of(tx, person_id)
-        leases.continue_thread(tx, earlier, node, giver=giver)
+        leases.continue_thread(tx, earlier, node, giver=giver, said=said)
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node
+
+
+def unsaid(tx: Tx, task: str, asked: Sequence[Message], thread: str) -> list[str]:
+    """Return those of a person's messages, as text for a thread, that a task does not hold: an
+    agent's own words for them may leave something out."""
+    told: list[str] = []
+    for message in asked:
+        words = quotations.enclose_quoted(message.text, thread=message.id)
+        if is_person(message.sender) and not (message.text in task or words in task):
+            words = quotations.enclose_quoted(message.text, thread=thread)
+            told.append(f"[Message from {planning.name_of(tx, message.sender)}] {words}")
+    return told
 
 
 def _title(heard: Sequence[Message]) -> str:

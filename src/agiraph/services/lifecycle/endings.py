@@ -19,7 +19,7 @@ from agiraph.domain.events.work import (
     NodeWaiting,
 )
 from agiraph.domain.ids import SYSTEM, NodeId, TeamId
-from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS, Message
+from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.similarity import is_repetition
@@ -87,7 +87,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     if not _children_run_on(node):
         _cancel_children(tx, node)
     _notify_waiters(tx, node, text)
-    _turn_late_mail_into_work(tx, agent)
+    _turn_late_mail_into_work(tx, agent, node.id)
     spoken_questions.release_unheard(tx, agent.id)
     idle.start_if_idle(tx, agent, node)
     # After the late mail: an agent that just got new work stays.
@@ -103,6 +103,13 @@ _EVENTS = {
     NodeStatus.PARTIAL: NodePartial,
     NodeStatus.FAILED: NodeFailed,
 }
+
+
+_BY_ITS_WORD = {
+    StopReason.PARTLY_REACHED: NodeStatus.PARTIAL,
+    StopReason.NOT_REACHED: NodeStatus.FAILED,
+}
+"""The status of work whose agent says that it was not reached."""
 
 
 def _with_remark(tx: Tx, node: WorkNode, result: str) -> str:
@@ -133,9 +140,10 @@ def _as_stored(node: WorkNode, outcome: Finished | Failed) -> tuple[NodeStatus, 
     A model or a program wrote them. An end must never be refused because of their length.
     """
     match outcome:
-        case Finished(result, doubts=doubts):
+        case Finished(result, reason, doubts=doubts):
             cut = None if doubts is None else texts.truncate(doubts, texts.DOUBTS)
-            return NodeStatus.COMPLETED, texts.fit_message(result), cut
+            status = _BY_ITS_WORD.get(reason, NodeStatus.COMPLETED)
+            return status, texts.fit_message(result), cut
         case Failed(reason, detail, result, manifest):
             shows_something = bool(result or manifest or node.checkpoint)
             if node.lane == "work" and reason.is_cut_off and shows_something:
@@ -282,7 +290,7 @@ def _end_without_run(
         # one of the transactions, and its verb starts again with the state that the other left.
         agent = teams.lock(tx, node.assignee_id)
         asks.close_all(tx, node.id)
-        _turn_late_mail_into_work(tx, agent)
+        _turn_late_mail_into_work(tx, agent, node.id)
         spoken_questions.release_unheard(tx, agent.id)
         idle.start_if_idle(tx, agent, node)
         roster.retire(tx, agent)
@@ -469,29 +477,23 @@ def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
     )
 
 
-def _is_settled(tx: Tx, agent: Agent, message: Message) -> bool:
-    """Whether the reply to a person's message has done what it asks for, or needs nothing done."""
-    reply = None if message.reply_id is None else messages.reply_of(tx, message.reply_id)
-    return reply is not None and not any(
-        act.kind == "told" and act.name == agent.name for act in reply.acts
-    )
-
-
-def _turn_late_mail_into_work(tx: Tx, agent: Agent) -> None:
-    """Turn mail that arrived while the agent finished into its next node.
+def _turn_late_mail_into_work(tx: Tx, agent: Agent, ended: NodeId) -> None:
+    """Turn mail that arrived while the agent finished a node into its next node.
 
     The caller holds the agent's row lock, so no message can arrive between this and the commit.
     """
+    unseen = messages.unseen(tx, agent.id)
+    messages.set_hearer(tx, [m.id for m in unseen if m.heard_by == ended], None)
     late = [
         m
-        for m in messages.unseen(tx, agent.id)
+        for m in unseen
         # A message that a reply answers becomes work through that reply. One at the end of a long
         # exchange starts no work, as when the agent has nothing to do (`bus.send`).
         if m.kind in ASKS_FOR_WORK and m.hops < MAX_HOPS and not nodes.is_open(tx, m.reply_id)
     ]
     if not late or nodes.has_open(tx, agent.id):
         return  # the agent's next run hears it at its first yield point
-    settled = [m for m in late if _is_settled(tx, agent, m)]
+    settled = [m for m in late if bus.is_settled(tx, m)]
     messages.mark_seen(tx, [m.id for m in settled])
     late = [m for m in late if m not in settled]
     if not late:

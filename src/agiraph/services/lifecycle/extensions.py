@@ -88,7 +88,9 @@ def _extend(
 def go_on(tx: Tx, node: WorkNode, added: dict[str, float]) -> WorkNode:
     """Put a node that a limit ended back into its queue, with a notice of what was added."""
     # The notice names every raised limit: the thread knows only the one that ended the node.
-    return retries.put_back(tx, node, added, text=GO_ON + retries.more_room(added))
+    by_itself = node.stop_reason is StopReason.PARTLY_REACHED
+    text = retries.TRY_AGAIN if by_itself else GO_ON
+    return retries.put_back(tx, node, added, text=text + retries.more_room(added))
 
 
 def can_go_on(tx: Tx, node: WorkNode) -> bool:
@@ -100,7 +102,9 @@ def can_go_on(tx: Tx, node: WorkNode) -> bool:
 
 
 def _is_cut_off(node: WorkNode) -> bool:
-    return node.status.is_final and node.stop_reason is not None and node.stop_reason.is_cut_off
+    """Whether the node has ended before it was done, and may go on with more room."""
+    reason = node.stop_reason if node.status.is_final else None
+    return reason is StopReason.PARTLY_REACHED or (reason is not None and reason.is_cut_off)
 
 
 def _check_node(tx: Tx, node: WorkNode) -> None:

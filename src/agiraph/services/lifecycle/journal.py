@@ -158,7 +158,7 @@ def catch_up(
 def _deliver_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
     """Write the agent's unseen messages into the thread and mark them as seen, together."""
     # Without the agent's lock: a message that commits meanwhile waits for the next yield point.
-    unseen = messages.unseen(tx, lease.agent_id)
+    unseen = messages.unseen(tx, lease.agent_id, node_id=lease.node_id)
     messages.mark_seen(tx, [m.id for m in unseen])
     tx.emit(lease.team_id, MessageSeen(message_ids=[m.id for m in unseen]))
     return [

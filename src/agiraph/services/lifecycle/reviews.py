@@ -4,8 +4,10 @@ The call that submits the result waits for the review and is made again when it 
 rows alone decide what comes next, and a crash neither loses nor repeats a review.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from agiraph.domain.chat import Turn
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import SYSTEM, NodeId
 from agiraph.domain.labels import CLEAN, Label
@@ -16,7 +18,7 @@ from agiraph.services.board import budgets, planning, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import hiring
 from agiraph.services.members.hiring import Hirer
-from agiraph.store import dependencies, nodes, waits
+from agiraph.store import dependencies, nodes, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -38,6 +40,8 @@ class Found(NamedTuple):
     reworks: int
     """How many reviews of the node have sent its result back."""
     label: Label = CLEAN
+    turns: Sequence[Turn] = ()
+    """Those of a review that has ended."""
 
 
 def look(tx: Tx, node: WorkNode, call_id: str, task: str) -> Found:
@@ -49,11 +53,14 @@ def look(tx: Tx, node: WorkNode, call_id: str, task: str) -> Found:
     reviews = [child for child in nodes.children(tx, node.id) if child.reviews_call is not None]
     same = [r for r in reviews if r.task == task and r.stop_reason is StopReason.ACCEPTED]
     review = next((r for r in reviews if r.reviews_call == call_id), same[-1] if same else None)
+    thread = None if review is None else threads.of_node(tx, review.id)
+    turns = () if thread is None else threads.turns(tx, thread.id)
     return Found(
         is_wanted=_is_wanted(tx, node),
         review=review,
         reworks=sum(r.stop_reason is StopReason.SENT_BACK for r in reviews),
         label=CLEAN if review is None else review.label,
+        turns=[turn for turn in turns if review is not None and turn.node_id == review.id],
     )
 
 

@@ -6,7 +6,7 @@ words of it; it adds none of its own.
 
 from collections.abc import Sequence
 
-from agiraph.domain import fence
+from agiraph.domain import fence, quotations
 from agiraph.domain.acts import Act
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
@@ -35,11 +35,16 @@ WORK_ENDED = (
     "The work that asked {id} has ended, so the question is closed. If they want something done "
     "with their answer, call start_work; else tell them."
 )
+USED_UP = (
+    "These words have answered \u201c{name}\u201d already; they answer one question. If the "
+    "message answers both, name the words for each."
+)
 
 
 def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
-    """Return the node with this id; an agent's name means the work that the agent does now, or did
-    last. Raise `NotFound` with the names of the agents that have work."""
+    """Return the node with this id, or the open one with this title; an agent's name means the work
+    that the agent does now, or did last. Raise `NotFound` with the names of the agents that have
+    work."""
     try:
         node = nodes.find(tx, agent.team_id, identity)
         if node.lane != "work":
@@ -49,7 +54,14 @@ def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
     except NotFound:
         found = teams.find_agent(tx, agent.team_id, identity.strip())
         if found is None:
-            raise
+            titled = [
+                node
+                for node in nodes.still_open(tx, agent.team_id)
+                if quotations.is_same(texts.subject_of(node), identity)
+            ]
+            if len(titled) != 1:
+                raise
+            return titled[0]
     work = nodes.open_of(tx, found.id)
     last = work[0] if work else nodes.last_of(tx, found.id)
     if last is None:
@@ -108,16 +120,45 @@ def _hearing(tx: Tx, node: WorkNode) -> WorkNode:
     return node
 
 
-def answer(tx: Tx, agent: Agent, reply_id: NodeId, question_id: str, words: str = "") -> Done:
+def answer(
+    tx: Tx,
+    agent: Agent,
+    reply_id: NodeId,
+    question_id: str,
+    words: str = "",
+    *,
+    acts: Sequence[Act] = (),
+) -> Done:
     """Answer an open question of the team with the messages that a reply answers, or with these
-    words of them. Raise `Refused` for a request for approval."""
+    words of them. Raise `Refused` for a request for approval, and for words that have answered
+    another question among the reply's `acts`."""
     asked = messages.to_answer(tx, reply_id)
     person_id = PersonId(asked[-1].sender)
     question = _question(tx, agent, person_id, question_id)
     said = passage(asked, words)
-    answers.answer_question(tx, question.id, said, person_id=person_id)
-    did = Act(kind="answered", about=question.id, name=question.text, words=said)
+    _refuse_used_words(tx, said, acts)
+    given = _option(question, said)
+    answers.answer_question(tx, question.id, given, person_id=person_id)
+    if question.sender == agent.id and said == passage(asked, ""):
+        mark_heard(tx, asked)  # its own work has it as the answer
+    did = Act(kind="answered", about=question.id, name=question.text, words=given)
     return Done(f"Answered {question.id} in the person's words.", did=did)
+
+
+def _refuse_used_words(tx: Tx, said: str, acts: Sequence[Act]) -> None:
+    """Raise `Refused` if these words, or a part of them, have answered a question."""
+    for act in (act for act in acts if act.kind == "answered"):
+        was_option = _option(MESSAGES.get(tx, act.about), said) == act.words
+        if was_option or said in act.words or act.words in said:
+            raise Refused(USED_UP.format(name=act.name))
+
+
+def _option(question: Message, said: str) -> str:
+    """Return the option whose number these words are; other words as they are."""
+    number = said.strip().removesuffix(".")
+    is_number = number.isascii() and number.isdigit() and len(number) < 4
+    listed = dict(enumerate(question.options, start=1))
+    return listed.get(int(number), said) if is_number else said
 
 
 def _question(tx: Tx, agent: Agent, person_id: PersonId, question_id: str) -> Message:
@@ -128,7 +169,7 @@ def _question(tx: Tx, agent: Agent, person_id: PersonId, question_id: str) -> Me
         mine = [q for q in mine if q.kind == "question"]
         if not mine:
             raise Refused("You have asked them nothing that is open.")
-        return max(mine, key=lambda question: question.created_at)
+        return max(mine, key=lambda question: question.seq)
     question = MESSAGES.find(tx, question_id.strip())
     if question is None or question.team_id != agent.team_id:
         listed = ", ".join(q.id for q in known) or "none"
@@ -150,15 +191,17 @@ def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
     node = find_work(tx, agent, identity)
     below = nodes.count_open_children(tx, node.id)
     is_resting = not node.is_goal or team_heartbeat.is_resting(tx, node.team_id)
-    if node.status.is_final and not below and is_resting:
-        raise Refused(f"{node.id} has ended already ({node.status}); there is nothing to stop.")
+    has_ended = node.status.is_final or node.cancel_requested
+    if has_ended and not nodes.open_below(tx, node.id) and is_resting:
+        how = f"has ended already ({node.status})" if node.status.is_final else "is being stopped"
+        raise Refused(f"{node.id} {how}; there is nothing to stop.")
     dropped = _drop_unread(tx, node, messages.to_answer(tx, reply_id))
     rests = endings.stop(tx, node.id, is_said=True)
     now = NODES.get(tx, node.id)
     how = "is cancelled" if now.status is NodeStatus.CANCELLED else "stops at its next step"
     with_it = " with all below it" if below else ""
     words = "; ".join(f"\u201c{fence.one_line(message.text)}\u201d" for message in dropped)
-    did = Act(kind="stopped", about=node.id, name=texts.title_of(node), words=words)
+    did = Act(kind="stopped", about=node.id, name=texts.subject_of(node), words=words)
     receipt = f"{node.id} {how}{with_it}. What it wrote so far stays in its folder."
     receipt += f" Not read any more: {words}." if words else ""
     return Done(receipt + (RESTS if rests else ""), did=did)
@@ -172,11 +215,11 @@ def _drop_unread(tx: Tx, node: WorkNode, asked: Sequence[Message]) -> list[Messa
     now = {message.id for message in asked}
     unread = [
         message
-        for message in messages.unseen(tx, node.assignee_id)
+        for message in messages.unseen(tx, node.assignee_id, node_id=node.id)
         if message.sender == asked[-1].sender and message.id not in now
     ]
     mark_heard(tx, unread)
-    return unread
+    return [message for message in unread if not bus.is_settled(tx, message)]
 
 
 def passage(asked: Sequence[Message], words: str) -> str:

@@ -22,9 +22,8 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 ASKED = (
-    "[Runtime] You ended with a question, and nobody reads your words. So it was sent to {whom}. "
-    "You now wait for the answer, at no cost; a question to you, an urgent message or the person's "
-    "word ends the wait, too."
+    "[Runtime] You ended with a question, so it was sent to {whom}. You now wait for the answer, "
+    "at no cost; a question to you, an urgent message or the person's word ends the wait, too."
 )
 NOT_HEARD = (
     "would not hear it: too many messages in a row have answered each other. Act on what you know, "

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from agiraph.domain import moments
+from agiraph.domain import moments, quotations
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Turn
 from agiraph.domain.fence import one_line, without_fences
-from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.domain.ids import NodeId, PersonId, ThreadId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import is_person
 from agiraph.domain.plurals import counted
 from agiraph.domain.prompt_lines import Line
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -33,13 +34,17 @@ OPEN = 10
 ENDED, OWN_ENDED = 5, 3
 """Pieces of work that have ended lately and are shown with their result, and how many of them at
 most are the agent's own."""
-RESULT_CHARACTERS = 600
+RESULT_CHARACTERS, RESULT_AT_WORK = 600, 3000
+"""Characters of a result in a reply's prompt, and in that of new work that may build on it."""
 STEPS = 3
 """Last steps of each piece of work that runs or waits."""
 TAIL_TURNS, TAIL_CHARACTERS = 14, 300
 """Turns of each such thread that are read, and characters of each."""
 DIGEST_CHARACTERS = 3000
 """Characters of the record of the agent's own work."""
+EXCHANGE, RESULTS, READ, SAID_CHARACTERS = 4, 2, 20, 1000
+"""Messages of the last exchange and results that new work is shown, messages that are read for it,
+and characters of each."""
 ROOTS = 3
 """Pieces of work whose budget is shown."""
 AHEAD = 3
@@ -88,6 +93,30 @@ def _of_team(tx: Tx, agent: Agent, since: datetime | None) -> WorkState:
         asked=[_question_line(tx, view, m) for m in messages.open_questions(tx, agent.team_id)],
         ahead=_ahead(tx, agent),
     )
+
+
+def said_before(tx: Tx, agent: Agent, node: WorkNode, thread: str) -> list[Line]:
+    """Return what an agent ended last, and the last exchange before a person's message became this
+    node: *make it shorter* says nothing without them. Empty for other work."""
+    person_id = PersonId(node.creator_id)
+    if node.source != "user" or node.is_goal or not is_person(person_id):
+        return []
+    asked = messages.of_node(tx, node.id)
+    first = asked[0].id if asked else ""
+    said = messages.lately(tx, agent.team_id, agent.id, person_id, limit=READ, before=first)
+    spoken = [m for m in said if m.kind in ("message", "nudge", "question", "answer")][-EXCHANGE:]
+    ended = [n for n in nodes.ended_of(tx, agent, limit=RESULTS) if n.id != node.id]
+    view = _view(tx, agent, ended)
+    lines = [_ended_line(view, n, is_at_work=True) for n in ended if n.lane == "work" and n.result]
+    return [*(_said_line(message, thread) for message in spoken), *lines]
+
+
+def _said_line(message: Message, thread: str) -> Line:
+    if is_person(message.sender):
+        words = quotations.enclose_quoted(message.text, thread=thread, longest=SAID_CHARACTERS)
+        return Line(f"- Human: {words}", message.label, "- Human: a message with words of others")
+    words = texts.truncate(one_line(message.text), SAID_CHARACTERS)
+    return Line(f"- You: {words}", message.label, "- You: words that repeat what others wrote")
 
 
 def for_person(tx: Tx, agent: Agent) -> str:
@@ -186,7 +215,7 @@ def _open_line(view: _View, node: WorkNode, tail: Sequence[Turn]) -> Line:
     began = node.started_at or node.created_at
     state = f"{node.status} for {age(view.now - began)}"
     new = " (new)" if view.is_new(node.created_at) else ""
-    told = [f"- {texts.title_of(node)} ({node.id}): {view.who(node)}, {state}{new}"]
+    told = [f"- {texts.subject_of(node)} ({node.id}): {view.who(node)}, {state}{new}"]
     if node.waiting_reason:
         told.append(f"  waits: {texts.truncate(one_line(node.waiting_reason), texts.REASON)}")
     if node.checkpoint:
@@ -218,6 +247,8 @@ def _ledger_line(tx: Tx, node: WorkNode) -> Line:
 
 
 _LOOK = 'look_into("{id}") shows what it holds'
+_REPORT = 'read_report("{id}") has all'
+_TASK_OUTPUT = 'task_output("{id}") shows it whole'
 
 
 def _record_line(view: _View, node: WorkNode, tail: Sequence[Turn]) -> Line:
@@ -251,24 +282,24 @@ def _outcome(answer: Turn) -> str:
     return f"failed: {said}" if answer.failed else said
 
 
-def _ended_line(view: _View, node: WorkNode) -> Line:
+def _ended_line(view: _View, node: WorkNode, *, is_at_work: bool = False) -> Line:
     assert node.ended_at is not None
     new = "NEW since your last message: " if view.is_new(node.ended_at) else ""
     state = f"{node.status} {age(view.now - node.ended_at)} ago"
-    told = [f"- {new}{texts.title_of(node)} ({node.id}): {view.who(node)}, {state}"]
+    told = [f"- {new}{texts.subject_of(node)} ({node.id}): {view.who(node)}, {state}"]
     if node.result:
-        whole = (
-            f' … (read_report("{node.id}") has all)' if len(node.result) > RESULT_CHARACTERS else ""
-        )
-        result = one_line(node.result[:RESULT_CHARACTERS])
-        told.append(f"  result: {result}{whole}")
+        most = RESULT_AT_WORK if is_at_work else RESULT_CHARACTERS
+        all_of_it = (_TASK_OUTPUT if is_at_work else _REPORT).format(id=node.id)
+        whole = f" … ({all_of_it})" if len(node.result) > most else ""
+        told.append(f"  result: {one_line(node.result[:most])}{whole}")
     elif node.stop_reason is not None:
         told.append(f"  no result: {node.stop_reason.words}")
     if node.manifest:
         told.append(f"  files: {texts.join_limited(sorted(node.manifest), ', ')}")
     if node.doubts:
         told.append(f"  not confirmed: {texts.truncate(one_line(node.doubts), texts.REASON)}")
-    plain = f"- {new}a task of {view.who(node)} ({node.id}): {state}; {_LOOK.format(id=node.id)}"
+    look = (_TASK_OUTPUT if is_at_work else _LOOK).format(id=node.id)
+    plain = f"- {new}a task of {view.who(node)} ({node.id}): {state}; {look}"
     return Line("\n".join(told), view.label(node), plain)
 
 

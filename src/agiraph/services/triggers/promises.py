@@ -31,17 +31,19 @@ def make(
     node: WorkNode,
     *,
     what: str,
-    when: str,
+    when: str = "",
+    repeats: str = "",
     zone: str = "",
     label: Label = CLEAN,
     is_bounded: bool = False,
 ) -> Promise:
     """Record a promise to the person whom the node is for, and create the trigger that wakes the
-    agent at its time. Without `zone` a time without an offset is in the person's zone."""
+    agent at its time, or again and again as a cron expression says. Without `zone` a time without
+    an offset is in the person's zone."""
     if not what.strip():
         raise Refused("Say what you promise.")
     to = planning.person_for(tx, node)
-    type, config = timing(tx, when, zone or persons.zone_of(tx, to))
+    type, config = timing(tx, when, repeats, zone or persons.zone_of(tx, to))
     made = definitions.create(
         tx,
         agent_id=agent.id,
@@ -57,8 +59,12 @@ def make(
     return Promise(what, to, made.trigger, "open")
 
 
-def timing(tx: Tx, when: str, zone: str) -> tuple[str, dict[str, Any]]:
+def timing(tx: Tx, when: str, repeats: str, zone: str) -> tuple[str, dict[str, Any]]:
     """Return the type and the configuration of the trigger that reminds of a promise."""
+    if bool(when.strip()) == bool(repeats.strip()):
+        raise Refused("Give when, for one time, or repeats, for again and again.")
+    if repeats.strip():
+        return "scheduled", {"cron": repeats.strip(), "zone": zone}
     due = local(parse_deadline(when, tx.now, zone), zone)
     return "at_time", {"at": due.isoformat(), "zone": zone}
 
@@ -78,8 +84,11 @@ def of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:
 
 
 def is_kept_in(tx: Tx, node: WorkNode) -> bool:
-    """Return whether a promise woke the agent for this node."""
-    return node.trigger_id is not None and TRIGGERS.get(tx, node.trigger_id).promised_to is not None
+    """Return whether a promise for one time woke the agent for this node."""
+    if node.trigger_id is None:
+        return False
+    trigger = TRIGGERS.get(tx, node.trigger_id)
+    return trigger.promised_to is not None and trigger.type == "at_time"
 
 
 def open_of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:

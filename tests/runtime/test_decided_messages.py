@@ -1,0 +1,256 @@
+"""Decided messages: the calls of a reply say what becomes of a message, in any language."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.messages import Message
+from agiraph.domain.work import NodeStatus
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.store import triggers
+from agiraph.testing import Call, Says, World, call, says
+from agiraph.testing.scripted import ScriptedModel
+from tests.runtime.test_reply_and_work import FINISH, NO_WORK, give, heard, team_of_two
+from tests.runtime.waiting import Gate, until
+
+ORDINARY = [
+    "What is the state of the art in solid-state batteries?",
+    "What is OpenAI working on?",
+    "Wie steht der Euro zum Dollar?",
+    "How is the weather in Kyoto going to be?",
+    "¿Cómo va la economía de Chile?",
+    "Où en est la recherche sur la fusion ?",
+    "日本の景気はどうですか？",  # noqa: RUF001
+    "电动汽车市场进展如何？",  # noqa: RUF001
+    "ما هو وضع سوق النفط؟",
+    "भारत की अर्थव्यवस्था कैसी चल रही है?",
+]
+ALSO = says(call("finish", summary="Also done."))
+
+
+@pytest.fixture
+async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
+    path = tmp_path / "home"
+    async with World(
+        path, database_url=database_url, reply_model="scripted/mouth", easy_endings=True
+    ) as opened:
+        yield opened
+
+
+async def busy_team(world: World, *lines: Says) -> tuple[NewTeam, ScriptedModel, Gate]:
+    """Return a team whose coordinator's model is being asked, and gives these replies then."""
+    work = world.script("ada", *lines)
+    gate = work.gate = Gate()
+    founded = await world.found("Paint the fence")
+    await gate.reached()
+    return founded, work, gate
+
+
+async def reply_to(world: World, founded: NewTeam, text: str) -> Message:
+    """Say something to the coordinator, wait for the reply and return it."""
+    said = await world.chat(founded.coordinator.id, text)
+
+    async def replies() -> list[Message]:
+        told = await world.conversation(founded.coordinator)
+        return [m for m in told if m.in_reply_to == said.id and m.kind == "message"]
+
+    async def is_answered() -> bool:
+        return bool(await replies())
+
+    await until(world, is_answered)
+    return (await replies())[0]
+
+
+def stated(reply: Message) -> list[tuple[str, str, str]]:
+    return [(act.kind, act.name, act.words) for act in reply.acts]
+
+
+@pytest.mark.parametrize("question", ORDINARY)
+async def test_an_ordinary_question_becomes_the_work_that_the_reply_asks_for(
+    world: World, question: str
+) -> None:
+    world.script("mouth", says("I look it up.", call("start_work")))
+    world.script("ada", FINISH)
+    founded = await world.found("Watch the news", start=False)
+    reply = await reply_to(world, founded, question)
+    await world.settle()
+    assert [n.task for n in await world.board(founded.team.id)] == [question]
+    assert [kind for kind, _, _ in stated(reply)] == ["started"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Would you like me to delete the old table?",
+        "Soll ich die alte Tabelle löschen?",
+        "要我删除旧表吗？",  # noqa: RUF001
+        "هل تريد أن أحذف الجدول القديم؟",
+        "Ջնջե՞մ այն՞",
+    ],
+)
+async def test_a_question_in_words_reaches_the_person_in_any_script(
+    world: World, words: str
+) -> None:
+    world.script("ada", says(words), FINISH)
+    founded = await world.found("Tidy the database")
+    await world.settle()
+    [asked] = await world.questions(founded.team.id)
+    assert asked.text == words
+
+
+@pytest.mark.parametrize("words", ["I will tell you at once.", "第一时间告诉你", "Te aviso mañana"])
+async def test_words_of_the_reply_start_nothing_beside_a_call_that_says_so(
+    world: World, words: str
+) -> None:
+    promised = call("promise", what="Tell them the result", when="2 days")
+    world.script("mouth", says(words, promised, NO_WORK), says(words, NO_WORK))
+    world.script("ada")
+    founded = await world.found("Watch the news", start=False)
+    first = await reply_to(world, founded, "Tell me when it is out.")
+    second = await reply_to(world, founded, "Thank you!")
+    assert [kind for kind, _, _ in stated(first)] == ["reminder"]
+    assert stated(second) == []
+    assert await world.board(founded.team.id) == []
+    assert await world.inbox() == []
+
+
+async def test_a_request_beside_open_work_reaches_that_work_if_the_reply_decides_nothing(
+    world: World,
+) -> None:
+    world.script("mouth", says("I'll find a dentist for you."))
+    founded, work, gate = await busy_team(world, FINISH, ALSO)
+    reply = await reply_to(world, founded, "Please find me a dentist.")
+    gate.set()
+    await world.settle()
+    assert stated(reply) == [("told", "coordinator", "Please find me a dentist.")]
+    assert "[Message from human] Please find me a dentist." in heard(work.requests[-1])
+    assert [n.result for n in await world.board(founded.team.id)] == ["Also done."]
+
+
+async def test_the_decision_that_no_call_made_is_asked_for_once_part_by_part(world: World) -> None:
+    parts = [
+        {"what": "about_work", "id": "bob", "words": "Tell Bob to use euros."},
+        {"what": "new_work", "id": "", "words": "Find me a dentist."},
+    ]
+    mouth = world.script("mouth", says("Both, gladly."))
+    mouth.decision = json.dumps({"parts": parts})
+    world.script("ada", FINISH)
+    hand = world.script("bob", says(call("checkpoint", summary="1")), FINISH, FINISH)
+    gate = hand.gate = Gate()
+    founded, bob = await team_of_two(world)
+    await give(world, bob, "Count")
+    await gate.reached()
+    reply = await reply_to(world, founded, "Tell Bob to use euros. Find me a dentist.")
+    gate.set()
+    await world.settle()
+    assert stated(reply) == [
+        ("told", "bob", "Tell Bob to use euros."),
+        ("started", "Find me a dentist.", ""),
+    ]
+    assert "[Message from human] Tell Bob to use euros." in heard(hand.requests[-1])
+    assert "Find me a dentist." in [n.task for n in await world.board(founded.team.id)]
+
+
+async def test_new_work_knows_what_was_said_and_done_before_it(world: World) -> None:
+    world.script("mouth", says("Gladly.", call("start_work")), says("Shorter.", call("start_work")))
+    work = world.script("ada", says(call("finish", summary="Herons eat fish. " * 20)), FINISH)
+    founded = await world.found("Watch birds", start=False)
+    await reply_to(world, founded, "What do herons eat?")
+    await world.settle()
+    await reply_to(world, founded, "Make it shorter, please.")
+    await world.settle()
+    first = work.requests[-1]
+    assert first.turns[0].text == "Make it shorter, please."
+    for known in ("What do herons eat?", "Gladly.", "Herons eat fish. " * 19):
+        assert known in first.system
+    assert "What do herons eat?" not in work.requests[0].system
+
+
+async def test_a_stop_drops_what_was_said_before_and_names_it(world: World) -> None:
+    stop = call("stop_work", node_id="coordinator")
+    tell = call("tell", node_id="coordinator")
+    world.script("mouth", says("I pass it on.", tell), says("I stop it.", stop))
+    founded, work, gate = await busy_team(world, FINISH)
+    await reply_to(world, founded, "Also paint the gate.")
+    reply = await reply_to(world, founded, "Stop what you're doing.")
+    gate.set()
+    await world.settle()
+    assert stated(reply) == [("stopped", "Paint the fence", "“Also paint the gate.”")]
+    assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.CANCELLED]
+    assert len(work.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "done"),
+    [
+        ([NO_WORK], []),
+        ([call("start_work", task="Count in euros")], ["started"]),
+        ([call("tell", node_id="Paint the fence")], ["told"]),
+        (
+            [call("start_work", task="Buy euros"), call("tell", node_id="coordinator")],
+            ["started", "told"],
+        ),
+    ],
+)
+async def test_open_work_hears_a_correction_whatever_the_reply_made_of_it(
+    world: World, made: list[Call], done: list[str]
+) -> None:
+    world.script("mouth", says("Passed on.", *made))
+    founded, work, gate = await busy_team(world, FINISH, FINISH, ALSO)
+    reply = await reply_to(world, founded, "Please use euros.")
+    gate.set()
+    await world.settle()
+    assert sorted(kind for kind, _, _ in stated(reply)) == done
+    told = heard(work.requests[1])
+    assert "Paint the fence" in told
+    assert (
+        "[Message from human] Please use euros.\n[Runtime] You have replied to them: 'Passed on.'."
+        in told
+    )
+    assert ("needs no work" in told) is (not done)
+    assert ("→ Started: " in told) is ("started" in done)
+
+
+@pytest.mark.parametrize(
+    ("made", "done"),
+    [
+        (call("answer"), ("answered", "Which year?", "How is it going?")),
+        (call("stop_work", node_id="coordinator"), ("stopped", "Write the history", "")),
+    ],
+)
+async def test_an_act_that_nobody_asked_for_is_stated_under_the_reply(
+    world: World, made: Call, done: tuple[str, str, str]
+) -> None:
+    world.script("ada", says(call("ask_human", question="Which year?")), FINISH)
+    world.script("mouth", says("It goes well.", made))
+    founded = await world.found("Write the history")
+    await world.settle()
+    reply = await reply_to(world, founded, "How is it going?")
+    assert stated(reply) == [done]
+
+
+async def test_every_monday_is_set_by_a_reply_and_the_person_is_told_each_time(
+    world: World,
+) -> None:
+    every = call("promise", what="Summarise the papers", repeats="0 9 * * MON", zone="Asia/Tokyo")
+    world.script("mouth", says("Every Monday, then.", every))
+    world.script("ada", *[says(call("finish", summary=f"Week {n}.")) for n in (1, 2)])
+    founded = await world.found("Watch the papers", start=False)
+    reply = await reply_to(world, founded, "Every Monday at nine, summarise the papers.")
+    assert stated(reply) == [
+        (
+            "trigger",
+            "2026-01-12 09:00 Asia/Tokyo, then 2026-01-19 09:00 Asia/Tokyo and so on",
+            "Summarise the papers",
+        )
+    ]
+    for week in (1, 2):
+        world.clock.advance(days=7)
+        await until(world, lambda week=week: _is_told(world, founded, f"Week {week}."))
+    assert [t.fired for t in await world.store.read(triggers.of_team, founded.team.id)] == [2]
+
+
+async def _is_told(world: World, founded: NewTeam, text: str) -> bool:
+    return any(text in m.text for m in await world.conversation(founded.coordinator))
