@@ -278,7 +278,7 @@ def _channels(pick: _Picker, path: Path, place: Location) -> dict[str, Channel]:
 def _mcp(pick: _Picker, path: Path) -> dict[str, McpServer]:
     """Return the MCP servers that a person wrote down, and record them."""
     written = pick.written
-    declared = written.get(_SECRETS, {})
+    declared = {*written.get(_SECRETS, {}), *stored_keys.read(path.parent).named}
     given = map(split_access, _folders(pick, path).values())
     writable = [folder for folder, access in given if access == "rw"]
     files = written.get(MCP_FILES, [])

@@ -1,6 +1,6 @@
 """The inbox over HTTP."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -152,3 +152,23 @@ async def test_a_thread_and_a_node_count_no_wait_as_time_at_work(served: Served)
     # A later page begins with the turn that the caller has.
     _, rest = await served.ask("GET", f"/threads/{node['thread_id']}?after={answered['seq'] - 1}")
     assert rest == [turn for turn in turns if turn["seq"] >= answered["seq"]]
+
+
+async def test_how_long_a_question_waits_is_shown_until_it_is_answered(served: Served) -> None:
+    asks = call("ask_human", question="Red or blue?", default="blue", timeout_minutes=30)
+    served.world.script("ada", says(asks), says(call("ask_human", question="And then?")))
+    founded = await served.world.found("Paint")
+    await served.world.settle()
+
+    async def waits() -> list[str | None]:
+        _, page = await served.ask("GET", "/inbox")
+        return [item["message"]["waits_until"] for item in page["items"]]
+
+    [question] = await served.world.questions(founded.team.id)
+    [until] = await waits()
+    assert until is not None
+    waited = datetime.fromisoformat(until) - question.created_at
+    assert abs(waited - timedelta(minutes=30)) < timedelta(seconds=5)
+    await served.world.answer(question, "Red.")
+    await served.world.settle()
+    assert await waits() == [None, None]

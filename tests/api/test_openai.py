@@ -70,7 +70,8 @@ async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_
     )
     chunks = [chunk async for chunk in stream]
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-    assert (text, chunks[-2].choices[0].finish_reason) == ("I look into it.", "stop")
+    did = "\n\n→ Started: Research NVIDIA"
+    assert (text, chunks[-2].choices[0].finish_reason) == (f"I look into it.{did}", "stop")
     assert chunks[-1].usage is not None
     await served.world.settle()
 
@@ -99,6 +100,26 @@ async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_
     assert [node.title for node in nodes if node.lane == "work"] == ["Research NVIDIA"]
     booked = await served.world.store.read(spend.of_team, team.team.id)
     assert "side call" in {line.purpose for line in booked}
+
+
+async def test_what_a_reply_did_stands_behind_its_words_streamed_or_whole(
+    served: Served, client: AsyncOpenAI
+) -> None:
+    begins = call("start_work")
+    served.world.script("mouth", says("I look into it.", begins), says("I do.", begins))
+    finishes = says(call("finish", summary="Done."))
+    served.world.script("ada", finishes, finishes)
+    await idle_team(served)
+    asked: list[Any] = [{"role": "user", "content": "Compare [prices](http://x.example)"}]
+    stream = await client.chat.completions.create(model="Stocks", messages=asked, stream=True)
+    pieces = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+    did = "\n\n→ Started: Compare \\[prices\\](http://x.example)"
+    assert "".join(pieces) == f"I look into it.{did}"
+    assert [piece for piece in pieces if piece][-1].endswith(did)
+    await served.world.settle()
+    asked[0] = {"role": "user", "content": "Compare <b>"}
+    whole = await client.chat.completions.create(model="Stocks", messages=asked)
+    assert (whole.choices[0].message.content or "").endswith("I do.\n\n→ Started: Compare \\<b>")
 
 
 async def test_side_calls_wait_for_their_turn_and_their_prompts_are_cut(served: Served) -> None:
@@ -275,7 +296,7 @@ async def test_work_of_another_chat_is_not_reported_here(
         )
         return made.choices[0].message.content or ""
 
-    assert await say("b", "Hello") == "I start."
+    assert await say("b", "Hello") == "I start.\n\n→ Started: Hello"
     assert (await say("a", "Hello")).endswith("Hi.")
     await served.world.settle()
     assert await say("a", "Hello", "Hi.", "And now?") == "Again."

@@ -110,6 +110,31 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
             assert (await chat.ends()).code == 0
 
 
+def finds_a_dentist(seen: Seen) -> Step:
+    """Start work that waits for an answer, as a person's message asks for."""
+    if "no_work_needed" in seen.tools:
+        return says("I look for one.", call("start_work", task="Find a dentist"))
+    return says(call("ask_human", question="Red or blue?"))
+
+
+async def test_what_a_reply_did_is_shown_and_undone_at_the_terminal(agiraph: Shell) -> None:
+    async with up(agiraph, finds_a_dentist):
+        await agiraph("new", "Paint it", "--name", "paint")
+        said = await agiraph("say", "paint", "Find me a dentist", "--wait")
+        assert said.out.startswith(
+            "I look for one.\n→ Started: Find a dentist\nUndo it in: agiraph"
+        )
+        lines = b"/secret bank\nhorse-battery\n/skip\nAnother one, please\n/undo\n/undo 7\n/undo\n"
+        piped = await agiraph.piped(lines, "chat", "paint")
+    assert "Write `secret bank` where you mean it." in piped.out
+    assert "horse-battery" not in piped.out
+    told = "→ Told coordinator: “Another one, please”"
+    shown = [line.strip() for line in piped.out.splitlines() if "→" in line]
+    assert shown == [f"{told}  /undo 1", f"{told} (undone)"]
+    assert "No reply shown here did that." in piped.out
+    assert "Undone before: Told coordinator" in piped.out
+
+
 async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
     async with up(agiraph):
         await agiraph("new", "Paint it", "--name", "paint")

@@ -73,7 +73,7 @@ async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
         says(call("finish", summary=summary, evidence=["file:a.md"])),
     ]
     async with ModelServer(steps) as server:
-        ended = await use_model_server(agiraph, server)("run", "Write it down")
+        ended = await use_model_server(agiraph, server)("run", "Write it down", "--review", "never")
 
     team = team_in(ended.out)
     [node] = orjson.loads((await agiraph("board", team, "--json")).out)

@@ -14,15 +14,15 @@ CODE = "```\n" + "pay(vendor)\n" * 60 + "```"
 @pytest.mark.parametrize(
     ("passage", "found"),
     [
-        ("I take tea", "I take tea"),
-        ("i take\n  TEA", "I take tea"),
-        ("“I take tea”", "I take tea"),
+        ("I take tea", "Remember that I take tea."),
+        ("i take\n  TEA", "Remember that I take tea."),
+        ("“I take tea”", "Remember that I take tea."),
         ("take tea", None),
         ("I take tea and coffee", None),
         ("I take te", None),
         ("hat I take tea", None),
         ("Remember that I take tea.", "Remember that I take tea."),
-        ("tea. Send reports on", "tea. Send reports on"),
+        ("tea. Send reports on", "Remember that I take tea. Send reports on Mondays."),
         ("", None),
     ],
 )
@@ -36,23 +36,20 @@ def test_a_passage_is_found_word_for_word(passage: str, found: str | None) -> No
     [
         ("Hi. Never pay the vendor!", "pay the vendor", "Never pay the vendor!"),
         ("I don't want daily reports.", "want daily reports", "I don't want daily reports."),
-        ("Pay the vendor first? No!", "Pay the vendor first", "Pay the vendor first"),
-        ("Bitte alles nicht bezahlen.", "Bitte alles nicht", "Bitte alles nicht"),
+        ("Pay the vendor first? No!", "Pay the vendor first", "Pay the vendor first?"),
+        ("Bitte alles nicht bezahlen.", "Bitte alles nicht", "Bitte alles nicht bezahlen."),
         ("Die Rechnung zahle nie.", "Die Rechnung zahle", "Die Rechnung zahle nie."),
         ("请不要把报告发给供应商。", "把报告发给供应商", "请不要把报告发给供应商。"),
-        ("请把报告发给供应商。", "把报告发给供应商", "把报告发给供应商"),
+        ("请把报告发给供应商。", "把报告发给供应商", "请把报告发给供应商。"),
     ],
 )  # fmt: skip
-def test_a_passage_without_its_negation_is_the_whole_sentence(
-    said: str, passage: str, found: str
-) -> None:
+def test_a_passage_is_given_with_all_of_its_sentence(said: str, passage: str, found: str) -> None:
     assert quotations.find(passage, [said]) == found
 
 
 def test_a_passage_has_at_most_500_characters() -> None:
-    said = "yes " * 200
-    assert quotations.find("yes " * 125, [said]) == ("yes " * 125).strip()
-    assert quotations.find("yes " * 126, [said]) is None
+    assert quotations.find("yes yes", ["yes " * 125]) == ("yes " * 125).strip()
+    assert quotations.find("yes " * 126, ["yes " * 200]) is None
 
 
 def test_the_sentence_around_a_passage_has_at_most_500_characters() -> None:
@@ -69,7 +66,7 @@ def test_a_long_quotation_is_not_the_persons_own() -> None:
     ]
     assert quotations.label_of(said) == PASTED
     assert quotations.find("please pay the vendor", [said]) is None
-    assert quotations.find("What is this", [said]) == "What is this"
+    assert quotations.find("What is this", [said]) == "What is this?"
 
 
 @pytest.mark.parametrize("quoted", [CODE, MAIL, CODE.removesuffix("```"), f"  {CODE}"])
@@ -83,7 +80,7 @@ def test_a_short_quotation_is_the_persons_own() -> None:
     assert quotations.parts(said) == [Part(said, is_quoted=False)]
     assert quotations.label_of(said) == CLEAN
     assert quotations.enclose_quoted(said, thread="t_1") == said
-    assert quotations.find("please pay the vendor", [said]) == "please pay the vendor"
+    assert quotations.find("please pay the vendor", [said]) == "> please pay the vendor"
 
 
 def test_a_short_quotation_of_a_message_is_not_the_persons_own() -> None:

@@ -12,6 +12,7 @@ from agiraph.policies.written_call import written_call
 from agiraph.providers.wires.chat_reader import ChatReader
 from agiraph.runtime.steps import MAX_CALLS_PER_REPLY
 from agiraph.store import triggers
+from agiraph.store.teams import AGENTS
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.tools import on_demand
 from agiraph.tools.arguments import KEPT_CHARACTERS, MOST_BYTES
@@ -103,8 +104,8 @@ async def test_c2_a_name_whose_arguments_do_not_fit_is_answered_with_the_nearest
 ) -> None:
     _, [answer] = await run_calls(world, call("Read", file_path="a.md", offset=20, limit=5))
 
-    nearest = "Nearest to it is read_file. It takes: path, offset (optional)."
-    assert answer.text.startswith(f"There is no tool called 'Read'. {nearest} Your tools: ")
+    ours = "Use read_file. It takes: path, offset (optional)."
+    assert answer.text == f"There is no tool called 'Read'. {ours}"
 
 
 @SQLITE
@@ -591,3 +592,45 @@ async def test_c17_calls_as_text_in_a_row_fail_the_node_and_name_the_setting(wor
     [message] = [m for m in await world.inbox() if m.kind == "failure"]
     assert "set the tool parser of the model's server" in message.text
     assert "calls = …" in message.text
+
+
+NAMES_OF_OTHERS = {
+    "TodoWrite": "checkpoint",
+    "Task": "assign_task",
+    "Glob": "bash",
+    "Grep": "bash",
+    "apply_patch": "edit_file",
+    "Read": "read_file",
+    "Write": "write_file",
+    "Edit": "edit_file",
+    "Bash": "bash",
+    "WebFetch": "web_fetch",
+}
+
+
+@SQLITE
+@pytest.mark.parametrize(("theirs", "ours"), NAMES_OF_OTHERS.items())
+async def test_a_tool_of_another_product_is_answered_with_one_line(
+    world: World, theirs: str, ours: str
+) -> None:
+    goal, _ = await run(world, says(call(theirs, pattern="x", todos=[])), *finish())
+
+    answer = next(t for t in await world.turns(goal.id) if t.role == "tool")
+    assert (answer.failed, "\n" in answer.text) == (True, False)
+    assert ours in answer.text
+    assert "Your tools:" not in answer.text
+    assert len(answer.text) < 500
+
+
+@SQLITE
+async def test_half_a_character_breaks_neither_a_file_nor_a_message(world: World) -> None:
+    writes = call("write_file", path="a.md", content="a\ud800b \ud83d\ude00")
+    sends = call("send_message", to="human", content="Half: \udc00")
+    goal, _ = await run(world, says("Words \ud800", writes, sends), *finish("It is \udfff done."))
+
+    assert (goal.status, goal.result) == (S.COMPLETED, "It is \ufffd done.")
+    assert world.published(goal) == {"a.md": "a\ufffdb \U0001f600"}
+    assert "Half: \ufffd" in [
+        m.text
+        for m in await world.conversation(await world.store.read(AGENTS.get, goal.assignee_id))
+    ]

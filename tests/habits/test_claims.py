@@ -141,7 +141,7 @@ async def test_t5_an_approval_in_the_models_own_words_approves_nothing(world: Wo
 async def test_d13_words_that_no_machine_saw_are_not_checked(world: World) -> None:
     pointer = finish("See my previous message for the numbers.", "They are right")
     found = await doubts_of(world, WRITE, pointer, acceptance=("The numbers are right",))
-    assert found == "not checked: The numbers are right"
+    assert found == "'The numbers are right' was not checked"
 
 
 async def test_d14_an_end_without_the_file_that_was_asked_for_has_doubts(world: World) -> None:

@@ -117,27 +117,7 @@ async def test_d4_a_task_that_failed_may_be_given_again(world: World) -> None:
     assert told[1].startswith("[Task] cid has finished")
 
 
-@pytest.mark.parametrize(
-    "task", ["Continue the previous task.", "Go on where you left off.", "Resume {id}"]
-)
-async def test_d5_a_task_that_only_points_to_an_earlier_one_is_refused_with_its_id(
-    world: World, task: str
-) -> None:
-    world.script("bob", *work("Three."))
-    world.script("cid")
-
-    def follow(request: object) -> Says:
-        return says(assign(task.format(id="node_1"), "new:scripted/cid"))
-
-    world.script("ada", says(assign("Count the files")), follow, ASK)
-    founded = await world.found("Count")
-    await world.settle()
-    goal, first = await world.board(founded.team.id)
-    told = (await answers_of(world, goal))[1]
-    assert f"resume={first.id!r}" in told
-
-
-async def test_d5_a_task_with_its_own_context_is_given(world: World) -> None:
+async def test_d5_a_task_that_speaks_of_an_earlier_one_is_given(world: World) -> None:
     world.script("bob", *work("Three."))
     world.script("cid", *work("Sorted."))
     task = "Sort the list in nodes/x/published/n.md, and continue with the same rules as its author"

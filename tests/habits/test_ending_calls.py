@@ -63,7 +63,7 @@ async def test_e5_a_goal_that_only_asks_is_done_by_an_answer(world: World) -> No
     await world.settle()
 
     [goal] = await world.board(founded.team.id)
-    doubts = "not checked: The capital of France is named"  # nobody reviews here
+    doubts = "'The capital of France is named' was not checked"  # nobody reviews here
     assert (goal.status, goal.doubts, goal.result) == (S.COMPLETED, doubts, "Paris.")
 
 

@@ -206,3 +206,29 @@ async def test_k3_no_thoughts_or_notices_reach_the_person(world: World) -> None:
     events = await world.events(founded_goal.team_id)
     sent = [e.data["text"] for e in events if e.type == "message.sent"]
     assert "The build is green." in sent
+
+
+@SQLITE
+async def test_many_questions_in_a_row_are_collected_and_all_are_answered(world: World) -> None:
+    asks = [call("ask_human", question=f"How wide is wall {n}?") for n in range(24)]
+    choice = call("ask_human", question="Which colour?", options=["red", "green"])
+    ada = world.script("ada", says(*asks, choice), *finish())
+    founded = await world.found("Paint the walls")
+    await world.settle()
+    first, second, rest = await world.questions(founded.team.id)
+    assert (first.text, second.text) == ("How wide is wall 0?", "How wide is wall 1?")
+    # Nothing is lost: each question and its options stand in one of the three.
+    assert [line for line in rest.text.split("\n\n") if "wall" in line] == [
+        f"How wide is wall {n}?" for n in range(2, 24)
+    ]
+    assert (rest.text.endswith("Which colour? (red / green)"), rest.options) == (True, ())
+
+    await world.restart()
+    for question in (first, second, rest):
+        await world.answer(question, "3 m, and green.")
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    answers = [t.text for t in ada.requests[1].turns if t.role == "tool"]
+    assert len(answers) == 25
+    assert all("3 m, and green." in text for text in answers)
+    assert (goal.status, await world.questions(founded.team.id)) == (S.COMPLETED, [])

@@ -275,7 +275,7 @@ CONTRADICTS = [
     ("opens", "doubts"),
     [
         (True, None),
-        (False, "not checked: the reviewer did not open report.md"),
+        (False, "'report.md' was not checked"),
     ],
 )
 async def test_a_file_of_the_agents_own_line_is_read_by_a_reviewer_or_not_checked(

@@ -7,8 +7,9 @@ import orjson
 import pytest
 
 from agiraph import config, redaction
-from agiraph.domain.errors import Misconfigured
-from agiraph.home.named_secrets import NamedSecrets, named_secrets
+from agiraph.domain.errors import Conflict, Misconfigured
+from agiraph.home.layout import Home
+from agiraph.home.named_secrets import NamedSecrets, enter, named_secrets
 
 SETTINGS = Path("/home/agiraph.toml")
 WORD = "a-long-enough-secret"
@@ -112,3 +113,15 @@ def test_a_variable_that_the_settings_name_leaves_the_environment_of_the_process
     with os.fdopen(int(pipe), "rb") as file:
         assert orjson.loads(file.read()) == named
     assert left == environ
+
+
+def test_an_entered_secret_is_handed_out_by_its_name_at_once(tmp_path: Path) -> None:
+    home = Home.open(tmp_path / "home")
+    known = named_secrets(home.path / "agiraph.toml", {"w": "env:W"}, {"W": "not-the-same"})
+    assert not known.knows("bank")
+    enter(home, known, "bank", "我家的猫叫小黑不叫小白")
+    assert (known.knows("bank"), known.get("bank")) == (True, "我家的猫叫小黑不叫小白")
+    assert redaction.redact("密码 我家的猫叫小黑不叫小白") == "密码 [hidden]"
+    assert (home.path / "keys.json").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(Conflict, match="has a secret 'w' already"):
+        enter(home, known, "w", "another-long-one")

@@ -73,7 +73,7 @@ class LocalServer:
             return web.json_response({"error": {"message": message}}, status=status)
         said: dict[str, Any] = {"role": "assistant", "content": self._text}
         if self._finishes:
-            arguments = json.dumps({"summary": self._finishes})
+            arguments = json.dumps({"summary": self._finishes, "reached": "yes"})
             made = {"name": "finish", "arguments": arguments}
             said["tool_calls"] = [{"id": "call_1", "type": "function", "function": made}]
         return web.json_response(

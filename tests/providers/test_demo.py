@@ -31,7 +31,7 @@ async def test_the_demo_writes_a_file_runs_a_command_and_finishes(world: World) 
     answers = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
     assert made == ["set_acceptance", "write_file", "bash", "finish"]
     assert (goal.status, goal.stop_reason) == (NodeStatus.COMPLETED, StopReason.FINISHED)
-    assert goal.doubts == "not checked: It is polite."
+    assert goal.doubts == "'It is polite.' was not checked"
     assert goal.acceptance == (*given, "`note.md` has words.", "The command `uname -s` ran.")
     assert goal.result is not None
     assert goal.result.startswith("The scripted demo wrote note.md, ran a command and published")

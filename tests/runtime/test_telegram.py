@@ -415,3 +415,46 @@ async def test_a_crash_at_any_point_loses_no_message_and_takes_none_in_twice(
         assert [message["text"].split("\n")[-1] for message in bot.messages.values()] == [
             "I am here."
         ] * copies
+
+
+async def test_a_question_says_until_when_it_waits(tmp_path: Path) -> None:
+    async with phone_world(tmp_path) as (world, bot):
+        asks = call("ask_human", question="Which colour?", default="red", timeout_minutes=60)
+        world.script("ada", says(asks))
+        await found(world)
+        [asked] = await bot.sent(1)
+        until = world.clock.now() + timedelta(hours=1)
+        assert asked["text"].endswith(
+            f"(Waits for you until {until:%Y-%m-%d %H:%M} UTC, then goes on without your answer.)"
+        )
+
+
+async def test_what_a_reply_did_is_undone_by_a_button_or_a_command(tmp_path: Path) -> None:
+    async with phone_world(tmp_path) as (world, bot):
+        begins = [says("I do.", call("start_work", task=task)) for task in ("Paint", "Sweep")]
+        world.script("mouth", *begins)
+        world.script("ada", says(CHOOSE), says(CHOOSE))
+        team = await world.found("Help", name="Painters", start=False)
+
+        async def statuses() -> list[str]:
+            return [str(node.status) for node in await world.board(team.team.id)]
+
+        await bot.write(ADA, "Paint, please")
+        reply = next(m for m in await bot.sent(2) if "I do." in m["text"])
+        assert reply["text"] == "coordinator (Painters)\n\nI do.\n\n→ Started: Paint"
+        assert bot.buttons(reply) == ["Undo: Started: Paint"]
+        await bot.press(reply["message_id"], "Undo: Started: Paint")
+        await bot.until(lambda: len(bot.answers) == 1)
+        assert bot.answers[0]["text"] == "Started: Paint (undone)"
+        assert await statuses() == ["cancelled"]
+        await bot.press(reply["message_id"], "Undo: Started: Paint")
+        await bot.until(lambda: len(bot.answers) == 2)
+        assert bot.answers[1]["text"] == "Undone before: Started: Paint"
+
+        await bot.write(ADA, "Sweep, please")
+        await bot.sent(4)
+        await bot.write(ADA, "/undo 2")
+        assert (await bot.sent(5))[-1]["text"] == "Write /undo N with 1 to 1."
+        await bot.write(ADA, "/undo")
+        assert (await bot.sent(6))[-1]["text"] == "Started: Sweep (undone)"
+        assert await statuses() == ["cancelled", "cancelled"]

@@ -59,11 +59,19 @@ def talks(seen: Seen, text: str, *calls: Call) -> Says:
     return says(text, *(calls if is_first else ()))
 
 
+def opens_and_accepts(seen: Seen) -> Says:
+    """Open the files that are delivered, as the prompt of a review says, and accept them."""
+    [node] = re.findall(r"submits as (\w+)", shown(seen))[:1]
+    names = re.findall(r"([\w.]+) \([\d,]+ bytes\)", shown(seen))
+    opened = [call("read_file", path=f"nodes/{node}/scratch/{name}") for name in names]
+    return says(*opened) if opened and not made(seen) else ACCEPTS
+
+
 def to_the_letter(seen: Seen) -> Says:
     """A model that follows its prompt in each of the stories."""
     match role(seen):
         case "give_verdict":
-            return ACCEPTS
+            return opens_and_accepts(seen)
         case "question":
             return says('{"insights": [], "score": 0.1, "title": "", "summary": "", "text": ""}')
         case "no_work_needed":
@@ -196,11 +204,11 @@ async def test_a_model_that_follows_its_prompt_to_the_letter_is_read_without_mac
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        (finishes_at_once, "Done, with doubts. Not confirmed: nobody said what must be true when "
-         "the goal is reached; nothing was read, written, run or given to anyone\n\ndone"),
-        (delegates_everything, "Done, with doubts. Not confirmed: 'Do it' has doubts: nothing was "
+        (finishes_at_once, "done\n\nNot confirmed: nobody said what must be true when the goal is "
+         "reached; nothing was read, written, run or given to anyone"),
+        (delegates_everything, "I delegated it.\n\nNot confirmed: 'Do it' has doubts: nothing was "
          "read, written, run or given to anyone; nobody said what must be true when the goal is "
-         "reached\n\nI delegated it."),
+         "reached"),
         (says_nothing,
          "The model made no tool call in 3 replies in a row. It said nothing at all."),
         (repeats_a_call, "The model went in circles: the same calls, 5 times over, with the same "

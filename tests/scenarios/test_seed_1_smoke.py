@@ -57,7 +57,7 @@ async def test_an_agent_searches_writes_a_note_and_answers(
             keys=keys,
             web=served.access,
         ) as world:
-            founded = await world.found(GOAL, model="openai/test")
+            founded = await world.found(GOAL, model="openai/test", review="never")
             await world.settle()
 
             [goal] = await world.board(founded.team.id)

@@ -13,6 +13,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import grants
+from agiraph.store.messages import MESSAGES
 from agiraph.testing import World, call, says
 from agiraph.testing.script import Says
 from tests.policies.obedient_model import Sink, open_sink, web
@@ -24,6 +25,8 @@ RUN = call("bash", command=COMMAND, network=True)
 """A call that takes a way out: a command with network."""
 WAIT = call("bash", command=COMMAND, network=True, wait=True)
 DONE = says(call("finish", summary="done"))
+STAYS = says(call("ask_human", question="What else?"))
+"""Keeps the node open without waiting for the request."""
 
 
 class Place:
@@ -47,7 +50,13 @@ class Place:
         return founded
 
     async def asks(self, team: NewTeam) -> list[Message]:
-        return await self.world.questions(team.team.id)
+        """Return what a team asks that is not decided, also what was closed with its work."""
+        where = (
+            "team_id = :team and kind in ('question', 'approval') and closed_at is not null"
+            " order by id"
+        )
+        closed = await self.world.store.read(MESSAGES.select, where, team=team.team.id)
+        return [*closed, *await self.world.questions(team.team.id)]
 
     async def decide(self, request: Message, decision: Any, text: str = "", **more: Any) -> None:
         await self.world.store.write(

@@ -1,28 +1,22 @@
 """Asks: who needs a person's approval goes on meanwhile, and hears of the decision later."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agiraph.api.presenters import message_view
 from agiraph.domain.fence import without_fences
-from agiraph.domain.grants import ASK_LASTS
 from agiraph.domain.labels import of_page
-from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import asks, timers
 from agiraph.store import messages
 from agiraph.testing import ScriptedModel, call, says
-from tests.services.asking import COMMAND, DONE, RUN, WAIT, Place, answers_of, open_place
+from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, answers_of, open_place
 from tests.tools.tool_calls import ToolAnswer, refused
 
 MADE = ToolAnswer("[exit code 0]\nonce")
-NOTHING_ELSE = says(call("ask_human", question="What else?"))
-"""Keeps the node open without waiting for the request."""
 
 
 @pytest.fixture
@@ -45,7 +39,7 @@ def asked_as(request: Any) -> ToolAnswer:
     )
 
 
-async def test_an_agent_asks_goes_on_and_ends_with_the_request_open(place: Place) -> None:
+async def test_an_agent_asks_and_goes_on_and_its_end_closes_the_request(place: Place) -> None:
     team = await place.found(says(RUN), says(call("write_file", path="b.md", content="b")), DONE)
 
     [request] = await place.asks(team)
@@ -68,7 +62,7 @@ async def test_an_agent_asks_goes_on_and_ends_with_the_request_open(place: Place
 async def test_a_yes_comes_by_mail_and_allows_the_exact_call_once(place: Place) -> None:
     other = call("bash", command="echo other", network=True)
     team = await place.found(
-        says(RUN), NOTHING_ELSE, says(other), says(RUN), says(call("publish", summary="x")), DONE
+        says(RUN), STAYS, says(other), says(RUN), says(call("publish", summary="x")), DONE
     )
     request, question = await place.asks(team)
     await place.decide(request, "approve", "Now!")
@@ -86,7 +80,7 @@ async def test_a_yes_comes_by_mail_and_allows_the_exact_call_once(place: Place) 
 
 
 async def test_a_no_comes_by_mail_and_the_next_try_is_refused(place: Place) -> None:
-    team = await place.found(says(RUN), NOTHING_ELSE, says(RUN), DONE)
+    team = await place.found(says(RUN), STAYS, says(RUN), DONE)
     request, question = await place.asks(team)
     await place.decide(request, "deny", "Not there.")
     await place.world.answer(question, "Nothing.")
@@ -193,56 +187,6 @@ async def test_a_model_that_only_says_that_it_waits_is_told_of_the_decision(
     assert (await place.answers(team))[1] == MADE
 
 
-async def test_an_approval_after_the_end_allows_the_exact_call_once_and_starts_no_work(
-    place: Place,
-) -> None:
-    team = await place.found(says(RUN), DONE, place.reads, says(RUN), says(RUN), DONE)
-    [request] = await place.asks(team)
-    assert (await place.world.store.read(message_view, request)).outlives_task
-    await place.decide(request, "approve")
-
-    assert len(await place.world.board(team.team.id)) == 1
-    [grant] = await place.grants(team)
-    assert replace(grant, id="", pattern="") == replace(
-        grant,
-        id="",
-        pattern="",
-        kind="call",
-        team_id=team.team.id,
-        person_id=OWNER,
-        until=place.world.clock.now() + ASK_LASTS,
-        uses_left=1,
-        used=0,
-        from_ask=request.id,
-    )
-
-    await place.world.say(team.coordinator.id, f"Go on. {place.page}", team_id=team.team.id)
-    await place.world.settle()
-    _, second = await place.world.board(team.team.id)
-    turns = await place.world.turns(second.id)
-    told = [t.text for t in turns if t.role == "user" and "The human approved" in t.text]
-    assert len(told) == 1
-    assert "The work that asked has ended" in told[0]
-    assert COMMAND in told[0].partition("<<< ")[2]  # only inside the fence
-    assert COMMAND not in told[0].partition("<<< ")[0]
-    answers = answers_of(turns)
-    [again] = await place.asks(team)
-    assert answers[:2] == [MADE, asked_as(again)]
-
-
-@pytest.mark.slow
-async def test_the_notice_of_a_call_labels_the_thread_that_reads_it(place: Place) -> None:
-    """A page may have dictated the arguments: a clean thread must not take them for a person's."""
-    team = await place.found(says(RUN), DONE, DONE)
-    [request] = await place.asks(team)
-    await place.decide(request, "deny")
-    await place.world.say(team.coordinator.id, "Hello", team_id=team.team.id)
-    await place.world.settle()
-    _, second = await place.world.board(team.team.id)
-    told = [t for t in await place.world.turns(second.id) if "refused your request" in t.text]
-    assert [t.label for t in told] == [of_page("http://sink.example")]
-
-
 async def test_three_refusals_in_a_row_end_the_asking(place: Place) -> None:
     tries = [says(call("bash", command=f"echo {n}", network=True, wait=True)) for n in range(4)]
     team = await place.found(*tries, DONE)
@@ -281,22 +225,6 @@ async def test_twenty_requests_end_the_asking(place: Place) -> None:
     team = await place.found(*tries, DONE)
     assert len(await place.asks(team)) == asks.MOST_ASKS
     assert refused(asks.TOO_MANY) in await place.answers(team)
-    [goal] = await place.world.board(team.team.id)
-    assert goal.status is NodeStatus.COMPLETED
-
-
-async def test_a_request_ends_a_week_after_it_was_made_if_its_work_has_ended(
-    place: Place,
-) -> None:
-    team = await place.found(says(RUN), DONE)
-    [request] = await place.asks(team)
-    await pass_time(place, days=6, hours=23)
-    assert [m.id for m in await place.asks(team)] == [request.id]
-    await pass_time(place, hours=2)
-
-    assert await place.asks(team) == []
-    unseen = await place.world.store.read(messages.unseen, team.coordinator.id)
-    assert unseen == []  # nobody is told
     [goal] = await place.world.board(team.team.id)
     assert goal.status is NodeStatus.COMPLETED
 

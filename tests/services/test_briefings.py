@@ -96,10 +96,21 @@ async def test_the_same_news_is_not_briefed_twice(world: World) -> None:
     assert ["Rates rose" in text for text in asked] == [False, True, True]
 
 
+async def test_news_that_differ_only_in_a_number_are_the_same(world: World) -> None:
+    later = briefing("Rates rose", RATES_AT.format("2.25"))
+    founded, _ = await found_team(world, briefing("Rates rose", RATES_AT.format("1")), later)
+    for task in ("One", "Two"):
+        await do_task(world, founded, task=task)
+    assert await decisions(world, founded) == [(True, "worth it"), (False, "told before")]
+
+
 async def test_a_briefing_without_text_is_not_sent(world: World) -> None:
     founded, _ = await found_team(world, briefing("Important!", "  "))
     await do_task(world, founded)
     assert (await world.inbox(), await decisions(world, founded)) == ([], [(False, "nothing said")])
+
+
+RATES_AT = "The bank raised its rate to {} % today."
 
 
 async def found_briefed_team(world: World) -> tuple[NewTeam, Message]:

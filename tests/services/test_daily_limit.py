@@ -115,7 +115,7 @@ async def test_an_approval_lets_all_teams_go_on_at_once(world: World) -> None:
 async def test_an_amount_is_allowed_as_it_is_written_and_reached_again(world: World) -> None:
     ada = script(world, "ada", *work(9))
     _, request = await stopped(world)
-    await world.answer(request, "0.5 USD, please", decision="approve")
+    await world.answer(request, "0.5 USD", decision="approve")
     await world.settle()
 
     assert len(ada.requests) == 4
@@ -124,7 +124,7 @@ async def test_an_amount_is_allowed_as_it_is_written_and_reached_again(world: Wo
 
 
 @SQLITE
-@pytest.mark.parametrize("text", ["0", "-3", "2 or 3", "9999999", "1.2.3"])
+@pytest.mark.parametrize("text", ["0", "-3", "2 or 3", "0.5, please", "9999999", "1.2.3"])
 async def test_an_amount_that_makes_no_sense_is_refused_and_changes_nothing(
     world: World, text: str
 ) -> None:
@@ -370,3 +370,62 @@ async def test_another_team_asks_anew_when_the_team_that_asked_is_deleted(world:
     await world.answer(anew.id, "", decision="approve")
     await world.settle()
     assert ((await goal(world, other)).status, len(bob.requests)) == (NodeStatus.COMPLETED, 1)
+
+
+COSTLY = Terms(input_usd=0.001, output_usd=150_000.0)
+FAST = Prices({"scripted/ada": COSTLY, "own": Terms(input_usd=0.001, output_usd=0.001)})
+"""A reply of 20 tokens costs three dollars."""
+
+
+async def test_a_goal_that_spends_very_fast_asks_once_and_then_waits(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with limited(tmp_path, database_url, 50.0, prices=FAST) as world:
+        ada = script(world, "ada", *work(12), prices=FAST)
+        founded = await world.found("Count")
+        await world.settle()
+        [asked] = await world.questions(founded.team.id)
+        assert asked.text.startswith("This goal spends fast: $12.00 within the last 10 minutes")
+        # It was asked at a fifth of the day's limit, and went on to a half of it.
+        assert ((await goal(world, founded)).status, len(ada.requests)) == (NodeStatus.WAITING, 9)
+
+        await world.restart()
+        await world.settle()
+        assert len(ada.requests) == 9
+        await world.answer(asked, "", decision="approve")
+        await world.settle()
+        assert (await goal(world, founded)).status is NodeStatus.COMPLETED
+        assert await world.questions(founded.team.id) == []
+
+
+async def test_a_goal_that_spends_very_fast_is_stopped_if_the_person_says_no(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with limited(tmp_path, database_url, None, prices=FAST) as world:
+        ada = script(world, "ada", *work(12), prices=FAST)
+        founded = await world.found("Count", budget=Budget(usd=40.0))
+        await world.settle()
+        [asked] = await world.questions(founded.team.id)
+        await world.answer(asked, "", decision="deny")
+        await world.settle()
+        assert (await goal(world, founded)).status is NodeStatus.CANCELLED
+        assert len(ada.requests) == 7
+
+
+async def test_a_goal_that_spends_as_much_in_hours_asks_nobody(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with limited(tmp_path, database_url, 50.0, prices=FAST) as world:
+
+        def slow(number: int) -> Line:
+            def play(_: object) -> Says:
+                world.clock.advance(minutes=4)
+                return step(number)
+
+            return play
+
+        script(world, "ada", *map(slow, range(12)), *work(0), prices=FAST)
+        founded = await world.found("Count")
+        await world.settle()
+        assert (await goal(world, founded)).status is NodeStatus.COMPLETED
+        assert await world.questions(founded.team.id) == []

@@ -22,7 +22,7 @@ from agiraph.store.notes import NOTES
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
-from tests.services.asking import COMMAND, DONE, RUN, WAIT, Place, open_place
+from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, open_place
 
 PAGE = of_page("http://sink.example")
 OTHER = Label(("page:other.test",))
@@ -75,7 +75,7 @@ def kinds(found: Digest) -> list[tuple[str, str]]:
 
 
 async def test_the_digest_groups_by_kind_and_source_and_has_the_exact_words(place: Place) -> None:
-    team = await place.found(says(RUN), DONE)
+    team = await place.found(says(RUN), STAYS)
     [request] = await place.asks(team)
     flour = await learn(place, team, "Bread is made of flour.")
     rye = await learn(place, team, "Rye grows in the north.", OTHER)
@@ -129,7 +129,7 @@ async def test_confirm_all_confirms_knowledge_and_triggers_and_opens_no_way_out(
 async def test_a_request_among_the_confirmed_is_refused_and_nothing_is_decided(
     place: Place,
 ) -> None:
-    team = await place.found(says(RUN), DONE)
+    team = await place.found(says(RUN), STAYS)
     [request] = await place.asks(team)
     fact = await learn(place, team, "Bread is made of flour.")
     before = await shown(place, team)
@@ -198,7 +198,7 @@ def _age_notes(tx: Tx) -> None:
 
 
 async def test_a_person_rejects_allows_for_good_and_stops_in_one_go(place: Place) -> None:
-    team = await place.found(says(RUN), DONE)
+    team = await place.found(says(RUN), STAYS)
     [request] = await place.asks(team)
     fact = await learn(place, team, "Bread is made of flour.")
     trigger = await schedule(place, team)
@@ -226,7 +226,7 @@ async def test_a_confirmation_can_be_undone(place: Place) -> None:
 
 
 async def test_the_digest_shows_the_uses_of_grants(place: Place) -> None:
-    team = await place.found(says(RUN), DONE, start=False)
+    team = await place.found(says(RUN), STAYS, start=False)
     grant = await place.world.store.write(
         answers.allow, kind="command", pattern=COMMAND, person_id=OWNER, team_id=team.team.id
     )
@@ -250,7 +250,7 @@ async def notices(place: Place) -> list[str]:
 
 
 async def test_the_owner_is_told_once_a_day_outside_of_quiet_hours(place: Place) -> None:
-    team = await place.found(says(RUN), DONE, name="ada")
+    team = await place.found(says(RUN), STAYS, name="ada")
     told = (
         f"1 request in team {team.team.name!r}. Nothing waits for you meanwhile. Read and decide: "
         "agiraph inbox --digest"

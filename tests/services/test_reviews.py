@@ -229,7 +229,7 @@ async def test_the_setting_decides_what_is_reviewed(
 ) -> None:
     cast = Cast([ACCEPT])
     goal, made = await goal_and_reviews(world, await found(world, cast, **more))
-    doubts = f"not checked: {LINE}" if more == {"review": "never"} else None
+    doubts = f"{LINE!r} was not checked" if more == {"review": "never"} else None
     assert (goal.status, goal.doubts, len(made)) == (S.COMPLETED, doubts, reviews)
     assert cast.asked.count("review") == reviews
 

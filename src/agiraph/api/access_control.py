@@ -43,7 +43,8 @@ OWNER_CALLER = "admin"
 _SAFE = frozenset({"GET", "HEAD"})
 _TALK = re.compile(
     r"(POST|PUT) /api/(agents/[^/]+/(send|read|research)|teams/[^/]+/broadcast"
-    r"|inbox/[^/]+/(read|answer|rate))|POST /v1/(chat/completions|responses)"
+    r"|inbox/[^/]+/(read|answer|rate)|messages/[^/]+/acts/[^/]+/undo)"
+    r"|POST /v1/(chat/completions|responses)"
 )
 _ADMIN = ("/api/tokens", "/api/audit", "/api/backup", "/api/operations")
 _GRANTS = re.compile(r"(?!GET |HEAD )\w+ /api/(teams/[^/]+/grants|channels/[^/]+)(/.*)?")

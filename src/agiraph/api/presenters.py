@@ -30,7 +30,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import planning, texts, timing
+from agiraph.services.board import patience, planning, texts, timing
 from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import grants
 from agiraph.services.mail import inbox
@@ -240,13 +240,19 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         outlives_task=message.way_out is not None,
         stopped_by=message.stopped_by,
         consulted=list(message.consulted),
+        waits_until=patience.waits_until(tx, message),
         acts=[act_view(act) for act in message.acts],
     )
 
 
 def act_view(act: Act) -> ActView:
-    is_undone = act.undone_at is not None
-    return ActView(kind=act.kind, about=act.about, text=describe(act), is_undone=is_undone)
+    return ActView(
+        kind=act.kind,
+        about=act.about,
+        text=describe(replace(act, undone_at=None)),
+        words=act.words or act.name,
+        is_undone=act.undone_at is not None,
+    )
 
 
 def call_view(call: ToolCall) -> ToolCallView:

@@ -203,6 +203,10 @@ class ActView(View):
     kind: ActKind
     about: str = Field(description="The id of the work, question, trigger or memory.")
     text: str = Field(description="What was done, in a line. Show it as plain text.")
+    words: str = Field(
+        description="What was passed on, begun, answered, promised or remembered: what a person "
+        "edits who changes it."
+    )
     is_undone: bool
 
 
@@ -247,6 +251,10 @@ class MessageView(View):
     consulted: list[str] = Field(
         description="Of a reply: what its agent looked up, such as look_into(bob). Show it as "
         "plain text."
+    )
+    waits_until: datetime | None = Field(
+        description="Of an open question: when the work that asks goes on without an answer; "
+        "null if it waits as long as it takes, or does not wait."
     )
     acts: list[ActView] = Field(
         description="Of a reply: what it did for the person. "

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import click
@@ -16,9 +16,9 @@ from agiraph.cli import tables
 from agiraph.cli.activity import Activity
 from agiraph.cli.inbox import everything, show
 from agiraph.cli.prompt import Prompt
-from agiraph.cli.questions import decide, question_lines
+from agiraph.cli.questions import deadline, decide, question_lines
 from agiraph.cli.session import CONNECTION_LOST, clean, command, connected, shown
-from agiraph.cli.talk import find_agent, find_reply
+from agiraph.cli.talk import act_line, find_agent, find_reply
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
@@ -35,6 +35,8 @@ HELP = {
     "/switch NAME": "talk with another agent of the team, or with another team",
     "/cost": "show the team's cost",
     "/nudge TEXT": "add TEXT to the agent's current work; it does not reply",
+    "/undo N": "undo what the reply under number N did; without N, the last",
+    "/secret NAME": "keep a password under NAME; write `secret NAME` instead of it",
     "/skip": "leave the question open, and go on with the conversation",
     "/stop": "cancel the team's unfinished tasks",
     "/help": "show this list",
@@ -81,6 +83,8 @@ class Chat:
         """The part of the current reply that was streamed to the terminal."""
         self._last_shown = 0
         """The number of the newest event that was shown."""
+        self._acts: list[tuple[str, int]] = []
+        """What replies did, as shown: message and place of each. Its number counts from 1."""
         self._changed = asyncio.Event()
         self._interrupted = prompt.interrupted
         self._activity = Activity(client, agent)
@@ -111,6 +115,7 @@ class Chat:
             for message in await self._client.conversation(self._agent.id, limit=EARLIER_MESSAGES):
                 if message.kind not in ("question", "approval"):
                     self._show(message.sender, message.text)
+                    self._show_acts(message.id, [act_line(act) for act in message.acts])
         for item in await everything(self._client):
             if item.needs_answer and item.message.team_id == self._team:
                 self._ask(item.message)
@@ -119,6 +124,12 @@ class Chat:
     def _show(self, sender: str, text: str) -> None:
         who = "[green]you[/]" if is_person(sender) else f"[bold]{shown(self._agent.name)}[/]"
         self._prompt.print(f"{who}  {shown(text)}")
+
+    def _show_acts(self, message: str, acts: Sequence[str]) -> None:
+        """Show what a reply did, each with the number by which `/undo` knows it."""
+        for place, act in enumerate(acts):
+            self._acts.append((message, place))
+            self._prompt.print(f"  [dim]\u2192 {shown(act)}  /undo {len(self._acts)}[/]")
 
     # Lines of the person
 
@@ -240,12 +251,12 @@ class Chat:
             case "/nudge" if rest.strip():
                 await client.send(self._agent.id, rest.strip(), mode="nudge")
                 self._prompt.print("[dim]It reads this before its next step.[/]")
-            case "/skip" if question := self._question():
-                self._skipped.add(question.id)
-                later = f'agiraph answer {question.id} "TEXT"'
-                self._prompt.print(f"[dim]Left open. Answer it later with: {later}[/]")
+            case "/secret":
+                await self._enter_secret(rest.strip())
+            case "/undo":
+                await self._undo(rest.strip())
             case "/skip":
-                self._prompt.print("[dim]No question is open.[/]")
+                self._skip()
             case "/stop":
                 await client.stop(team)
                 self._prompt.print("[dim]The team was stopped. Send a message to start again.[/]")
@@ -254,6 +265,34 @@ class Chat:
                     self._prompt.print(f"  {each:12} [dim]{meaning}[/]")
             case _:
                 raise Refused(f"There is no command {line!r}. /help lists the commands.")
+
+    async def _undo(self, number: str) -> None:
+        """Undo what a reply did: the act with this number, or the last that was shown."""
+        numbers = {str(place): act for place, act in enumerate(self._acts, 1)}
+        chosen = numbers.get(number or str(len(self._acts)))
+        if chosen is None:
+            raise Refused("No reply shown here did that. The lines with an arrow have the numbers.")
+        await self._client.undo_act(*chosen)
+        await self._catch_up()
+
+    def _skip(self) -> None:
+        """Leave the question open that the next line would answer."""
+        if (question := self._question()) is None:
+            return self._prompt.print("[dim]No question is open.[/]")
+        self._skipped.add(question.id)
+        later = f'agiraph answer {question.id} "TEXT"'
+        return self._prompt.print(f"[dim]Left open. Answer it later with: {later}[/]")
+
+    async def _enter_secret(self, name: str) -> None:
+        """Ask for a secret without showing it, and keep it under this name."""
+        if not name or " " in name:
+            raise Refused("Write /secret NAME alone; you are asked for the secret itself then.")
+        value = await self._or_interrupted(self._prompt.secret(f"secret {name}: "))
+        if not value:
+            return self._prompt.print("[dim]Nothing was kept.[/]")
+        await self._client.enter_secret(name, value)
+        said = f"Kept, and hidden from now on. Write `secret {shown(name)}` where you mean it."
+        return self._prompt.print(f"[dim]{said}[/]")
 
     async def _other(self, name: str) -> AgentView:
         """Return the agent of this team with that name, else the coordinator of that team."""
@@ -305,14 +344,17 @@ class Chat:
                 data["recipient"]
             ):
                 self._show_message(data["text"])
-                for act in data.get("acts") or ():
-                    self._prompt.print(f"  [dim]\u2192 {shown(act)}[/]")
+                self._show_acts(data["message_id"], data.get("acts") or ())
                 if read := data.get("consulted"):
                     self._prompt.print(f"  [dim]read: {shown(', '.join(read))}[/]")
             case "question.asked" if is_person(data["recipient"]):
                 item = await self._client.item(data["message_id"])
                 if item.needs_answer:
                     self._ask(item.message)
+            case "reply.act_undone" if data["sender"] == self._agent.id:
+                self._prompt.print(f"  [dim]\u2192 {shown(data['text'])}[/]")
+                if data["kind"] == "answered":
+                    self._ask((await self._client.item(data["about"])).message)
             case "question.answered":
                 self._questions.pop(data["message_id"], None)
             case _ if self._prompt.is_terminal and (lines := await self._activity.lines(event)):
@@ -345,6 +387,8 @@ class Chat:
         sign = Text.from_markup(f"[bold yellow]?[/] [bold]{shown(question.sender_name)}[/]  ")
         width = self._prompt.console.width
         lines: list[str | Text] = [*question_lines(question, width, before=sign, indent="    ")]
+        if waits := deadline(question.waits_until):
+            lines.append(f"    [dim]{waits}[/]")
         if question.kind == "approval":
             lines.append("    [dim]type approve or deny, then a note if you like[/]")
         if self._prompt.is_terminal:

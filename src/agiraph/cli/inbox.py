@@ -9,7 +9,7 @@ from rich.text import Text
 from agiraph.api.views import InboxItem
 from agiraph.cli import tables
 from agiraph.cli.decisions import checked_always, show_digest
-from agiraph.cli.questions import call_text, decide
+from agiraph.cli.questions import call_text, deadline, decide
 from agiraph.cli.session import as_json, clean, command, connected, is_missing, source
 from agiraph.cli.teams import json_option
 from agiraph.client import Client
@@ -94,6 +94,8 @@ def _show_item(item: InboxItem, *, json_: bool) -> None:
     if message.call is not None:
         for line in call_text(message.call, console.width, indent=""):
             console.print(line, soft_wrap=True, highlight=False)
+    if waits := deadline(message.waits_until):
+        console.print(Text(waits, style="yellow"), soft_wrap=True)
     if hint := _next_step(item):
         console.print(Text(f"\n{hint}", style="dim"), soft_wrap=True)
 

@@ -14,7 +14,7 @@ from typing import Self
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import WordCompleter
-from prompt_toolkit.history import FileHistory
+from prompt_toolkit.history import DummyHistory, FileHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.keys import Keys
@@ -78,6 +78,21 @@ class LineEditor:
             line = None
         await asyncio.gather(*self._prints)
         return line
+
+    async def secret(self, sign: str) -> str | None:
+        """Return a line that is shown as asterisks and kept in no history."""
+        session = PromptSession[str](
+            sign,
+            history=DummyHistory(),
+            is_password=True,
+            input=self._input,
+            output=_output(),
+            interrupt_exception=EOFError,
+        )
+        try:
+            return await session.prompt_async(set_exception_handler=False, handle_sigint=False)
+        except EOFError:
+            return None
 
     @property
     def text(self) -> str:

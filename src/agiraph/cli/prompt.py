@@ -57,6 +57,16 @@ class Prompt:
             self._is_typing = False
         return None if line is None else line.strip()
 
+    async def secret(self, sign: str) -> str | None:
+        """Return the next line, which is neither shown nor kept in the history."""
+        self.end_stream()
+        self._is_typing = self._editor is not None
+        try:
+            line = await (self._next_line() if self._editor is None else self._editor.secret(sign))
+        finally:
+            self._is_typing = False
+        return None if line is None else line.strip()
+
     async def _next_line(self) -> str | None:
         if self._editor is not None:
             return await self._editor.line()

@@ -1,6 +1,7 @@
 """Questions: an agent's questions and approvals as lines of a terminal, complete and literal."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Protocol
 
 from rich.text import Text
@@ -70,6 +71,11 @@ def question_lines(
         lines += call_text(question.call, width, indent=indent)
     lines += [Text("    - ") + literal(option) for option in question.options]
     return lines
+
+
+def deadline(until: datetime | None) -> str:
+    """Return how long a question waits, for a person; empty if it waits as long as it takes."""
+    return "" if until is None else f"Waits until {until:%Y-%m-%d %H:%M} UTC, then goes on without."
 
 
 def call_text(call: ApprovalCall, width: int, *, indent: str = "  ") -> list[Text]:

@@ -125,7 +125,8 @@ class Remote:
         if root.status is not NodeStatus.WAITING:
             return False
         for question in await self._questions(team):
-            answer = await terminal.ask(self._progress, question, self._stopped)
+            until = question.waits_until
+            answer = await terminal.ask(self._progress, question, self._stopped, until=until)
             if answer is None:
                 return True
             # Somebody may have answered elsewhere meanwhile: the first answer counts.

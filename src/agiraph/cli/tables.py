@@ -9,6 +9,7 @@ from rich.table import Column, Table
 from rich.tree import Tree
 
 from agiraph.api.views import AgentView, InboxItem, NodeView, TeamView, TriggerView
+from agiraph.cli.questions import deadline
 from agiraph.cli.session import clean, shown
 from agiraph.domain.costs import CostSum, NodeCosts, TeamCosts
 from agiraph.domain.knowledge import Insight, Memory
@@ -101,6 +102,8 @@ def of_inbox(items: list[InboxItem]) -> Table:
         said = message.title if message.kind == "briefing" else message.text
         lost = [d.channel for d in item.deliveries if d.status == "failed"]
         note = f" [red](not delivered: {shown(', '.join(lost))})[/]" if lost else ""
+        if waits := deadline(message.waits_until):
+            note += f" [dim]({waits})[/]"
         if message.sources:
             note += f" [yellow](holds words of {shown(str(Label(tuple(message.sources))))})[/]"
         style = "bold" if item.state == "unread" else None

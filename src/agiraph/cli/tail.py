@@ -106,6 +106,8 @@ def _print_event(console: Console, event: Event) -> None:
             console.print(f"[green]you[/] {shown(data['text'])}")
         case "message.sent" if is_person(data["recipient"]) and data["kind"] != "message":
             console.print(f"[magenta]✉[/] {data['kind']}: {shown(data['text'])}")
+        case "reply.act_undone":
+            console.print(f"[green]you[/] [dim]\u2192 {shown(data['text'])}[/]")
         case "question.asked":
             console.print(f"[bold yellow]?[/] {escape(visible(data['text']))}")
             is_approval = data["kind"] == "approval"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agiraph.api.views import AgentView, MessageView
+from agiraph.api.views import ActView, AgentView, MessageView
 from agiraph.cli.session import as_json, clean, command, connected, is_missing
 from agiraph.cli.teams import json_option
 from agiraph.client import Client
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 SEARCHED_MESSAGES = 200
 """The number of newest messages that `find_reply` searches."""
+
+
+def act_line(act: ActView) -> str:
+    """Return what a reply did, in a line that says whether it was undone."""
+    return f"{act.text} (undone)" if act.is_undone else act.text
 
 
 async def find_agent(client: "Client | Local", name: str, team: str | None) -> AgentView:
@@ -109,7 +114,12 @@ async def say(
     if json_:
         return click.echo(as_json(message))
     if waits:
-        return click.echo(clean(message.text))
+        click.echo(clean(message.text))
+        for act in message.acts:
+            click.echo(f"\u2192 {clean(act_line(act))}")
+        if message.acts:
+            click.echo(f"Undo it in: agiraph chat {found.id}")
+        return None
     then = (
         "It reads this before its next step."
         if nudge

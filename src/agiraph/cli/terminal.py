@@ -6,13 +6,14 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from rich.console import Console
 from rich.text import Text
 
 from agiraph.cli.progress import Progress
-from agiraph.cli.questions import Question, decide, question_lines
+from agiraph.cli.questions import Question, deadline, decide, question_lines
 from agiraph.cli.session import clean, shown
 from agiraph.domain.errors import Refused
 from agiraph.domain.messages import Decision
@@ -69,8 +70,15 @@ class Answer:
     decision: Decision | None
 
 
-async def ask(progress: Progress, question: Question, stopped: asyncio.Event) -> Answer | None:
-    """Return the answer that is typed; None without a terminal, after Ctrl-C and after Ctrl-D."""
+async def ask(
+    progress: Progress,
+    question: Question,
+    stopped: asyncio.Event,
+    *,
+    until: datetime | None = None,
+) -> Answer | None:
+    """Ask a question, whose work waits `until` then; return the answer that is typed. None without
+    a terminal, after Ctrl-C and after Ctrl-D."""
     if not sys.stdin.isatty():
         return None
     console = progress.console
@@ -78,6 +86,8 @@ async def ask(progress: Progress, question: Question, stopped: asyncio.Event) ->
     sign = Text.from_markup("\n[bold yellow]?[/] ")
     for line in question_lines(question, console.width, before=sign):
         console.print(line, soft_wrap=True)
+    if waits := deadline(until):
+        console.print(f"  [dim]{waits}[/]")
     while True:
         console.print("  your answer: ", end="")
         if (line := await typed_line(stopped)) is None:

@@ -52,6 +52,12 @@ class TalkCalls(Connection):
         path = path_of("agents", agent, "conversation")
         return await self.get(list[MessageView], path, before=before, limit=limit)
 
+    async def undo_act(self, message: str, place: int) -> MessageView:
+        """Undo one thing that a reply did, by its place from 0; return the reply."""
+        return await self.post(
+            MessageView, path_of("messages", message, "acts", str(place), "undo")
+        )
+
     async def threads(self, agent: str) -> list[ThreadView]:
         return await self.pages(ThreadView, path_of("agents", agent, "threads"))
 
@@ -65,6 +71,10 @@ class TalkCalls(Connection):
             if not page:
                 return found
             found += page
+
+    async def enter_secret(self, name: str, value: str) -> None:
+        """Keep a secret under a name; it is hidden in all that is written from now on."""
+        await self.ask("PUT", path_of("secrets", name), body={"value": value})
 
     async def inbox(
         self,

@@ -28,6 +28,8 @@ class Choice:
     option: int | None = None
     """Which option of a question, from 0."""
     decision: Decision | None = None
+    act: int | None = None
+    """Which act of a reply is undone, from 0."""
 
 
 @value

@@ -52,6 +52,8 @@ class OutgoingMessage:
     """The channel's id of the person's message that this one replies to; empty: none."""
     is_silent: bool = False
     """Whether the person's quiet hours are on: the message makes no sound."""
+    waits_until: str = ""
+    """Of a question: when the work that asks goes on without an answer, in the person's zone."""
     answer: str = ""
     """Of an edit: how the question was answered."""
     is_unpaired: bool = False

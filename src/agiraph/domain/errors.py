@@ -203,6 +203,13 @@ class DailyLimitReached(AgiraphError):
         self.limit_usd = limit_usd
 
 
+class BurnRateReached(AgiraphError):
+    """A goal spends so fast that its work waits for a person's leave."""
+
+    def __init__(self) -> None:
+        super().__init__("The goal spends very fast.")
+
+
 class AlreadyAnswered(Conflict):
     def __init__(self, question: MessageId, at: datetime) -> None:
         super().__init__(

@@ -39,6 +39,39 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
 _BLANKS = re.compile(r"\s*+")
 
 
+_PAIR, _LONE = re.compile(r"[\ud800-\udbff][\udc00-\udfff]"), re.compile(r"[\ud800-\udfff]")
+"""Surrogates: two that encode a character, and any that remain."""
+
+
+def without_surrogates(text: str) -> str:
+    """Return the text with two surrogates as the character that they encode, and each lone one,
+    which UTF-8 cannot encode, as U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Not by `decode` with "replace", which raises and catches an error for each of them.
+        return _LONE.sub("\N{REPLACEMENT CHARACTER}", _PAIR.sub(_joined, text))
+    return text
+
+
+def _joined(pair: re.Match[str]) -> str:
+    """Return the character that two surrogates encode."""
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def clean(value: Any) -> Any:
+    """Return a JSON value whose texts are `without_surrogates`."""
+    match value:
+        case str():
+            return without_surrogates(value)
+        case list():
+            return [clean(item) for item in cast(list[Any], value)]
+        case dict():
+            return {clean(k): clean(item) for k, item in cast(dict[Any, Any], value).items()}
+        case _:
+            return value
+
+
 def is_nothing(text: str) -> bool:
     """Whether the text is a spelling of no arguments at all."""
     return text.strip() in _NOTHING

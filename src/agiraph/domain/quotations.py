@@ -34,15 +34,6 @@ _LINK = re.compile(r"\\.|\[(?:\\.|[^\[\]\\])*+\]\(((?:[^()\s]++|\([^()\s]*+\))*+
 _SENTENCE_END = re.compile("[.!?…](?=\\s|$)|[\n\u3002\uff01\uff1f]")
 _EDGES = " \t\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d"
 """White space and quotation marks that a model puts around a passage."""
-# A passage that leaves one of these out may say the opposite of what the person said.
-_TURNING = (
-    "no not never none nor neither cannot without nothing nobody unless avoid stop refuse "
-    "nicht kein keine keinen keinem keiner nie niemals nichts niemand ohne "
-    "nunca jamás nada nadie sin ne pas jamais rien sans non mai senza não nada не никогда без"
-)
-_TURNS = re.compile(
-    rf"\b(?:{'|'.join(_TURNING.split())})\b|n['\u2019]t\b|[不没沒别別勿未无無]", re.I
-)
 
 
 class Part(NamedTuple):
@@ -149,11 +140,11 @@ def enclose_quoted(text: str, *, thread: str, longest: int | None = None) -> str
 
 
 def find(passage: str, said: Iterable[str]) -> str | None:
-    """Return the passage as it stands in one of these messages of a person; None if it does not.
+    """Return the whole sentences of a passage in one of these messages of a person; None if it does
+    not stand there.
 
     The passage has to stand there word for word; white space and capital letters may differ, and
-    the person's spelling is returned. If the passage leaves out a word of its sentence that turns
-    the meaning, such as *not*, the whole sentence is returned.
+    the person's spelling is returned.
     """
     passage = " ".join(passage.strip(_EDGES).split())
     if len(passage) > LONGEST_PASSAGE or len(words(passage)) < FEWEST_WORDS:
@@ -165,18 +156,16 @@ def find(passage: str, said: Iterable[str]) -> str | None:
     for text in said:
         for part in parts(text):
             if not part.is_quoted and (match := exact.search(part.text)) is not None:
-                return _with_turn(part.text, match)
+                return _sentence(part.text, match)
     return None
 
 
-def _with_turn(text: str, match: re.Match[str]) -> str | None:
-    """Return the match, or its sentence if a word beside the match turns the meaning."""
+def _sentence(text: str, match: re.Match[str]) -> str | None:
+    """Return the sentences around a match: a part of one may say the opposite."""
     start = max((end.end() for end in _SENTENCE_END.finditer(text, 0, match.start())), default=0)
-    end = _SENTENCE_END.search(text, match.end())
-    stop = len(text) if end is None else end.end()
-    beside = f"{text[start : match.start()]} {text[match.end() : stop]}"
-    found = text[start:stop] if _TURNS.search(beside) else match[0]
-    found = " ".join(found.split())
+    # The match may have the mark at its end already.
+    end = _SENTENCE_END.search(text, match.end() - 1)
+    found = " ".join(text[start : len(text) if end is None else end.end()].split())
     return found if len(found) <= LONGEST_PASSAGE else None
 
 

@@ -81,8 +81,7 @@ class NodeStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        # Some of these may be assigned once more: tried again, extended, or a stop taken back.
-        return self in (S.COMPLETED, S.PARTIAL, S.FAILED, S.CANCELLED)
+        return self in _ENDED
 
 
 S = NodeStatus
@@ -97,6 +96,8 @@ MOVES: dict[NodeStatus, frozenset[NodeStatus]] = {
     S.CANCELLED: frozenset({S.ASSIGNED}),  # the person takes the stop back
 }
 """From which status a node may go to which. Every change of status is checked against it."""
+_ENDED = frozenset({S.COMPLETED, S.PARTIAL, S.FAILED, S.CANCELLED})
+"""A retry, an extension or a stop that is taken back assigns the last three once more."""
 
 
 class StopReason(StrEnum):

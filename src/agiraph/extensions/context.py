@@ -26,7 +26,8 @@ class Context:
     def secret(self, name: str) -> str:
         """Return the value of a secret that the declaration names.
 
-        The value is in agiraph.toml's `[secrets]`. It is kept out of logs, threads and answers.
+        agiraph.toml's `[secrets]` says where it is, or a person has entered it. It is kept out of
+        logs, threads and answers.
         """
         if name not in self._secrets:
             raise Refused(

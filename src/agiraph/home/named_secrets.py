@@ -1,8 +1,9 @@
-"""Named secrets: the values behind the names in `[secrets]` of agiraph.toml.
+"""Named secrets: the values behind the names in `[secrets]` of agiraph.toml, and those of a person.
 
 A tool or a server is handed a secret by its name. The settings say where the value is, in an
-environment variable or in a file that only its owner can read. Every value is remembered for
-redaction before anybody gets it, so that it is written into no row, log or answer.
+environment variable or in a file that only its owner can read. What a person enters in the composer
+or in a chat is in the home's file of keys. Every value is remembered for redaction before anybody
+gets it, so that it is written into no row, log or answer.
 """
 
 import os
@@ -13,11 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from agiraph.domain.errors import Misconfigured
+from agiraph.domain.errors import Conflict, Misconfigured, Refused
+from agiraph.home import stored_keys
+from agiraph.home.layout import Home
 from agiraph.redaction import SHORTEST_SECRET, keep
 
 TABLE = "secrets"
 EXAMPLE = 'NAME = "env:VARIABLE" or NAME = "file:/path/to/a/file"'
+FEWEST_CHARACTERS = 4
+"""Different characters that an entered secret has at least."""
 LONGEST_BYTES = 64 * 1024
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 Kind = Literal["env", "file"]
@@ -42,6 +47,15 @@ class NamedSecrets:
     sources: Mapping[str, SecretSource] = field(default_factory=dict[str, SecretSource])
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """The values of the variables that the sources name."""
+    home: Path | None = None
+    """The home, whose file of keys has what a person entered."""
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a secret of this name, now."""
+        return name in self.sources or name in self._entered()
+
+    def _entered(self) -> Mapping[str, str]:
+        return {} if self.home is None else stored_keys.read(self.home).named
 
     def get(self, name: str) -> str:
         """Return the value of a secret, or raise `Misconfigured` with what to do.
@@ -49,11 +63,13 @@ class NamedSecrets:
         A file is read anew each time, so that a replaced secret counts at once.
         """
         source = self.sources.get(name)
-        if source is None:
+        if source is None and (entered := self._entered().get(name)):
+            value = entered
+        elif source is None:
             raise Misconfigured(
                 f"There is no secret {name!r}: write {EXAMPLE} into [{TABLE}] of agiraph.toml."
             )
-        if source.kind == "env":
+        elif source.kind == "env":
             value = self.environ.get(source.place, "")
             if not value:
                 raise Misconfigured(f"The secret {name!r} is empty: set {source.place}.")
@@ -91,7 +107,26 @@ def named_secrets(path: Path, written: Any, environ: Mapping[str, str]) -> Named
     wanted = {source.place for source in sources.values() if source.kind == "env"}
     values = {name: environ[name] for name in wanted if environ.get(name)}
     keep(values)
-    return NamedSecrets(sources=sources, environ=values)
+    return NamedSecrets(sources=sources, environ=values, home=path.parent)
+
+
+def enter(home: Home, secrets: NamedSecrets, name: str, value: str) -> None:
+    """Keep a secret that a person has entered, by its name, and redact it from now on.
+
+    Raise `Refused` if it cannot be kept out of texts, and `Conflict` if agiraph.toml has that name.
+    """
+    if not _NAME.fullmatch(name):
+        raise Refused("A secret's name is made of letters, digits, - and _, a letter first.")
+    if len(value) < SHORTEST_SECRET or len(set(value)) < FEWEST_CHARACTERS:
+        raise Refused(
+            f"A secret has at least {SHORTEST_SECRET} characters, {FEWEST_CHARACTERS} of them "
+            "different: a shorter one stands in ordinary texts and numbers, too."
+        )
+    if name in secrets.sources:
+        raise Conflict(f"agiraph.toml has a secret {name!r} already; choose another name.")
+    stored = stored_keys.read(home.path).with_named(name, value)
+    keep(stored.secrets)
+    stored_keys.write(home, stored)
 
 
 def _source(where: str, name: str, value: Any) -> SecretSource:

@@ -1,4 +1,4 @@
-"""Stored keys: API keys and the default model that a person entered in the web UI.
+"""Stored keys: API keys, named secrets and the default model that a person entered.
 
 They are a file of the home that only its owner can read. Commands do not see the home, and backups
 leave the file out. The environment and agiraph.toml take precedence over this file.
@@ -26,25 +26,32 @@ class StoredKeys(BaseModel):
     """API keys, by the environment variable that would hold them."""
     model: str = ""
     """The default model; empty: none was chosen."""
+    named: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
+    """Named secrets (`home/named_secrets.py`)."""
 
     @property
     def secrets(self) -> dict[str, str]:
-        """The keys for `redaction`, under names that no environment variable has: else they would
-        count as the environment's own."""
-        return {f"{name} in {FILE}": key for name, key in self.keys.items()}
+        """Keys and secrets for `redaction`, under names that no environment variable has: else they
+        would count as the environment's own."""
+        keys = {f"{name} in {FILE}": key for name, key in self.keys.items()}
+        return keys | {f"secret {name} in {FILE}": value for name, value in self.named.items()}
 
     def with_key(self, variable: str, key: str) -> "StoredKeys":
         """Return these keys with one more."""
-        return StoredKeys(keys={**self.keys, variable: key}, model=self.model)
+        return self.model_copy(update={"keys": {**self.keys, variable: key}})
+
+    def with_named(self, name: str, value: str) -> "StoredKeys":
+        """Return these keys with one more named secret."""
+        return self.model_copy(update={"named": {**self.named, name: value}})
 
     def without_key(self, variable: str) -> "StoredKeys":
         """Return these keys without one of them."""
         keys = {name: key for name, key in self.keys.items() if name != variable}
-        return StoredKeys(keys=keys, model=self.model)
+        return self.model_copy(update={"keys": keys})
 
     def with_model(self, model: str) -> "StoredKeys":
         """Return these keys with another default model."""
-        return StoredKeys(keys=self.keys, model=model)
+        return self.model_copy(update={"model": model})
 
 
 def read(home: Path) -> StoredKeys:

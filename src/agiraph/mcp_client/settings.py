@@ -377,7 +377,7 @@ def expanded(server: McpServer, secrets: NamedSecrets) -> McpServer:
 
     def value_of(found: re.Match[str]) -> str:
         name, default = found.groups()
-        return secrets.get(name) if name in secrets.sources else default or ""
+        return secrets.get(name) if secrets.knows(name) else default or ""
 
     def all_of(texts: Mapping[str, str]) -> dict[str, str]:
         return {name: _VARIABLE.sub(value_of, text) for name, text in texts.items()}

@@ -1,14 +1,19 @@
 """Daily spend: what all teams have spent today, as this process knows it, against the daily limit.
 
+It also knows what each team has spent within the last minutes (`services/lifecycle/burn_rate.py`).
 The sum is read from the rows every half minute, and more often near the limit; what this process
 books meanwhile is added. So a turn needs no statement for it.
 """
 
+from collections import deque
 from dataclasses import dataclass, field
 
-from agiraph.domain.errors import DailyLimitReached
+from agiraph.domain.chat import Lease
+from agiraph.domain.errors import BurnRateReached, DailyLimitReached
+from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock
-from agiraph.services.lifecycle import daily_limit
+from agiraph.domain.work import Usage
+from agiraph.services.lifecycle import burn_rate, daily_limit
 from agiraph.store import spend
 from agiraph.store.daily_limits import DAILY_LIMITS, DailyLimit
 from agiraph.store.database import Store
@@ -36,6 +41,11 @@ class DailySpend:
     _paid: set[str] = field(default_factory=set[str], init=False)
     """Models without a listed price that have reported a cost."""
 
+    _recent: dict[TeamId, deque[tuple[float, float, int]]] = field(
+        default_factory=dict[TeamId, deque[tuple[float, float, int]]], init=False
+    )
+    """When which dollars and which tokens without a price were spent, by team."""
+
     async def start(self) -> None:
         """Let work go on that stopped under a lower limit than the settings have now."""
         if await self.store.read(_has_stopped):
@@ -62,11 +72,27 @@ class DailySpend:
         """Forget the reservation of a call that has ended or is not made."""
         self._reserved.pop(thread_id, None)
 
-    def book(self, model: str, usd: float | None) -> None:
+    def book(self, team_id: TeamId, model: str, usage: Usage) -> None:
         """Add what a call has cost."""
-        if usd:
-            self._booked_usd += usd
+        if usage.usd:
+            self._booked_usd += usage.usd
             self._paid.add(model)
+        tokens = usage.tokens if usage.usd is None else 0
+        spent = self._recent.setdefault(team_id, deque())
+        spent.append((self.clock.monotonic(), usage.usd or 0.0, tokens))
+
+    async def check_pace(self, lease: Lease) -> None:
+        """Raise `BurnRateReached` if the goal of a run spends so fast that it must wait for a
+        person, who is asked once."""
+        spent = self._recent.get(lease.team_id, deque())
+        while spent and spent[0][0] < self.clock.monotonic() - burn_rate.WINDOW.total_seconds():
+            spent.popleft()
+        usd, tokens = sum(each[1] for each in spent), sum(each[2] for each in spent)
+        if usd < burn_rate.LEAST_USD and tokens < burn_rate.LEAST_TOKENS:
+            return
+        known = {"usd": usd, "tokens": tokens, "limit_usd": self.limit_usd}
+        if await self.store.write(burn_rate.check, lease, **known):
+            raise BurnRateReached
 
     @property
     def _used_usd(self) -> float:

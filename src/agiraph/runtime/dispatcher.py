@@ -10,6 +10,7 @@ from typing import assert_never
 from agiraph import logs
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import (
+    BurnRateReached,
     DailyLimitReached,
     Fenced,
     IllegalMove,
@@ -28,7 +29,7 @@ from agiraph.runtime.executor import Executor
 from agiraph.runtime.lanes import LaneLimits, lane_limits
 from agiraph.runtime.periodic import PeriodicTasks
 from agiraph.services.board import leases, texts
-from agiraph.services.lifecycle import claims, daily_limit, endings, journal
+from agiraph.services.lifecycle import burn_rate, claims, daily_limit, endings, journal
 from agiraph.store import threads
 from agiraph.store.database import Store
 
@@ -165,6 +166,8 @@ class Dispatcher:
             await self.store.write(claims.sleep, lease, seconds=seconds, reason=reason)
         except DailyLimitReached as error:
             await self.store.write(daily_limit.park, lease, limit_usd=error.limit_usd)
+        except BurnRateReached:
+            await self.store.write(burn_rate.park, lease)
         except (ModelError, Misconfigured) as error:
             # A key, a name or a limit must be corrected: by the agent that hired this one and can
             # choose another model, else by a person.

@@ -9,10 +9,8 @@ from dataclasses import replace
 
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
-from agiraph.domain.persons import is_person
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
-from agiraph.runtime.compaction import digest
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import texts
@@ -20,8 +18,10 @@ from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.store.nodes import NODES
 from agiraph.tools import acceptance
 
-DIGEST_CHARACTERS = 8000
-"""Characters of the digest that stands for the result of a node without a last word."""
+LOOKED_AT = 30
+"""Replies in which the last words of a node are sought."""
+FILES_SHOWN = 20
+"""Files that a result without the words of its model names."""
 
 NO_SUMMARY = "It gave no summary. What it did stands in its thread."
 LAST_WORD = (
@@ -46,18 +46,19 @@ async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
     return await publish_outcome(steps, ctx, Failed(reason, detail, under=ctx.node.budget))
 
 
-async def _so_far(steps: Steps, ctx: RunContext) -> str | None:
-    """Return the last words of a node that was cut off, else its checkpoint, else a digest of its
-    thread, which a person is spared; None only if its model never replied."""
+async def _so_far(steps: Steps, ctx: RunContext) -> tuple[str, bool]:
+    """Return what stands for the result of a node that was cut off, and whether it is its model's
+    own account: its last reply or its checkpoint. Else it is the newest words of an earlier reply.
+    What its tools were called with and answered is no result: that stands in the thread."""
     last = ctx.transcript.last_reply
     # Also a reply from before the landing: a partial result is better than none.
     if last is not None and last.text.strip() and not steps.breaker.silence.written_call(last):
-        return last.text
+        return last.text, True
     node = await ctx.store.read(NODES.get, ctx.node.id)
-    steps_so_far = digest(ctx.transcript, DIGEST_CHARACTERS)
-    if steps_so_far and is_person(node.creator_id):
-        steps_so_far = NO_SUMMARY
-    return node.checkpoint or steps_so_far or None
+    if node.checkpoint:
+        return node.checkpoint, True
+    said = (turn.text for turn in ctx.transcript.steps(LOOKED_AT) if turn.calls)
+    return next((text for text in said if text.strip()), NO_SUMMARY), False
 
 
 async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Outcome:
@@ -65,8 +66,10 @@ async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Ou
     if isinstance(outcome, Parked):
         return outcome
     await steps.caller.write_deferred(ctx)
+    is_account = True
     if isinstance(outcome, Failed) and outcome.reason.is_cut_off and not outcome.result:
-        outcome = replace(outcome, result=await _so_far(steps, ctx))
+        result, is_account = await _so_far(steps, ctx)
+        outcome = replace(outcome, result=result if ctx.transcript.last_reply else None)
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     partial = isinstance(outcome, Failed)
     text = outcome.result or ""
@@ -80,6 +83,8 @@ async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Ou
         # The files stay where they are; an end must not fail because of them.
         unpublished = f" Its files could not be published: {error}"
     text = shown_result(ctx, text, name, manifest)
+    if manifest and not is_account:
+        text = f"{text}\n\nIts files: {', '.join(sorted(manifest)[:FILES_SHOWN])}"
     if isinstance(outcome, Failed):
         detail = outcome.detail + unpublished
         result = text or outcome.result

@@ -6,13 +6,14 @@ continues after the last committed step.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from agiraph.domain.chat import THINKING, ToolCall, ToolSpec, Turn
 from agiraph.domain.effort import Effort
-from agiraph.domain.errors import ContextExceeded, DailyLimitReached, ModelError
+from agiraph.domain.errors import BurnRateReached, ContextExceeded, DailyLimitReached, ModelError
+from agiraph.domain.json_text import clean, without_surrogates
 from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
 from agiraph.domain.plurals import times
 from agiraph.domain.work import StopReason
@@ -145,13 +146,16 @@ class Steps:
         return caught_up.spent
 
     async def _reserve_today(self, ctx: RunContext, reservation: Reservation) -> None:
-        """Raise `DailyLimitReached` if the home may spend no more today."""
+        """Raise `DailyLimitReached` if the home may spend no more today, and `BurnRateReached` if
+        the goal spends so fast that it must wait for a person."""
         if self.daily is None:
             return
         thread_id = ctx.lease.thread_id
         try:
+            if ctx.node.lane == "work":
+                await self.daily.check_pace(ctx.lease)
             await self.daily.reserve(thread_id, reservation.model, reservation.usd)
-        except DailyLimitReached:
+        except (BurnRateReached, DailyLimitReached):
             # The run ends here, and an answer that is still deferred would be lost with it.
             await self.caller.write_deferred(ctx)
             raise
@@ -187,7 +191,7 @@ class Steps:
             reply = await self._reply(ctx, request, seconds)
             turn = await self._record(ctx, reply, purpose, may_call=may_call)
             if self.daily is not None:
-                self.daily.book(ctx.agent.model, turn.usage.usd)
+                self.daily.book(ctx.team.id, ctx.agent.model, turn.usage)
         finally:
             self._release_today(ctx)
         ctx.add_turns(turn)
@@ -221,14 +225,14 @@ class Steps:
         """Commit a reply with its cost."""
         # A model may call tools although it was told not to. The calls are dropped: nothing would
         # answer them.
-        made = reply.calls if may_call else ()
+        made = [replace(c, arguments=clean(c.arguments)) for c in reply.calls] if may_call else []
         read = read_calls(made, self.caller.tools, is_cut=reply.is_cut)
         # Some vendors repeat call ids, by which answers are found.
         calls = ctx.transcript.with_unique_ids([one.call for one in read])
         turn, ctx.has_word = await ctx.store.write(
             journal.reply,
             ctx.lease,
-            text=reply.text,
+            text=without_surrogates(reply.text),
             calls=calls,
             readings={call.id: one.reading for call, one in zip(calls, read, strict=True)},
             model=reply.model or self.model.name,

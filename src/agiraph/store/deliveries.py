@@ -7,6 +7,8 @@ import orjson
 
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.ids import MessageId, PersonId
+from agiraph.domain.messages import Message
+from agiraph.store.messages import MESSAGES
 from agiraph.store.rows import Table, from_micros, to_micros
 from agiraph.store.tx import Tx
 
@@ -84,6 +86,16 @@ def by_receipt(tx: Tx, channel: str, receipts: tuple[str, ...]) -> Delivery | No
         if found := DELIVERIES.select(tx, where, channel=channel, receipt=receipt):
             return found[0]
     return None
+
+
+def last_with_acts(tx: Tx, channel: str) -> Message | None:
+    """Return the newest reply that was queued for a channel and did something."""
+    where = (
+        "id in (select message_id from deliveries where channel = :channel)"
+        " and acts <> '[]' order by id desc limit 1"
+    )
+    found = MESSAGES.select(tx, where, channel=channel)
+    return found[0] if found else None
 
 
 _REVOKED = "revoked "

@@ -233,18 +233,11 @@ def lately(tx: Tx, agent_id: AgentId, *, before: str = "", limit: int = 100) -> 
     return CHANGES.select(tx, where, agent_id=agent_id, limit=limit, **named)[::-1]
 
 
-def last_change_of(tx: Tx, item_id: str) -> Change | None:
-    """Return the newest change of a memory or an insight that was not undone."""
-    item = table_of(item_id).find(tx, item_id)
-    found = [] if item is None else lately(tx, item.agent_id)
-    return next(
-        (
-            change
-            for change in reversed(found)
-            if change.undone_at is None and any(t.id == item_id for t in change.touched)
-        ),
-        None,
-    )
+def changes_between(tx: Tx, team_id: TeamId, since: datetime, until: datetime) -> list[Change]:
+    """Return the changes of a team's knowledge within this time, oldest first."""
+    where = "team_id = :team_id and created_at >= :since and created_at <= :until order by id"
+    within = {"since": to_micros(since), "until": to_micros(until)}
+    return CHANGES.select(tx, where, team_id=team_id, **within)
 
 
 def last_maintained(tx: Tx, team_id: TeamId) -> datetime | None:

@@ -142,6 +142,15 @@ def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     return next((q for q in asked if q.text.casefold().split() == text.casefold().split()), None)
 
 
+def open_of_node(tx: Tx, node_id: NodeId, recipient: str) -> list[Message]:
+    """Return the questions of a node to somebody that have no answer yet, oldest first."""
+    where = (
+        "node_id = :node and recipient = :recipient and kind = 'question' and answered_at is null"
+        " order by id"
+    )
+    return MESSAGES.select(tx, where, node=node_id, recipient=recipient)
+
+
 def open_question_of(tx: Tx, agent_id: AgentId, text: str) -> Message | None:
     """Return the agent's oldest unanswered question with these words, whatever the spacing and the
     node, without those of cancelled nodes."""

@@ -1,7 +1,6 @@
 """Rows: maps frozen dataclasses to table rows and back."""
 
 import json
-import re
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
@@ -24,6 +23,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from agiraph.domain.errors import NotFound, StoreDamaged
+from agiraph.domain.json_text import without_surrogates
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.waits import WaitingOn
 from agiraph.redaction import redact, redact_json
@@ -44,10 +44,6 @@ def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
-_PAIR, _LONE = re.compile(r"[\ud800-\udbff][\udc00-\udfff]"), re.compile(r"[\ud800-\udfff]")
-"""Surrogates: two that encode a character, and any that remain."""
-
-
 def to_text(text: str) -> str:
     """Return text that both databases store: NUL and lone surrogates replaced, secrets redacted."""
     return redact(_storable(text))
@@ -56,17 +52,7 @@ def to_text(text: str) -> str:
 def _storable(text: str) -> str:
     if "\0" in text:
         text = text.replace("\0", "\N{SYMBOL FOR NULL}")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # Not by `decode` with "replace", which raises and catches an error for each of them.
-        text = _LONE.sub("\N{REPLACEMENT CHARACTER}", _PAIR.sub(_joined, text))
-    return text
-
-
-def _joined(pair: re.Match[str]) -> str:
-    """Return the character that two surrogates encode."""
-    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
+    return without_surrogates(text)
 
 
 def to_json(value: Any) -> str:

@@ -84,6 +84,17 @@ def drop_timer(tx: Tx, timer_id: str) -> None:
     tx.run("delete from timers where id = :id", id=timer_id)
 
 
+def until(tx: Tx, waiting_on: WaitingOn) -> datetime | None:
+    """Return when the first call that waits for this stops waiting; None: never, or none waits."""
+    row = tx.one(
+        "select min(t.due_at) from waits w join waits o on o.thread_id = w.thread_id"
+        " and o.call_id = w.call_id join timers t on o.waiting_on = 'time:' || t.id"
+        " where w.waiting_on = :on and w.call_id <> ''",
+        on=str(waiting_on),
+    )
+    return None if row is None or row[0] is None else from_micros(row[0])
+
+
 def is_set(tx: Tx, timer_id: str) -> bool:
     """Whether a timer is set and has not fired."""
     return tx.one("select 1 from timers where id = :id", id=timer_id) is not None

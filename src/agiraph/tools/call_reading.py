@@ -22,9 +22,11 @@ from agiraph.domain.value import value
 from agiraph.tools import arguments, on_demand
 from agiraph.tools.base import CUT_OFF, WAIT, Tool
 from agiraph.tools.schemas import whole_schema
-from agiraph.tools.synonyms import SYNONYMS, folded
+from agiraph.tools.synonyms import ELSEWHERE, SYNONYMS, folded
 
 MAX_NAME_CHARACTERS = 128
+MOST_NEAR = 3
+"""Tools that are named instead of one that does not exist."""
 _PARALLEL = frozenset(
     map(folded, ("multi_tool_use.parallel", "multi_tool_use_parallel", "multi_tool_use"))
 )
@@ -74,12 +76,17 @@ def read_calls(
 
 def no_such_tool(name: str, tools: Mapping[str, Tool]) -> str:
     """Return the answer to a call of a tool that does not exist."""
-    known = ", ".join(tools) or "none"
     text = f"There is no tool called {name[:MAX_NAME_CHARACTERS]!r}."
-    synonyms = SYNONYMS.get(folded(_plain(name)), ())
-    near = [s.tool for s in synonyms if s.tool in tools]
-    near = near or get_close_matches(_plain(name), tools, n=1, cutoff=0.75)
-    usage = " ".join(f"Nearest to it is {one}. {tools[one].usage()}" for one in near)
+    plain = folded(_plain(name))
+    near = [(s.tool, "") for s in SYNONYMS.get(plain, ())] or ELSEWHERE.get(plain, ())
+    near = [(tool, remark) for tool, remark in near if tool in tools]
+    if near:
+        # Where the model means one tool, one line is enough.
+        used = [(f"Use {t}, {r}." if r else f"Use {t}.", tools[t].usage()) for t, r in near]
+        return " ".join([text, *(part for pair in used[:MOST_NEAR] for part in pair)])
+    close = get_close_matches(_plain(name), tools, n=1, cutoff=0.75)
+    usage = " ".join(f"Nearest to it is {one}. {tools[one].usage()}" for one in close)
+    known = ", ".join(tools) or "none"
     return " ".join(filter(None, (text, usage, f"Your tools: {known}.")))
 
 

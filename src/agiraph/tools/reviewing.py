@@ -98,7 +98,7 @@ async def submit(
     findings = found.review.result or ""
     match found.review.stop_reason:
         case StopReason.ACCEPTED if unread := _unread(ctx, found, evidence, files):
-            return await publish(_joined(doubts, f"not checked: the reviewer {unread}"))
+            return await publish(_joined(doubts, f"{unread} was not checked"))
         case StopReason.ACCEPTED:
             return await publish(doubts)
         case StopReason.SENT_BACK if can_rework and found.reworks <= reviews.MAX_REWORKS:
@@ -115,14 +115,14 @@ def _with_unseen(node: WorkNode, evidence: Sequence[str], doubts: str | None) ->
     lines = acceptance.unseen_lines(node, evidence) if is_person(node.creator_id) else []
     if not lines:
         return doubts
-    named = texts.join_limited([texts.truncate(one_line(line), texts.TITLE) for line in lines])
-    return _joined(doubts, f"not checked: {named}")
+    named = [repr(texts.truncate(one_line(line), texts.TITLE)) for line in lines]
+    return _joined(doubts, f"{texts.join_limited(named, by=', ')} was not checked")
 
 
 def _unread(
     ctx: RunContext, found: reviews.Found, evidence: Sequence[str], files: Mapping[str, int]
 ) -> str:
-    """Return which of the files that it judged a reviewer has not opened; nothing if it has."""
+    """Name what a reviewer has judged without opening it; an empty string if there is nothing."""
     if not files:
         return ""
     used = [
@@ -137,8 +137,8 @@ def _unread(
     ]
     shown = " ".join(each for each in evidence if each.startswith("file:")).casefold()
     if judged := [name for name in missed if base(name) in shown]:
-        return f"did not open {texts.join_limited(judged, by=', ')}"
-    return "opened none of its files" if len(missed) == len(files) else ""
+        return texts.join_limited([repr(name) for name in judged], by=", ")
+    return "what its files hold" if len(missed) == len(files) else ""
 
 
 def _files(ctx: RunContext) -> dict[str, int]:

@@ -116,3 +116,33 @@ SYNONYMS: dict[str, tuple[Synonym, ...]] = {
     folded(name): synonyms for names, synonyms in _BY_NAMES for name in names.split()
 }
 """By folded name: the tools of ours that the name may stand for."""
+
+_ELSEWHERE: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "todowrite todoread todo_list update_plan update_todo_list manage_todo_list",
+        (("checkpoint", "say there what is done and what comes next"),),
+    ),
+    (
+        "task agent new_task dispatch_agent spawn_agent subagent delegate_task",
+        (("assign_task", ""), ("suggest_next", "you do your task yourself")),
+    ),
+    (
+        "glob file_search find_files glob_file_search find_by_name",
+        (("bash", "such as find . -name '*.md'"), ("list_files", "")),
+    ),
+    (
+        "grep grep_search ripgrep rg search_files codebase_search search_file_content",
+        (("bash", "such as grep -rn WORD ."),),
+    ),
+    (
+        "apply_patch apply_diff multi_edit notebook_edit patch edit_block",
+        (("edit_file", "one call for each place"), ("write_file", "")),
+    ),
+    ("bash_output kill_shell kill_bash write_stdin", (("bash", "a command ends with its call"),)),
+    ("attempt_completion exit_plan_mode submit complete_task", (("finish", ""), ("publish", ""))),
+)
+ELSEWHERE: dict[str, tuple[tuple[str, str], ...]] = {
+    folded(name): ours for names, ours in _ELSEWHERE for name in names.split()
+}
+"""By folded name of a tool of another product whose arguments mean nothing here: the tools of ours
+that do the same, with a remark, the best first."""

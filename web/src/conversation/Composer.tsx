@@ -1,5 +1,5 @@
 /** Composer: the text field for messages to one agent, with attachments, mentions and references. It is never disabled; sending and stopping are separate buttons. */
-import { ArrowUp, Paperclip, Square } from "lucide-react";
+import { ArrowUp, KeyRound, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { toast } from "@/ui/toast";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
@@ -20,6 +20,7 @@ import { mentionedIn, type Reference, type Typed, typedAt, withLinks } from "@/c
 import { sendWritten } from "@/conversation/sending";
 
 const Completion = lazyChunk(() => import("@/conversation/Completion"));
+const SecretForm = lazyChunk(() => import("@/conversation/SecretForm"));
 const NO_FILES: Attachment[] = [];
 
 /** Return the hint below the text field: when the agent answers. */
@@ -49,6 +50,8 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   const isStopped = useIsStopped();
   const [isDragOver, setIsDragOver] = useState(false);
   const [typed, setTyped] = useState<Typed | null>(null);
+  /** The part of the text that becomes a secret, while the form for it is open. */
+  const [marked, setMarked] = useState<{ start: number; end: number } | null>(null);
   const [activeOption, setActiveOption] = useState<string | undefined>();
   const input = useRef<HTMLTextAreaElement>(null);
   const completion = useRef<CompletionKeys>(null);
@@ -149,6 +152,18 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     setText(agent.id, text + (files[index]!.pasted ?? ""));
     removeFile(index);
   };
+  const markSecret = () => {
+    const { selectionStart: start, selectionEnd: end } = input.current!;
+    setMarked({ start, end });
+  };
+  /** Write the name of the secret where the secret stood, or where the caret was. */
+  const writeName = (name: string) => {
+    const { start, end } = marked!;
+    const [before, after] = [text.slice(0, start), text.slice(end)];
+    setText(agent.id, `${before}${/\S$/.test(before) ? " " : ""}secret ${name}${/^\S/.test(after) ? " " : ""}${after}`);
+    setMarked(null);
+    useComposer.setState({ wantsFocus: true });
+  };
   /** Write what is typed on a button into the text field: the character goes where the focus is after this event. */
   const onTyped = (event: KeyboardEvent) => {
     if (event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey && !event.altKey) input.current?.focus();
@@ -215,6 +230,9 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
           <IconButton label="Attach files" onClick={chooseFiles}>
             <Paperclip className="size-4" />
           </IconButton>
+          <IconButton label="Secret: a password that nobody reads" onClick={markSecret}>
+            <KeyRound className="size-4" />
+          </IconButton>
           {(isBusy || isNudge) && (
             <Button variant={isNudge ? "primary" : "ghost"} size="sm" aria-pressed={isNudge} onClick={() => setNudge(agent.id, !isNudge)} title="Adds the message to the current work; the agent does not reply">
               Don't reply
@@ -228,6 +246,11 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
           </Button>
         </div>
       </div>
+      {marked && (
+        <Suspense>
+          <SecretForm marked={text.slice(marked.start, marked.end)} onKept={writeName} onClose={() => setMarked(null)} />
+        </Suspense>
+      )}
       <div className="flex h-5 items-center justify-end gap-1.5 pt-1 text-2xs text-ink-3 max-md:hidden pointer-coarse:hidden">
         <Kbd>⏎</Kbd> send <Kbd className="ml-2">⇧ ⏎</Kbd> new line <Kbd className="ml-2">@</Kbd> member <Kbd className="ml-2">#</Kbd> task or file <Kbd className="ml-2">?</Kbd> all keys
       </div>

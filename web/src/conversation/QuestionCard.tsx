@@ -1,12 +1,12 @@
 /** QuestionCard: a question or approval that waits for the person. Conversation, inbox and board show the same card; toasts show its body and form. */
-import { Check, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
+import { Check, Hourglass, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
 import { type KeyboardEvent, Suspense, useId } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message, Schemas } from "@/api/client";
 import type { GivenAnswer } from "@/live/log";
 import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
-import { fullTime, clockTime } from "@/lib/format";
+import { fullTime, clockTime, untilTime } from "@/lib/format";
 import { GRANT_TEXT } from "@/lib/grantText";
 import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Input, Kbd } from "@/ui";
@@ -96,6 +96,14 @@ export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind
     <>
       <QuestionText text={message?.stopped_by === "model" ? text.replace(COMMAND, "") : text} />
       {kind === "approval" && message?.call && <ApprovalCall call={message.call} />}
+      {message?.waits_until && (
+        <p className="mt-2 flex items-center gap-1.5 text-xs text-ink-2">
+          <Hourglass className="size-3.5 shrink-0" aria-hidden />
+          <span>
+            Waits until <time dateTime={message.waits_until}>{untilTime(message.waits_until)}</time>, then goes on without your answer.
+          </span>
+        </p>
+      )}
     </>
   );
 }

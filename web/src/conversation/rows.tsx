@@ -19,6 +19,7 @@ import { HUMAN, SYSTEM } from "@/lib/participants";
 import { withoutFiles } from "@/lib/sources";
 import { Avatar, Button } from "@/ui";
 import type { Item } from "@/conversation/items";
+import { Acts } from "@/conversation/Acts";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
 import { ActionsButton, HoverActions } from "@/conversation/MessageActions";
@@ -151,6 +152,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
           <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
         {attachments.length > 0 && <MessageAttachments files={attachments} sent={{ team: info.team, message: row.id }} />}
+        {message && message.acts.length > 0 && <Acts message={message.id} acts={message.acts} agentId={agentId} />}
         {message && message.consulted.length > 0 && <Consulted calls={message.consulted} />}
         {message && <Sources of={withoutFiles(message.sources, attachments.map(({ name }) => name))} />}
         {row.messageKind === "failure" && row.recipient === HUMAN && row.nodeId && <WhatToDo node={row.nodeId} />}
@@ -193,7 +195,9 @@ function OtherConversation({ agent, message, words }: { agent: string; message: 
 function QuestionItem({ row, message }: { row: MessageRow; message: Message | null }) {
   const info = useContext(TeamContext);
   const item = useQuery({ ...inboxQuery, select: (inbox) => inbox.items.find((one) => one.message.id === row.id) }).data;
-  return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} always={item?.always} isLate={item !== undefined && isLate(item)} />;
+  // What cancelled work has asked is not in the inbox any more.
+  const isGone = row.nodeId !== null && info.nodes[row.nodeId]?.status === "cancelled";
+  return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} always={item?.always} isLate={isGone || (item !== undefined && isLate(item))} />;
 }
 
 /** What a reply has read before it was written, folded into one line. */

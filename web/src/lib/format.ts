@@ -23,6 +23,9 @@ export function dayLabel(at: string, now = new Date()): string {
 export const shortTime = (at: string): string =>
   dayKey(at) === new Date().toDateString() ? clockTime(at) : dateFormat.format(new Date(at));
 
+/** Return until when something lasts: the time for today, with the date for other days. */
+export const untilTime = (at: string): string => (dayKey(at) === new Date().toDateString() ? clockTime(at) : `${dateFormat.format(new Date(at))}, ${clockTime(at)}`);
+
 export function money(usd: number): string {
   if (usd === 0) return "$0";
   return usd < 0.01 ? "<$0.01" : `$${usd.toFixed(2)}`;

@@ -39,6 +39,9 @@ export function keysToInvalidate(event: Event): Key[] {
     case "question":
       // Files lists what came with messages among the uploads.
       return [...conversationKeys(data), queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.overview, queryKeys.team(team), queryKeys.files(team), queryKeys.files(team, "user_uploads")];
+    case "reply":
+      // A question that is open again may stand in any conversation.
+      return [["conversation"], queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.overview];
     case "briefing":
     case "delivery":
       return [queryKeys.inbox];

@@ -222,4 +222,14 @@ describe("a log", () => {
     for (let at = 0; at < events.length; at += 50) log = append(log, events.slice(at, at + 50)).log;
     expect(log.rowsByAgent[ADA]).toHaveLength(10_000);
   });
+
+  it("opens a question again whose answer was taken back", () => {
+    const asked = [
+      event("question.answered", { message_id: "q1", node_id: "n1", text: "Blue", decision: null }),
+      event("reply.act_undone", { message_id: "m1", sender: ADA, recipient: "human", place: 0, kind: "answered", about: "q1", text: "Answered (undone)" }),
+    ];
+    const [first] = asked;
+    expect(append(emptyLog(first!.seq - 1), [first!]).log.answers.q1?.text).toBe("Blue");
+    expect(append(emptyLog(first!.seq - 1), asked).log.answers).toEqual({});
+  });
 });

@@ -231,6 +231,10 @@ function applyEvent(log: MutableLog, event: Event): void {
     case "message.sent":
     case "question.asked":
       return applyMessage(log, event);
+    case "reply.act_undone":
+      // The question is open again.
+      if (event.data.kind === "answered") delete writable(log, "answers")[event.data.about];
+      return;
     case "question.answered": {
       const { message_id, text, decision } = event.data;
       writable(log, "answers")[message_id] = { text, decision: decision ?? null, at: event.at };

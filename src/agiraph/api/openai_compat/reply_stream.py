@@ -69,7 +69,8 @@ async def follow(api: Api, turn: ClientTurn) -> AsyncGenerator[Piece]:
     async for frame in _frames(api, turn, said.reply_id):
         match frame:
             case ClientReply():
-                if rest := words.rest(frame.text):
+                did = f"\n\n{frame.did}" if frame.did else ""
+                if rest := words.rest(frame.text) + did:
                     yield Text(text=rest)
                 yield End(reply=frame)
                 return
@@ -85,7 +86,8 @@ async def whole(api: Api, turn: ClientTurn) -> tuple[str, ClientReply]:
     reports = await api.store.read(client_turns.reports, turn)
     async for piece in follow(api, turn):
         if isinstance(piece, End):
-            return shown_reports(reports, api.url) + piece.reply.text, piece.reply
+            did = f"\n\n{piece.reply.did}" if piece.reply.did else ""
+            return shown_reports(reports, api.url) + piece.reply.text + did, piece.reply
     raise NoReplyYet
 
 

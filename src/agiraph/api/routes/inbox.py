@@ -217,6 +217,6 @@ async def undo_act(message: str, place: int, api: ApiDep, person: PersonDep) -> 
         found = MESSAGES.get(tx, message)
         if found.recipient != person:
             raise NotFound("message", message)
-        return message_view(tx, undoing.undo(tx, found.id, place, person_id=person))
+        return message_view(tx, undoing.undo(tx, found.id, place))
 
     return await api.store.write(undo)

@@ -1,9 +1,12 @@
-"""Model setup routes: an API key or a local model for the first start, tested before it is used."""
+"""Model setup routes: an API key or a local model for the first start, tested before it is used;
+and secrets that a person enters under a name."""
 
+import asyncio
 import ipaddress
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api import model_setup
 from agiraph.api.deps import Api, ApiDep
@@ -11,6 +14,7 @@ from agiraph.api.operations_views import DefaultModelRequest, KeyRequest, SetupV
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
 from agiraph.domain.errors import Refused
+from agiraph.home import named_secrets
 
 router: APIRouter = api_router("models")
 
@@ -35,6 +39,27 @@ async def remove_api_key(provider: Annotated[str, Path(max_length=100)], api: Ap
 async def set_default_model(body: DefaultModelRequest, api: ApiDep) -> SetupView:
     """Test a model with two small calls, and if it answers make it the default of new teams."""
     return await model_setup.set_default(api, body.model)
+
+
+class NewSecret(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"value": "correct horse"}}
+    )
+
+    value: str = Field(max_length=4000, repr=False)
+
+
+@router.put("/secrets/{name}", status_code=204, responses=documented(409))
+async def enter_secret(
+    name: Annotated[str, Path(max_length=100)], body: NewSecret, api: ApiDep, request: Request
+) -> None:
+    """Keep a secret under a name. From now on it is hidden in all that is written and shown.
+
+    Tools and MCP servers that ask for the name get it; agents and models never see it.
+    """
+    _check_private(api, request)
+    known = named_secrets.NamedSecrets() if api.extensions is None else api.extensions.secrets
+    await asyncio.to_thread(named_secrets.enter, api.home, known, name, body.value)
 
 
 def _check_private(api: Api, request: Request) -> None:

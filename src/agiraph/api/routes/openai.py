@@ -5,6 +5,7 @@ because OpenAI documents them.
 """
 
 import hashlib
+import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from agiraph.api.openai_compat.responses import KEEP_ALIVE, Chat, Responses
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import AgiraphError, ModelError, NotFound, QuotaSpent
 from agiraph.domain.ids import new_id
+from agiraph.domain.json_text import clean
 from agiraph.services.lifecycle import client_turns
 from agiraph.services.lifecycle.client_turns import ClientRequest
 from agiraph.store.client_turns import ClientTurn
@@ -204,10 +206,17 @@ async def _found(api: Api, model: str) -> Agent:
     return await api.store.read(find)
 
 
+def _read(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return clean(json.loads(body))  # orjson refuses half a character
+
+
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        found = _read(body)
+    except (ValueError, RecursionError) as error:
         raise Unsupported(f"The body is not JSON: {error}.", "body", code="invalid") from error
     if not isinstance(found, dict):
         raise Unsupported("The body must be a JSON object.", "body", code="invalid")

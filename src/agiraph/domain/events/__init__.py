@@ -59,6 +59,7 @@ EventType = Literal[
     "message.filed",
     "question.asked",
     "question.answered",
+    "reply.act_undone",
     "model.failed",
     "call.lost",
     "trigger.created",

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from agiraph.domain.acts import ActKind
 from agiraph.domain.events import EventType, TeamEvent, event
 from agiraph.domain.messages import Decision, MessageKind, Rating
 
@@ -69,6 +70,24 @@ class QuestionAnswered(TeamEvent):
     node_id: str | None
     text: str
     decision: Decision | None
+
+
+@event
+class ReplyActUndone(TeamEvent):
+    """A person has undone one thing that a reply did."""
+
+    event_type: ClassVar[EventType] = "reply.act_undone"
+
+    message_id: str
+    """The reply."""
+    sender: str
+    recipient: str
+    place: int
+    """The place of the act among those of the reply, from 0."""
+    kind: ActKind
+    about: str
+    """The id of the work, question, trigger or memory; a question is open again."""
+    text: str
 
 
 @event

@@ -14,6 +14,7 @@ from typing import Any, cast
 import aiohttp
 import orjson
 
+from agiraph.domain.acts import Act, describe
 from agiraph.domain.channels import Choice, Incoming, Receipt, Received
 from agiraph.domain.chat import Attachment
 from agiraph.domain.deliveries import OutgoingMessage
@@ -35,6 +36,8 @@ MAX_CHARACTERS = 4096
 MAX_NOTICE_CHARACTERS = 200
 """The most characters of the answer to a pressed button."""
 MAX_LABEL_CHARACTERS = 60
+UNDO = "undo"
+"""Begins the data of a button that undoes what a reply did; its place follows."""
 WIDTH = 40
 """How many columns a phone shows, about."""
 NO_PREVIEW = {"link_preview_options": {"is_disabled": True}}
@@ -65,7 +68,7 @@ class Telegram:
         return "Open a chat with your bot in Telegram and send it: /start {code}"
 
     async def send(self, outgoing: OutgoingMessage) -> Receipt | None:
-        said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS, width=WIDTH)
+        said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS, width=WIDTH, has_buttons=True)
         keyboard = buttons(outgoing.message, said)
         request: dict[str, Any] = {
             "chat_id": outgoing.address,
@@ -88,7 +91,7 @@ class Telegram:
         )
 
     async def edit(self, outgoing: OutgoingMessage, receipt: str) -> None:
-        said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS, width=WIDTH)
+        said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS, width=WIDTH, has_buttons=True)
         text = f"{said.text}\n\n[{_end(outgoing)}]"
         place = {"chat_id": outgoing.address, "message_id": int(receipt)}
         try:
@@ -253,8 +256,15 @@ _FILES = (
 def buttons(message: Message, said: Shown) -> list[list[dict[str, str]]]:
     """Return the keyboard under a message; empty: none.
 
-    An approval has buttons only if the message shows it to the last byte.
+    An approval has buttons only if the message shows it to the last byte. What a reply did has a
+    button to undo it.
     """
+    if message.acts:
+        return [
+            [{"text": _undo_label(act), "callback_data": f"{message.id}:{UNDO}{place}"}]
+            for place, act in enumerate(message.acts)
+            if act.undone_at is None
+        ]
     if message.kind not in NEEDS_ANSWER or not said.is_whole or message.answered_at is not None:
         return []
     if message.kind == "approval":
@@ -280,12 +290,19 @@ def _label(number: int, option: str) -> str:
     return f"{number + 1}. {line[:MAX_LABEL_CHARACTERS]}{'…' if is_long else ''}"
 
 
+def _undo_label(act: Act) -> str:
+    line = visible(f"Undo: {describe(act)}", keep="")
+    return f"{line[:MAX_LABEL_CHARACTERS]}{'…' if len(line) > MAX_LABEL_CHARACTERS else ''}"
+
+
 def _pressed(pressed: dict[str, Any], key: str) -> Incoming | None:
     under: dict[str, Any] = pressed.get("message") or {}
     identity, _, what = str(pressed.get("data", "")).rpartition(":")
     if not _is_private(under) or str(pressed["from"]["id"]) != str(under["chat"]["id"]):
         return None
-    option = int(what) if what.isascii() and what.isdigit() and len(what) < 4 else None
+    number = what.removeprefix(UNDO)
+    place = int(number) if number.isascii() and number.isdigit() and len(number) < 4 else None
+    is_undo = what.startswith(UNDO)
     decisions: dict[str, Decision] = {"approve": "approve", "deny": "deny"}
     return Incoming(
         key=key,
@@ -294,7 +311,12 @@ def _pressed(pressed: dict[str, Any], key: str) -> Incoming | None:
         # The Bot API does not tell when a button was pressed.
         sent_at=datetime.now(UTC),
         replies_to=(str(under["message_id"]),),
-        choice=Choice(message_id=MessageId(identity), option=option, decision=decisions.get(what)),
+        choice=Choice(
+            message_id=MessageId(identity),
+            option=None if is_undo else place,
+            decision=decisions.get(what),
+            act=place if is_undo else None,
+        ),
         handle=f"callback:{pressed['id']}",
     )
 

@@ -20,21 +20,36 @@ class Shown:
     is_whole: bool
 
 
-def shown(outgoing: OutgoingMessage, *, url: str, limit: int, width: int = 0) -> Shown:
+GOES_ON = "(Waits for you until {time}, then goes on without your answer.)"
+TO_UNDO = "(To undo the last of it, write /undo; the first is /undo 1.)"
+
+
+def shown(
+    outgoing: OutgoingMessage, *, url: str, limit: int, width: int = 0, has_buttons: bool = False
+) -> Shown:
     """Return a message as text of at most `limit` UTF-16 code units.
 
     In a question or an approval every invisible character is shown as its code point. If the
     message does not fit, the text is cut and links to the rest, and `is_whole` is false. `width`
     breaks long lines of a call, so that a narrow screen does not break them where our own lines
-    begin.
+    begin. What a reply did is never cut off with its words.
     """
     message = outgoing.message
-    text = f"{_head(outgoing)}\n\n{_body(outgoing, width)}"
-    if fits(text, limit):
-        return Shown(text=text, is_whole=True)
-    link = f"\n\n… (The whole text: {url}/inbox/{message.id})"
-    most = limit - len(link.encode("utf-16-le")) // 2
-    return Shown(text=_cut(text, most) + link, is_whole=False)
+    text, did = f"{_head(outgoing)}\n\n{_body(outgoing, width)}", _did(message, has_buttons)
+    if fits(text + did, limit):
+        return Shown(text=text + did, is_whole=True)
+    did = did if fits(did, limit // 2) else f"{_cut(did, limit // 2)}…"
+    rest = f"\n\n… (The whole text: {url}/inbox/{message.id}){did}"
+    most = limit - len(rest.encode("utf-16-le")) // 2
+    return Shown(text=_cut(text, most) + rest, is_whole=False)
+
+
+def _did(message: Message, has_buttons: bool) -> str:
+    """Return the lines that say what a reply did, and how to undo it where no button does."""
+    if not message.acts:
+        return ""
+    did = f"\n\n{visible(as_text(message.acts))}"
+    return did if has_buttons else f"{did}\n{TO_UNDO}"
 
 
 def fits(text: str, limit: int) -> bool:
@@ -76,8 +91,8 @@ def _body(outgoing: OutgoingMessage, width: int) -> str:
     if message.kind == "question":
         listed = [f"{number}. {visible(o)}" for number, o in enumerate(message.options, 1)]
         parts += ["\n".join(listed)] if listed else []
-    if message.acts:
-        parts.append(visible(as_text(message.acts)))
+    if outgoing.waits_until:
+        parts.append(GOES_ON.format(time=outgoing.waits_until))
     if message.label:
         parts.append(note_of(message))
     return "\n\n".join(parts)

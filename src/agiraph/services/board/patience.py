@@ -3,7 +3,10 @@
 from datetime import datetime, timedelta
 
 from agiraph.domain.agents import Team
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import NEEDS_ANSWER, Message
+from agiraph.domain.waits import WaitingOn
+from agiraph.store import waits
+from agiraph.store.tx import Tx
 
 A_DAY = timedelta(days=1)
 """How long a question waits that has a default, or whose team works in cycles."""
@@ -38,6 +41,15 @@ def for_request(team: Team, *, is_urgent: bool) -> timedelta | None:
     if is_urgent:
         return set_
     return AN_HOUR if set_ is None else min(set_, AN_HOUR)
+
+
+def waits_until(tx: Tx, asked: Message) -> datetime | None:
+    """Return until when work waits for a person's answer to a question or request, and goes on
+    without it then; None: it waits as long as it takes, does not wait, or has the answer."""
+    if asked.kind not in NEEDS_ANSWER or asked.answered_at is not None:
+        return None
+    kind = "answer" if asked.kind == "question" else "approval"
+    return waits.until(tx, WaitingOn(kind, asked.id))
 
 
 def ends_at(team: Team, asked: Message) -> datetime | None:

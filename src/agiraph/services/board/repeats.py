@@ -1,11 +1,10 @@
-"""Repeats: refuses to delegate the giver's own task, a task that was given before, or one that
-needs a thread which the worker would not have; and to hand work on and on, or on after failures.
+"""Repeats: refuses to delegate the giver's own task, or a task that was given before; and to hand
+work on and on, or on after failures.
 
 A model that words its task anew at each level is not seen by its words. So handing on is bounded by
 the tree of nodes: by its levels, and by how many tasks in it have failed since one succeeded.
 """
 
-import re
 from collections import Counter
 from datetime import datetime
 
@@ -22,9 +21,6 @@ NEARLY = 0.9
 """The share of common words from which on a long task counts as the giver's own."""
 SHORTEST_WORDS = 12
 """Shorter tasks count as the giver's own only if all words are the same."""
-LONGEST_REFERENCE = 400
-"""Characters of a task that says little more than that something is to go on. A longer one brings
-its own context."""
 
 RELAYS_FROM, SPLITS_UNTIL = 2, 3
 """The level from which on a worker that has made nothing itself may not hand on a single task, and
@@ -32,16 +28,6 @@ the one from which on it may give away none at all. The goal is level 0."""
 MOST_FAILURES = 6
 """Tasks of a goal that a loop, silence or a limit may end before one succeeds; then none is given
 away."""
-
-_GOES_ON = re.compile(
-    r"\b(?:continue|resume|carry on|go on|pick up|keep going|redo|repeat)\b"
-    r".{0,40}?\b(?:previous|earlier|prior|preceding|last)\b"
-    r".{0,30}?\b(?:task|work|assignment|job|run|attempt|conversation|thread|session)\b"
-    r"|\bwhere (?:you|he|she|it|they|we) (?:left off|stopped|ended)\b"
-    r"|\b(?:the )?same (?:task )?as (?:before|last time|the previous)\b"
-    r"|\b(?:continue|resume|carry on|go on)\b.{0,40}?\bnode_\w+",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def check(
@@ -74,14 +60,6 @@ def check(
             f"You gave this task before, in the same words: {before.id} is {before.status} "
             f"({title_of(before)}). Use its result, or resume it with what should be different. If "
             "you want it done a second time, say in the task why."
-        )
-    ended = [c for c in children if c.status.is_final and c.thread_id is not None]
-    if ended and _only_goes_on(task):
-        earlier = next((c for c in ended if c.id in task), ended[-1])
-        raise Refused(
-            "The worker that gets this task knows nothing of the earlier one that it speaks of. To "
-            f"go on with {earlier.id} ({title_of(earlier)}), give the task with "
-            f"resume={earlier.id!r}; else write it so that it can be done without the earlier one."
         )
 
 
@@ -145,7 +123,3 @@ def _is_own(task: str, own: str) -> bool:
     given, mine = Counter(words(task)), Counter(words(own))
     longest = max(given.total(), mine.total())
     return longest >= SHORTEST_WORDS and (given & mine).total() >= NEARLY * longest
-
-
-def _only_goes_on(task: str) -> bool:
-    return len(task) <= LONGEST_REFERENCE and _GOES_ON.search(task) is not None

@@ -15,7 +15,7 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import LATE, NEEDS_ANSWER, Decision, Message
 from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import labels, stage_clocks, waiting
-from agiraph.services.lifecycle import asks, daily_limit, grants
+from agiraph.services.lifecycle import asks, burn_rate, daily_limit, grants
 from agiraph.services.mail import bus
 from agiraph.services.research import starting
 from agiraph.store import daily_limits, messages, teams, waits
@@ -76,6 +76,8 @@ def answer_question(
         )
         if not settled:
             _send_answer(tx, question, text, person_id, label)
+    elif burn_rate.is_about(question):
+        burn_rate.decide(tx, question, decision)
     elif question.way_out is None:
         _decide_by_rule(tx, question, text, person_id=person_id, decision=decision)
     else:

@@ -33,6 +33,7 @@ STEP, LOWEST, HIGHEST = 0.05, 0.2, 0.95
 TITLE, SUMMARY, TEXT = 200, 600, 20_000
 """Characters of a briefing's title, of its summary and of its text."""
 _SHINGLE = 3
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +158,9 @@ def _find_similar(title: str, text: str, earlier: Sequence[Message]) -> Message 
 
 
 def _shingles(text: str) -> frozenset[tuple[str, ...]]:
-    """Return the set of all runs of three words in a text, to compare texts by."""
-    words = re.findall(r"\w+", text.lower())
+    """Return the set of all runs of three words in a text, to compare texts by. All numbers are the
+    same word: news of a price is told once, and not with each of its changes."""
+    words = re.findall(r"#|\w+", _NUMBER.sub("#", text.lower()))
     last = max(len(words) - _SHINGLE, 0)
     return frozenset(tuple(words[i : i + _SHINGLE]) for i in range(last + 1))
 

@@ -3,11 +3,14 @@
 
 from datetime import timedelta
 
+from agiraph.domain.acts import describe
 from agiraph.domain.agents import Team
 from agiraph.domain.channels import ChannelState
 from agiraph.domain.errors import NotFound
-from agiraph.services.lifecycle import client_turns
+from agiraph.domain.messages import Message
+from agiraph.services.lifecycle import client_turns, undoing
 from agiraph.services.mail import deliveries
+from agiraph.store import deliveries as rows
 from agiraph.store import inbox_items, teams
 from agiraph.store.channels import CHANNELS
 from agiraph.store.teams import AGENTS, TEAMS
@@ -15,7 +18,8 @@ from agiraph.store.tx import Tx
 
 HELP = (
     "/teams lists your teams, /to TEAM or /to TEAM/AGENT chooses whom you write to, /inbox counts "
-    "what waits for you, /mute HOURS and /unmute hold messages back."
+    "what waits for you, /undo takes back the last thing that a reply did, /mute HOURS and "
+    "/unmute hold messages back."
 )
 MOST_TEAMS = 30
 MOST_HOURS = 24 * 14
@@ -63,6 +67,29 @@ def run(tx: Tx, channel: ChannelState, text: str) -> str | None:
             return "Messages come at once again."
         case _:
             return None
+
+
+def undo_last(tx: Tx, channel: ChannelState, text: str, about: Message | None) -> str:
+    """Carry out `/undo` or `/undo N`, of the reply that it answers, else of the last one on this
+    channel; return what to say about it, or nothing if the text is another one."""
+    word, _, number = text.strip().partition(" ")
+    if word.lower().partition("@")[0] != "/undo":
+        return ""
+    reply = about if about is not None else rows.last_with_acts(tx, channel.name)
+    if reply is None or not reply.acts:
+        return "There is nothing to undo: that reply did nothing."
+    number = number.strip() or str(len(reply.acts))
+    known = {str(place): place - 1 for place in range(1, len(reply.acts) + 1)}
+    if number not in known:
+        return f"Write /undo N with 1 to {len(reply.acts)}."
+    return undo(tx, channel, reply, known[number])
+
+
+def undo(tx: Tx, channel: ChannelState, reply: Message, place: int) -> str:
+    """Undo what a reply to the channel's person did; return what to say about it."""
+    if reply.recipient != channel.person_id or not 0 <= place < len(reply.acts):
+        return "There is no such reply any more."
+    return describe(undoing.undo(tx, reply.id, place).acts[place])
 
 
 def _choose(tx: Tx, channel: ChannelState, name: str) -> str:

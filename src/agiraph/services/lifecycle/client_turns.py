@@ -14,6 +14,7 @@ from agiraph.domain.ids import AgentId, NodeId, PersonId, ThreadId, new_id
 from agiraph.domain.labels import of_client
 from agiraph.domain.messages import Message
 from agiraph.domain.value import value
+from agiraph.domain.visible import visible
 from agiraph.domain.work import StopReason, Usage
 from agiraph.services.board import budgets
 from agiraph.services.lifecycle import conversation
@@ -43,6 +44,10 @@ class ClientRequest:
     history may mean the same words again some time later."""
 
 
+_PLAIN = str.maketrans({sign: f"\\{sign}" for sign in "[]<`"})
+"""For statements of the runtime: clients show Markdown, and make no link or picture of them."""
+
+
 @value
 class ClientReply:
     """The stored reply to a chat client's turn; a client that repeats the turn gets it again."""
@@ -50,6 +55,8 @@ class ClientReply:
     text: str
     at: datetime
     usage: Usage = Usage()
+    did: str = ""
+    """What stands behind the text: what the reply did, a line each."""
 
 
 @value
@@ -164,8 +171,8 @@ def reply(tx: Tx, turn: ClientTurn) -> ClientReply | None:
             cached_tokens=sum(line.cached_tokens for line in lines),
             thinking_tokens=sum(line.thinking_tokens for line in lines),
         )
-        did = f"\n\n{as_text(found.acts)}" if found.acts else ""
-        return ClientReply(text=found.text + did, at=found.created_at, usage=usage)
+        did = visible(as_text(found.acts)).translate(_PLAIN)
+        return ClientReply(text=found.text, at=found.created_at, usage=usage, did=did)
     if nodes.NODES.get(tx, said.reply_id).status.is_final:
         return ClientReply(text=NO_REPLY, at=tx.now)
     return None

@@ -41,10 +41,11 @@ REQUEST = (
     "Approve to allow another {offered:,.2f} USD today, or write another amount as the note. If "
     "you deny, the work waits and goes on by itself at 00:00 UTC."
 )
-NO_AMOUNT = "{text!r} is no amount: approve with one number of dollars above zero, such as 20."
+NO_AMOUNT = "{text!r} is no amount: approve with a number of dollars above zero alone, such as 20."
 NEW_DAY = "A new day has begun, so the work goes on."
 RAISED = "The limit was raised in the settings, so the work goes on."
-_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
+_AMOUNT = re.compile(r"\s*(?:USD|\$)?\s*(\d+(?:[.,]\d+)*)\s*(?:USD|\$)?\s*", re.IGNORECASE)
+"""An amount alone. Words without a number are a note."""
 
 
 def costs(tx: Tx, limit_usd: float | None) -> DayCosts:
@@ -156,16 +157,18 @@ def decide(tx: Tx, day: str, text: str, *, person_id: PersonId, decision: Decisi
 
 
 def _amount(text: str) -> float | None:
-    """Return the dollars that a note names; None if it names no number."""
-    found = _NUMBER.findall(text)
-    if not found:
+    """Return the dollars that an answer consists of; None if it is not an amount alone."""
+    found = _AMOUNT.fullmatch(text)
+    if found is None:
+        if any(character.isdigit() for character in text):
+            raise Refused(NO_AMOUNT.format(text=text[:100]))
         return None
     try:
         # A comma before three digits groups thousands, any other one is a decimal point.
-        amount = float(re.sub(r",(?=\d{3}(?!\d))", "", found[0]).replace(",", "."))
+        amount = float(re.sub(r",(?=\d{3}(?!\d))", "", found[1]).replace(",", "."))
     except ValueError:
         amount = 0.0
-    if len(found) > 1 or not 0 < amount <= MOST_USD:
+    if not 0 < amount <= MOST_USD:
         raise Refused(NO_AMOUNT.format(text=text[:100]))
     return amount
 

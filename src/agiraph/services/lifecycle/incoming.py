@@ -96,6 +96,8 @@ def refuse(tx: Tx, name: str, incoming: Incoming) -> None:
 def _choose(tx: Tx, channel: ChannelState, choice: Choice) -> Taken:
     """Answer a question, or decide on an approval, by a button under the message that shows it."""
     about = MESSAGES.find(tx, choice.message_id)
+    if choice.act is not None and about is not None:
+        return Taken(notice=channel_commands.undo(tx, channel, about, choice.act))
     if about is None or about.recipient != channel.person_id or about.kind not in NEEDS_ANSWER:
         return Taken(notice="There is no such question any more.")
     sent = [d for d in deliveries.of_message(tx, about.id) if d.channel == channel.name]
@@ -130,6 +132,8 @@ def _hear(
         said = _answer(about, incoming.text)
         answers.answer_question(tx, about.id, said, person_id=channel.person_id)
         return Taken(), None
+    if notice := channel_commands.undo_last(tx, channel, incoming.text, about):
+        return Taken(notice=notice), None
     if about is None and (notice := channel_commands.run(tx, channel, incoming.text)) is not None:
         return Taken(notice=notice), None
     agent = _addressee(tx, channel, about)

@@ -43,6 +43,8 @@ REPLIED = "[Runtime] You have replied to them{reply}."
 DID = " With that reply this was done, so do not do it again:\n{acts}"
 NEEDS_NOTHING = " Your reply says that it needs no work."
 WAITS_FOR_YOU = "{name} waits for your answer: send it as a message to {name}."
+OPEN_QUESTIONS = 3
+"""Open questions of one node to a person; further ones are added to the newest of them."""
 MESSAGES_AN_HOUR = 6
 """Messages of one node to a person within an hour; further ones are added to the last of them."""
 
@@ -436,13 +438,15 @@ def ask(
     notifies: bool = True,
 ) -> Message:
     """Send a question to the person whom the node is for. Return the open question if the node asks
-    the same again."""
+    the same again, or the one that it was added to: see `OPEN_QUESTIONS`."""
     if kind == "question":
         # An interrupted call is made again in the same words, and a node that fails again asks the
         # same: the person must not find the question twice.
         before = messages.open_question(tx, lease.node_id, text)
         if before is not None and before.options == tuple(options):
             return before
+        if (collected := _collect(tx, lease, text, options)) is not None:
+            return collected
     return send(
         tx,
         team_id=lease.team_id,
@@ -458,6 +462,35 @@ def ask(
         way_out=way_out,
         notifies=notifies,
     )
+
+
+def _collect(tx: Tx, lease: Lease, text: str, options: Sequence[str]) -> Message | None:
+    """Add a question to the node's newest open one if it has asked too many; else return None.
+
+    The answer to the collected question answers each of them.
+    """
+    person = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
+    _lock_recipient(tx, lease.team_id, person)
+    asked = messages.open_of_node(tx, lease.node_id, person)
+    if len(asked) < OPEN_QUESTIONS:
+        return None
+    # Locked: an answer that commits now must not miss the question that is added.
+    last = MESSAGES.get(tx, asked[-1].id, lock=True)
+    added = _with_options(spoken.for_person(text), options)
+    if last.answered_at is not None or len(last.text) + len(added) + 2 > TEXT_LIMIT:
+        return None
+    if added in last.text.split("\n\n"):
+        return last
+    whole = f"{_with_options(last.text, last.options)}\n\n{added}"
+    label = last.label | labels.of_words(tx, last.sender, last.node_id)
+    MESSAGES.update(tx, last.id, text=whole, options=(), seen_at=None, label=label)
+    collected = MESSAGES.get(tx, last.id)
+    tx.emit(last.team_id, _sent(collected))
+    return collected
+
+
+def _with_options(text: str, options: Sequence[str]) -> str:
+    return f"{text} ({' / '.join(options)})" if options else text
 
 
 def record_answer(

@@ -15,10 +15,11 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import DeliveryFailed, DeliverySent
 from agiraph.domain.ids import MessageId, PersonId, new_id
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, Message, MessageKind
+from agiraph.domain.moments import as_text
 from agiraph.domain.persons import is_person
-from agiraph.services.board import named_hosts, planning
+from agiraph.services.board import named_hosts, patience, planning
 from agiraph.services.mail import quiet_hours
-from agiraph.store import channels, deliveries, messages
+from agiraph.store import channels, deliveries, messages, persons
 from agiraph.store.channels import CHANNELS
 from agiraph.store.deliveries import DELIVERIES
 from agiraph.store.messages import MESSAGES
@@ -221,8 +222,14 @@ def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
         claimed_at=tx.now,
         address="" if channel is None else channel.address or "",
         answers=answers,
+        waits_until=_waits_until(tx, message),
         is_silent=quiet_hours.end_of_quiet(team, tx.now) is not None,
     )
+
+
+def _waits_until(tx: Tx, message: Message) -> str:
+    until = patience.waits_until(tx, message)
+    return "" if until is None else as_text(until, persons.zone_of(tx, PersonId(message.recipient)))
 
 
 def _without_links(tx: Tx, message: Message, team: Team) -> Message:
@@ -235,6 +242,7 @@ def _without_links(tx: Tx, message: Message, team: Team) -> Message:
         title=write(message.title),
         summary=write(message.summary),
         options=tuple(write(option) for option in message.options),
+        acts=tuple(replace(a, name=write(a.name), words=write(a.words)) for a in message.acts),
         call=None if call is None else replace(call, arguments=_in_values(call.arguments, write)),
     )
 

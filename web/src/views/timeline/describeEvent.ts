@@ -128,6 +128,8 @@ export function describeEvent(event: Event, names: Names): string {
       return after(`${capitalize(who(event.data.sender))} to ${who(event.data.recipient)}`, oneLine(event.data.text));
     case "question.answered":
       return after("Answered", [event.data.decision, oneLine(event.data.text)].filter(Boolean).join(" · "));
+    case "reply.act_undone":
+      return after("You undid what a reply did", oneLine(event.data.text));
     case "agent.hired":
     case "agent.left":
     case "agent.returned":

@@ -8,7 +8,7 @@ import pytest
 
 from tests.statements import statements
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILES = sorted([*ROOT.glob("src/agiraph/**/*.py"), *ROOT.glob("bench/**/*.py")])
 LONGEST_FILE = 600
 LONGEST_FUNCTION = 40
