@@ -1,4 +1,4 @@
-"""Planted in replies: faults of the runtime on purpose, which the rude replies must catch."""
+"""Planted in replies: faults of the runtime, planted on purpose. Rude replies must catch each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -69,13 +69,7 @@ def telling_is_unsaid(patch: Patch) -> None:
 def stop_is_only_said(patch: Patch) -> None:
     """A reply says that work was stopped, and it goes on."""
 
-    class Endings:
-        @staticmethod
-        def cancel(tx: Tx, node_id: NodeId) -> None:
-            return None
-
-    assert endings.cancel is not Endings.cancel
-    patch.setattr(routing, "endings", Endings)
+    patch.setattr(endings, "stop", lambda tx, node_id, *, is_said=False: False)
 
 
 def refused_calls_count(patch: Patch) -> None:

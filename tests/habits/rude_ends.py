@@ -1,14 +1,21 @@
-"""Rude ends: which messages a run lost, what it did unsaid, and what it said undone."""
+"""Rude ends: which messages a run lost, what it did unsaid, and what it said undone.
 
+As a program it repeats one run: `python -m tests.habits.rude_ends "STATE | ACT | …"`.
+"""
+
+import asyncio
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
-from tests.habits.acts import State
-from tests.habits.rude_runs import COORDINATOR, Rows, Seen
+from tests.habits.acts import State, runs
+from tests.habits.rude_runs import COORDINATOR, Rows, Seen, stage
 
 Shown = dict[str, Any]
 
@@ -267,3 +274,18 @@ def _still_open(seen: Seen) -> Iterator[str]:
         is_stopped = _is_stopped(seen.after.nodes[goal.id])
         if seen.run.state is not State.STOPPED and is_stopped != _is_stopped(goal):
             yield f"the goal was stopped, and nobody asked for it: {goal.status}"
+
+
+async def _repeat(wanted: str) -> None:
+    [run] = [run for state in State for run in runs(state) if str(run) == wanted]
+    with tempfile.TemporaryDirectory() as folder:
+        async with stage(Path(folder)) as world:
+            seen = await world.play(run)
+    for message in seen.shown:
+        print(f"{message['sender_name']}: {message['text']}")
+        print(*(f"  → {act['text']}" for act in message["acts"]), sep="\n")
+    print("\n".join(violations(seen)) or "no violation")
+
+
+if __name__ == "__main__":
+    asyncio.run(_repeat(sys.argv[1]))

@@ -114,6 +114,9 @@ class Stage:
         founded = await self._prepare(run.state, player)
         try:
             return await _Scene(self, run, player, founded).play()
+        except Exception as error:
+            error.add_note(f"in the run: {run}")
+            raise
         finally:
             for event in (player.goes_on, player.may_reply):
                 event.set()
@@ -206,7 +209,7 @@ class _Scene:
     async def play(self) -> Seen:
         await self._say_earlier()
         before = await self._rows()
-        self.player.refs = self._refs(before)
+        self.player.refs = {**self._refs(before)}
         inbox = {item["message"]["id"] for item in await self._inbox()}
         await self._say()
         after = await self._rows()
