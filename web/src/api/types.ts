@@ -3896,7 +3896,7 @@ export interface components {
              * State
              * @enum {string}
              */
-            state: "unread" | "read" | "answered";
+            state: "unread" | "read" | "answered" | "closed";
             /**
              * Needs Answer
              * @description Whether the person has not answered it yet.
@@ -4608,11 +4608,6 @@ export interface components {
             sources: string[];
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
-            /**
-             * Outlives Task
-             * @description For an approval: whether it still allows something after its task has ended. The exact call is then allowed once, to any work of the team.
-             */
-            outlives_task: boolean;
             /**
              * Stopped By
              * @description For a question that agiraph asks for the agent: why its work cannot go on. Any answer lets it try again.
