@@ -7,6 +7,7 @@ import pytest
 
 from agiraph.domain.channels import ChannelState
 from agiraph.domain.folders import GivenFolder
+from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.sinks import Sink as WaySink
 from agiraph.home import levels
@@ -14,6 +15,7 @@ from agiraph.services.lifecycle import grants
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import channels
+from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, World, call, says
 from tests.policies.obedient_model import SECRET, Sink, open_sink, web
@@ -101,7 +103,13 @@ async def test_the_first_send_of_a_folder_to_a_host_asks_once_with_host_and_size
     assert await world.questions(founded.team.id) == []
     # Later work asks again.
     await go_on_with(world, founded, post(sink, f"{app}/letter.txt"))
-    assert len(await world.questions(founded.team.id)) == 1
+    assert len(await closed_requests(world, founded)) == 1
+
+
+async def closed_requests(world: World, founded: NewTeam) -> list[Message]:
+    """Return the requests that closed undecided with the work that made them."""
+    where = "team_id = :team and kind = 'approval' and closed_at is not null"
+    return await world.store.read(MESSAGES.select, where, team=founded.team.id)
 
 
 async def test_granted_hosts_and_packages_ask_nobody(world: World, sink: Sink, app: Path) -> None:
@@ -130,7 +138,7 @@ async def test_a_confirmed_upload_asks_before_it_is_sent(world: World, sink: Sin
     (uploads / "letter.txt").write_text(SECRET)
     read = call("read_file", path="user_uploads/letter.txt")
     await go_on_with(world, founded, read, post(sink, "../../../user_uploads/letter.txt"))
-    [question] = await world.questions(founded.team.id)
+    [question] = await closed_requests(world, founded)
     assert "send files that were uploaded there" in question.text
     assert not sink.has_secret
 
@@ -144,7 +152,7 @@ async def test_work_that_came_by_mail_asks_before_it_sends(world: World, sink: S
     ]
     await world.store.write(_mail, founded)
     await world.settle()
-    [question] = await world.questions(founded.team.id)
+    [question] = await closed_requests(world, founded)
     assert "it can send mail there; this work has read 21 bytes of that" in question.text
     assert not sink.has_secret
 
@@ -203,7 +211,7 @@ async def test_a_mail_asks_before_its_words_are_in_an_address(world: World, sink
     ]
     await world.store.write(_mail, founded)
     await world.settle()
-    [question] = await world.questions(founded.team.id)
+    [question] = await closed_requests(world, founded)
     assert "it can send mail there" in question.text
     assert sink.received == b""
 

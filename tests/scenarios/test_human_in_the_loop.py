@@ -94,7 +94,9 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
     assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
 
 
-async def test_an_answer_to_a_cancelled_node_becomes_new_work(world: World) -> None:
+async def test_a_late_answer_becomes_new_work_if_the_person_wants_it(
+    world: World,
+) -> None:
     from agiraph.services.lifecycle import endings
 
     ada = world.script(
@@ -108,6 +110,10 @@ async def test_an_answer_to_a_cancelled_node_becomes_new_work(world: World) -> N
     [goal] = await world.board(founded.team.id)
     await world.store.write(endings.cancel, goal.id)
     await world.answer(question, "this one")
+    await world.settle()
+    assert len(await world.board(founded.team.id)) == 1
+    [offer] = await world.questions(founded.team.id)
+    await world.answer(offer, offer.options[0])
     await world.settle()
 
     cancelled, late = await world.board(founded.team.id)

@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-CP7F_EqH.js";
