@@ -15,6 +15,7 @@ from agiraph.runtime import reply
 from agiraph.services.lifecycle import conversation, endings, routing
 from agiraph.store import messages
 from agiraph.store.tx import Tx
+from agiraph.tools import research
 from tests.habits.acts import State
 
 Patch = pytest.MonkeyPatch
@@ -43,6 +44,16 @@ def silence_is_chat(patch: Patch) -> None:
 def own_words_are_all(patch: Patch) -> None:
     """Work is shown only how the reply has put what the person said."""
     patch.setattr(conversation, "unsaid", lambda *_: [])
+
+
+def second_message_is_left(patch: Patch) -> None:
+    """Of two messages that one reply answers, the one that no call names is dropped."""
+    patch.setattr(conversation, "_left_over", lambda *_: [])
+
+
+def research_forgets(patch: Patch) -> None:
+    """Research is shown only how the reply has put what the person said."""
+    patch.setattr(research, "_with_their_words", lambda tx, ctx, goal, label: (goal, label))
 
 
 def stop_drops_unsaid(patch: Patch) -> None:
@@ -123,6 +134,10 @@ ALL: dict[str, Planted] = {
     "chat_reaches_nobody": Planted(chat_reaches_nobody, State.RUNS, "never heard"),
     "silence_is_chat": Planted(silence_is_chat, State.IDLE, "nobody has", "no call"),
     "own_words_are_all": Planted(own_words_are_all, State.ENDED, "nobody has", "start_work(task"),
+    "second_message_is_left": Planted(
+        second_message_is_left, State.BOB_ASKS, "nobody has", "answer(question_id=<a teammate's"
+    ),
+    "research_forgets": Planted(research_forgets, State.IDLE, "nobody has", "research_start(goal"),
     "stop_drops_unsaid": Planted(stop_drops_unsaid, State.UNREAD, "nobody has", "stop"),
     "telling_is_unsaid": Planted(telling_is_unsaid, State.BOB_RUNS, "no reply says", "tell"),
     "stop_is_only_said": Planted(stop_is_only_said, State.ASKS, "not so", "stop"),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.tools.base import Tool
+from agiraph.tools.foreground import FOREGROUND
 from tests.conftest import SweepLog
 from tests.habits import planted_in_replies
 from tests.habits.acts import ACTS, LANGUAGES, WORDINGS, Run, State, runs
@@ -81,6 +83,16 @@ def test_the_runs_have_every_act_in_every_state_and_every_wording_in_every_langu
     assert {(r.state, r.act) for r in played} == {(s, a) for s in State for a in ACTS}
     both = {(r.wording, r.language) for r in played}
     assert both == {(w, language) for w in WORDINGS for language in LANGUAGES}
+
+
+def test_every_tool_that_decides_a_message_or_acts_for_a_person_is_among_the_acts() -> None:
+    played = {made.name for act in ACTS.values() for made in act.calls}
+    changes = {name for name, tool in FOREGROUND.items() if not _only_looks(tool)}
+    assert changes - played == set()
+
+
+def _only_looks(tool: Tool) -> bool:
+    return tool.properties.looks_up or tool.properties.reads_file
 
 
 async def _played(chosen: Iterable[Run], folder: Path) -> dict[str, list[str]]:
