@@ -19,7 +19,7 @@ async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> N
         says(call("write_file", path="setup.sql", content="create database ours;")),
         finishes("Set up PostgreSQL.", "file:setup.sql"),
     )
-    founded = await world.found("Set up a database for our project.")
+    founded = await world.found("Set up a database for our project.", review="never")
     await world.settle()
 
     [goal] = await world.board(founded.team.id)
