@@ -19,7 +19,7 @@ async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> N
         says(call("write_file", path="setup.sql", content="create database ours;")),
         finishes("Set up PostgreSQL.", "file:setup.sql"),
     )
-    founded = await world.found("Set up a database for our project.")
+    founded = await world.found("Set up a database for our project.", review="never")
     await world.settle()
 
     [goal] = await world.board(founded.team.id)
@@ -79,7 +79,7 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
         says(call("write_file", path="choice.md", content="the first")),
         finishes("They chose the first.", "file:choice.md"),
     )
-    founded = await world.found("Ask which one they want")
+    founded = await world.found("Ask which one they want", review="never")
     await world.settle()
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "the first")
@@ -102,7 +102,7 @@ async def test_a_late_answer_becomes_new_work_if_the_person_wants_it(
     ada = world.script(
         "ada",
         says(call("ask_human", question="Which?\n\nOne or two.")),
-        says(call("finish", summary="noted")),
+        *[says(call("finish", summary="noted"))] * 2,
     )
     founded = await world.found("Ask")
     await world.settle()

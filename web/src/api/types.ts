@@ -528,7 +528,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Node
-         * @description Cancel a node and all nodes below it.
+         * @description Cancel a node and all nodes below it. With a goal, the team's own heartbeat rests.
          */
         post: operations["cancel_node"];
         delete?: never;
@@ -6402,7 +6402,7 @@ export interface components {
          * @description Why a node ended, as a value that programs can act on.
          * @enum {string}
          */
-        StopReason: "published" | "finished" | "accepted" | "sent_back" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "model_refused" | "broken";
+        StopReason: "published" | "finished" | "accepted" | "sent_back" | "answered" | "partly_reached" | "not_reached" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "model_refused" | "broken";
         /**
          * StopView
          * @description Time in which all work of all teams was stopped.
