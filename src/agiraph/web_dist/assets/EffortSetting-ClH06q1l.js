@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-CP7F_EqH.js";
