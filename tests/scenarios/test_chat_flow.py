@@ -19,7 +19,7 @@ from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
 from tests.runtime.waiting import Gate, until
-from tests.scenarios.endings import ACCEPTS, defines, finishes, sends_back
+from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes, sends_back
 from tests.scenarios.thread_queries import (
     agent_name,
     new_text,
@@ -68,7 +68,7 @@ class Cast:
             case "coordinator":
                 return self.coordinator(seen)
             case "reviewer" | "reviewer-2":
-                return self.reviewer()
+                return self.reviewer(seen)
             case "alice" | "bob" as who if "chapter" in seen.messages[0].text:
                 return await self.writer(seen, who)
             case "alice":
@@ -139,7 +139,9 @@ class Cast:
     def ends(self, summary: str) -> Step:
         return finishes(summary, "the two chapters", "30,000 dollars in each chapter")
 
-    def reviewer(self) -> Step:
+    def reviewer(self, seen: Seen) -> Step:
+        if reply_count(seen) == 0:
+            return OPENS
         self.reviews += 1
         return sends_back(NO_REPORT_FINDING) if self.reviews == 1 else ACCEPTS
 

@@ -181,7 +181,7 @@ async def create_a_package(it: Person) -> None:
     await it.founds(PACKAGE)
     assert await it.told("question", "failure", "result") == ["The package has module and tests."]
     board = await it.get(f"/teams/{it.team}/board")
-    assert [(node["status"], node["doubts"]) for node in board] == [("completed", None)] * 3
+    assert [(node["status"], node["doubts"]) for node in board] == [("completed", None)] * 4
 
 
 async def watch_in_cycles(it: Person) -> None:
