@@ -7,6 +7,9 @@ from agiraph.testing.model_server import Seen
 
 ACCEPTS: Says = says(call("give_verdict", verdict="accept"))
 """A reviewer's reply that accepts the result."""
+OPENS: Says = says(call("bash", command="find ../../node_*/scratch -type f -exec cat {} +"))
+"""A reviewer's reply that opens all files before it: its verdict on what it has not opened does not
+count."""
 
 
 def defines(*lines: str) -> Call:

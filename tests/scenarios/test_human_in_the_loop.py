@@ -6,7 +6,7 @@ from agiraph.domain.errors import AlreadyAnswered, NotFound
 from agiraph.domain.ids import MessageId
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.testing import World, call, says
-from tests.scenarios.endings import ACCEPTS, defines, finishes
+from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 
 
 async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> None:
@@ -18,6 +18,8 @@ async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> N
         ),
         says(call("write_file", path="setup.sql", content="create database ours;")),
         finishes("Set up PostgreSQL.", "file:setup.sql"),
+        OPENS,
+        ACCEPTS,
     )
     founded = await world.found("Set up a database for our project.", review="never")
     await world.settle()
@@ -34,7 +36,7 @@ async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> N
     await world.answer(question, "PostgreSQL, for production")
     await world.settle()
 
-    [goal] = await world.board(founded.team.id)
+    goal, _ = await world.board(founded.team.id)
     assert (goal.status, goal.result, goal.doubts, goal.attempt) == (
         NodeStatus.COMPLETED,
         "Set up PostgreSQL.",
@@ -78,6 +80,8 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
         says(defines("`choice.md` names their choice"), call("ask_human", question="Which?")),
         says(call("write_file", path="choice.md", content="the first")),
         finishes("They chose the first.", "file:choice.md"),
+        OPENS,
+        ACCEPTS,
     )
     founded = await world.found("Ask which one they want", review="never")
     await world.settle()
@@ -90,7 +94,7 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
         await world.answer(MessageId("msg_none"), "to nobody")
     await world.settle()
     assert ada.requests[1].turns[-1].text == "the first"
-    [goal] = await world.board(founded.team.id)
+    goal, _ = await world.board(founded.team.id)
     assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
 
 
