@@ -93,7 +93,7 @@ async def on_each(tmp_path: Path, database_url: str) -> AsyncIterator[Served]:
 
 async def talk(served: Served, *lines: Says, start: bool = False) -> Talk:
     model = served.world.script("ada", *lines)
-    model.decides = "chat"
+    model.decision = '{"parts": [{"what": "chat", "id": "", "words": ""}]}'
     founded = await served.world.found("Paint the office", start=start)
     await served.world.settle()
     return Talk(served, founded, model)

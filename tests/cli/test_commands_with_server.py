@@ -124,7 +124,12 @@ async def test_what_a_reply_did_is_shown_and_undone_at_the_terminal(agiraph: She
         assert said.out.startswith(
             "I look for one.\n→ Started: Find a dentist\nUndo it in: agiraph"
         )
-        lines = b"/secret bank\nhorse-battery\n/skip\nAnother one, please\n/undo\n/undo 7\n/undo\n"
+        async with asyncio.timeout(60):
+            while len(await read_json(agiraph, "inbox", "--open")) < 2:
+                pass  # the goal and the new work ask one question each
+        secret, skips = b"/secret bank\nhorse-battery\n", b"/skip\n/skip\n"
+        undoes = b"/undo\n/undo 7\n/undo\n"
+        lines = secret + skips + b"Another one, please\n" + undoes
         piped = await agiraph.piped(lines, "chat", "paint")
     assert "Write `secret bank` where you mean it." in piped.out
     assert "horse-battery" not in piped.out

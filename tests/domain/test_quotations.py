@@ -48,7 +48,7 @@ def test_a_passage_is_given_with_all_of_its_sentence(said: str, passage: str, fo
 
 
 def test_a_passage_has_at_most_500_characters() -> None:
-    assert quotations.find("yes yes", ["yes " * 125]) == ("yes " * 125).strip()
+    assert quotations.find("yes yes yes yes", ["yes " * 125]) == ("yes " * 125).strip()
     assert quotations.find("yes " * 126, ["yes " * 200]) is None
 
 

@@ -102,6 +102,8 @@ class Ref(StrEnum):
     BOB_ASKED = "a teammate's question"
     CARD = "a request for approval"
     OTHER_ASKED = "another team's question"
+    MEMORY = "a memory"
+    INSIGHT = "an insight"
     MADE_UP = "a made-up id"
     REQUEST = "the first part of the message"
     MORE = "the second part of the message"
@@ -109,8 +111,16 @@ class Ref(StrEnum):
     ALIEN = "words that nobody said"
 
 
-Messages = Literal["one", "one bare word", "two at once", "another meanwhile"]
-MESSAGES: tuple[Messages, ...] = ("one", "one bare word", "two at once", "one", "another meanwhile")
+Messages = Literal["one", "one bare word", "one long", "two at once", "another meanwhile"]
+MESSAGES: tuple[Messages, ...] = (
+    "one",
+    "one bare word",
+    "two at once",
+    "one",
+    "another meanwhile",
+    "one long",
+    "one",
+)
 
 Part = dict[str, Any]
 Decision = tuple[Part, ...] | str
@@ -189,7 +199,8 @@ def _other_calls() -> Iterator[Call]:
     """Return calls that leave open what becomes of the message."""
     yield from (_REMEMBER, call("remember"), call("remember", content=7))
     yield call("add_insight", type="fact", content="Texts are to be short.")
-    yield call("forget", memory_id=Ref.MADE_UP)
+    yield from (call("forget", memory_id=id) for id in (Ref.MEMORY, Ref.INSIGHT, Ref.MADE_UP))
+    yield from (call("remove_insight", insight_id=id) for id in (Ref.INSIGHT, Ref.MEMORY))
     yield from (_PROMISE, call("promise", what="x", when="when it suits"), call("promise"))
     yield from (call("TodoWrite", todos=["shorter"]), call("finish", summary="Done."))
     yield from (call("check_board"), call("look_into", what=Ref.BOB), call("search", query="euro"))

@@ -90,7 +90,7 @@ def rehearse(story: str) -> Rehearsal:
     failure = asyncio.run(_perform(story, run))
     assert failure is None, f"{story!r} fails without a lapse: {failure!r}"
     assert run.left is not None
-    assert run.found == []
+    assert run.found == [], run.found
     return Rehearsal(places=tuple(run.places), left=run.left)
 
 

@@ -1,4 +1,4 @@
-"""Planted in replies: faults of the runtime, planted on purpose. The rude replies must catch each."""
+"""Planted in replies: faults of the runtime, planted on purpose. Rude replies must catch each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +15,7 @@ from agiraph.runtime import reply
 from agiraph.services.lifecycle import conversation, endings, routing
 from agiraph.store import messages
 from agiraph.store.tx import Tx
+from agiraph.tools import research
 from tests.habits.acts import State
 
 Patch = pytest.MonkeyPatch
@@ -45,6 +46,16 @@ def own_words_are_all(patch: Patch) -> None:
     patch.setattr(conversation, "unsaid", lambda *_: [])
 
 
+def second_message_is_left(patch: Patch) -> None:
+    """Of two messages that one reply answers, the one that no call names is dropped."""
+    patch.setattr(conversation, "_left_over", lambda *_: [])
+
+
+def research_forgets(patch: Patch) -> None:
+    """Research is shown only how the reply has put what the person said."""
+    patch.setattr(research, "_with_their_words", lambda tx, ctx, goal, label: (goal, label))
+
+
 def stop_drops_unsaid(patch: Patch) -> None:
     """A stop drops what the work has not read, and names none of it."""
     drop = routing._drop_unread
@@ -69,13 +80,7 @@ def telling_is_unsaid(patch: Patch) -> None:
 def stop_is_only_said(patch: Patch) -> None:
     """A reply says that work was stopped, and it goes on."""
 
-    class Endings:
-        @staticmethod
-        def cancel(tx: Tx, node_id: NodeId) -> None:
-            return None
-
-    assert endings.cancel is not Endings.cancel
-    patch.setattr(routing, "endings", Endings)
+    patch.setattr(endings, "stop", lambda tx, node_id, *, is_said=False: False)
 
 
 def refused_calls_count(patch: Patch) -> None:
@@ -129,6 +134,10 @@ ALL: dict[str, Planted] = {
     "chat_reaches_nobody": Planted(chat_reaches_nobody, State.RUNS, "never heard"),
     "silence_is_chat": Planted(silence_is_chat, State.IDLE, "nobody has", "no call"),
     "own_words_are_all": Planted(own_words_are_all, State.ENDED, "nobody has", "start_work(task"),
+    "second_message_is_left": Planted(
+        second_message_is_left, State.BOB_ASKS, "nobody has", "answer(question_id=<a teammate's"
+    ),
+    "research_forgets": Planted(research_forgets, State.IDLE, "nobody has", "research_start(goal"),
     "stop_drops_unsaid": Planted(stop_drops_unsaid, State.UNREAD, "nobody has", "stop"),
     "telling_is_unsaid": Planted(telling_is_unsaid, State.BOB_RUNS, "no reply says", "tell"),
     "stop_is_only_said": Planted(stop_is_only_said, State.ASKS, "not so", "stop"),

@@ -1,14 +1,21 @@
-"""Rude ends: which messages a run lost, what it did unsaid, and what it said undone."""
+"""Rude ends: which messages a run lost, what it did unsaid, and what it said undone.
 
+As a program it repeats one run: `python -m tests.habits.rude_ends "STATE | ACT | …"`.
+"""
+
+import asyncio
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
-from tests.habits.acts import State
-from tests.habits.rude_runs import COORDINATOR, Rows, Seen
+from tests.habits.acts import State, runs
+from tests.habits.rude_runs import COORDINATOR, Rows, Seen, stage
 
 Shown = dict[str, Any]
 
@@ -80,11 +87,10 @@ def _is_own(seen: Seen, node: WorkNode) -> bool:
 def _is_heard(seen: Seen, message: Message, agent: str = "") -> bool:
     """Whether a model of this agent's work, or of anybody's, was shown the message."""
     marks = _marks(message) or [f"[Message from human] {message.text}"]
-    return any(
-        message.id in heard.refs or any(mark in heard.text for mark in marks)
-        for heard in seen.player.heard
-        if agent in ("", heard.agent)
-    )
+    heard = [h for h in seen.player.heard if agent in ("", h.agent)]
+    if agent:  # all of the message, to its end
+        return any(all(mark in each.text for mark in marks) for each in heard)
+    return any(mark in each.text for each in heard for mark in marks)
 
 
 def _is_heard_as_answer(seen: Seen, message: Message) -> bool:
@@ -109,7 +115,8 @@ def _is_settled(seen: Seen, message: Message, acts: Sequence[Shown]) -> bool:
     answers = (m for m in seen.after.messages.values() if m.in_reply_to in answered)
     texts = [m.text for m in answers if m.kind == "answer"]
     texts += [node.task for node in seen.after.nodes.values() if node.lane == "work"]
-    is_bare = not marks and (message.text in texts or bool(answered))
+    whole = (message.text, f"[Message from human] {message.text}")
+    is_bare = not marks and (bool(answered) or any(text.endswith(whole) for text in texts))
     is_done = message.id in seen.said and any(act["kind"] in _TAKES for act in acts)
     is_dropped = any(mark in a["text"] for a in acts for mark in marks if a["kind"] == "stopped")
     is_kept = any(mark in text for mark in marks for text in texts)
@@ -139,12 +146,12 @@ def _undone_or_unsaid(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
     yield from _differences("remembered", set(said["remembered"]), known)
     yield from _told_wrongly(seen, acts)
     yield from _stopped_wrongly(before, after, said["stopped"])
-    if said["forgot"]:
-        yield f"the reply says that it forgot {said['forgot']}"
+    yield from _differences("forgot", said["forgot"], before.known - after.known)
 
 
 def _flat(text: str) -> str:
-    return " ".join(text.split())
+    """Return as much of a text as a line under a reply quotes."""
+    return " ".join(text.split())[:300]
 
 
 _KINDS = ("started", "answered", "reminder", "trigger", "remembered", "stopped", "forgot")
@@ -267,3 +274,18 @@ def _still_open(seen: Seen) -> Iterator[str]:
         is_stopped = _is_stopped(seen.after.nodes[goal.id])
         if seen.run.state is not State.STOPPED and is_stopped != _is_stopped(goal):
             yield f"the goal was stopped, and nobody asked for it: {goal.status}"
+
+
+async def _repeat(wanted: str) -> None:
+    [run] = [run for state in State for run in runs(state) if str(run) == wanted]
+    with tempfile.TemporaryDirectory() as folder:
+        async with stage(Path(folder)) as world:
+            seen = await world.play(run)
+    for message in seen.shown:
+        print(f"{message['sender_name']}: {message['text']}")
+        print(*(f"  → {act['text']}" for act in message["acts"]), sep="\n")
+    print("\n".join(violations(seen)) or "no violation")
+
+
+if __name__ == "__main__":
+    asyncio.run(_repeat(sys.argv[1]))

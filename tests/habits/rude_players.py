@@ -35,7 +35,7 @@ class Player:
     run: Run
     first_calls: dict[str, list[tuple[Call, ...]]] = field(default_factory=dict)
     """By the agent's name: the calls of its first replies."""
-    refs: Mapping[str, str] = field(default_factory=dict[str, str])
+    refs: Mapping[Ref, str] = field(default_factory=dict[Ref, str])
     is_prelude: bool = False
     """Whether a reply gives the message to own work, because the run has not begun."""
     heard: list[Heard] = field(default_factory=list[Heard])

@@ -14,6 +14,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import ANSWER, WorkNode
 from agiraph.services.board import planning
+from agiraph.services.knowledge import items
 from agiraph.services.lifecycle import conversation, teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
@@ -30,6 +31,8 @@ from tests.habits.rude_players import Cast, Player
 COORDINATOR, BOB = "coordinator", "bob"
 COLOUR, SIZE, BIRDS = "Which colour?", "Which size?", "Which birds?"
 ALIEN = "Delete the old backup"
+LONG = 600
+"""How often a long message repeats itself, which makes it longer than what quotations show."""
 PATIENCE_S = 20.0
 ROUNDS = 8
 """How often the person answers what is open: each answer may lead to another question."""
@@ -57,7 +60,7 @@ def rows_of(tx: Tx, team_id: TeamId) -> Rows:
         known=frozenset(
             item.id
             for table in (MEMORIES, INSIGHTS)
-            for item in table.select(tx, f"{of_team} and superseded_by is null", t=team_id)
+            for item in table.select(tx, f"{of_team} and status = 'active'", t=team_id)
         ),
     )
 
@@ -114,6 +117,9 @@ class Stage:
         founded = await self._prepare(run.state, player)
         try:
             return await _Scene(self, run, player, founded).play()
+        except Exception as error:
+            error.add_note(f"in the run: {run}")
+            raise
         finally:
             for event in (player.goes_on, player.may_reply):
                 event.set()
@@ -153,7 +159,9 @@ class Stage:
     async def _give_work(
         self, state: State, player: Player, founded: NewTeam, *, starts: bool
     ) -> None:
-        store, team_id = self.world.store, founded.team.id
+        store, team_id, mine = self.world.store, founded.team.id, founded.coordinator
+        await store.write(items.remember, mine, "They have a cat.", author=OWNER)
+        await store.write(items.learn, mine, "fact", "Herons eat frogs.", author=OWNER)
         bob = await store.write(
             roster.hire, team_id, name=BOB, role="worker", model="scripted/work"
         )
@@ -161,7 +169,7 @@ class Stage:
             await store.write(teams.set_goal, team_id, "Write about birds", acceptance=(ANSWER,))
             await self._reached(player, COORDINATOR)
         if state is State.ENDED:
-            await self._give(team_id, founded.coordinator.id, "Write about trees")
+            await self._give(team_id, mine.id, "Write about trees")
         if state in (State.BOB_RUNS, State.TWO_ASK, State.BOB_ASKS, State.ENDED):
             await self._give(team_id, bob.id, "Count the birds.")
         if state in (State.BOB_RUNS, State.CHILD):
@@ -206,7 +214,7 @@ class _Scene:
     async def play(self) -> Seen:
         await self._say_earlier()
         before = await self._rows()
-        self.player.refs = self._refs(before)
+        self.player.refs = {**self._refs(before)}
         inbox = {item["message"]["id"] for item in await self._inbox()}
         await self._say()
         after = await self._rows()
@@ -292,7 +300,8 @@ class _Scene:
         """Return a message of two parts, which no other message holds."""
         said = LANGUAGES[self.run.language]
         number = next(self.stage.numbers)
-        return f"{said.request} ({number}a). {said.more} ({number}b)"
+        more = said.more if self.run.messages != "one long" else f"{said.more}, " * LONG
+        return f"{said.request} ({number}a). {more} ({number}b)"
 
     def _set_parts(self, words: str) -> None:
         request, _, more = words.partition(". ")
@@ -311,6 +320,7 @@ class _Scene:
             refs[ref] = questions.get(text, refs[ref])
         if SIZE not in questions:
             refs[Ref.LAST] = refs[Ref.FIRST]
+        refs |= {Ref.MEMORY if id.startswith("memory") else Ref.INSIGHT: id for id in rows.known}
         cards = (m.id for m in rows.messages.values() if m.kind == "approval")
         return refs | {Ref.BOB: BOB, Ref.CARD: next(cards, refs[Ref.CARD])}
 

@@ -124,7 +124,7 @@ CHEAP: dict[str, Story] = {
         test_human_in_the_loop.test_two_open_questions_get_their_own_answers
     ),
     "late answer": _with_world(
-        test_human_in_the_loop.test_an_answer_to_a_cancelled_node_becomes_new_work
+        test_human_in_the_loop.test_a_late_answer_becomes_new_work_if_the_person_wants_it
     ),
     "side work": _with_world(test_beside_the_goal.test_side_work_is_done_while_the_goal_waits),
     "message beside a question": _with_world(

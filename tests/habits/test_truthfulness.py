@@ -131,15 +131,15 @@ async def test_t9_the_date_is_told_again_after_a_wait_that_crossed_midnight(worl
 @pytest.mark.parametrize(
     "words", ["I'll do it right away!", "Ich werde das gleich erledigen.", "Let me fix the build."]
 )
-async def test_t10_words_that_promise_become_work_whatever_the_call_says(
-    world: World, words: str
-) -> None:
-    world.script("ada", says(words, call("no_work_needed")), ASK)
+async def test_t10_words_over_nothing_are_seen_to_be_over_nothing(world: World, words: str) -> None:
+    """Nothing stands under the reply: neither work nor anything else was made of the message."""
+    world.script("ada", says(words, call("no_work_needed")))
     founded = await world.found("Help", start=False)
     await world.chat(founded.coordinator.id, "Fix the build, please.")
     await world.settle()
-    made = [n for n in await world.board(founded.team.id) if n.lane == "work"]
-    assert [node.task for node in made] == ["Fix the build, please."]
+    [*_, reply] = await world.conversation(founded.coordinator)
+    assert (reply.text, reply.acts) == (words, ())
+    assert await world.board(founded.team.id) == []
 
 
 @pytest.mark.parametrize("words", ["You are welcome!", "I'll be here.", "Let me know how it goes."])
@@ -151,23 +151,16 @@ async def test_t10_small_talk_makes_no_work(world: World, words: str) -> None:
     assert [n.lane for n in await world.board(founded.team.id)] in ([], ["reply"])
 
 
-async def test_t11_a_time_without_a_promise_is_asked_for_one_once(world: World) -> None:
+@pytest.mark.parametrize("made", [True, False], ids=["promised", "only said"])
+async def test_t11_a_time_is_stated_under_the_reply_if_somebody_will_be_reminded(
+    world: World, made: bool
+) -> None:
     said = "I'll send you the figures by five."
-    ada = world.script("ada", says(said, call("no_work_needed")), says(said), ASK)
-    founded = await world.found("Help", start=False)
-    await world.chat(founded.coordinator.id, "I need the figures.")
-    await world.settle()
-    notes = [t.text for t in ada.requests[1].turns if t.text.startswith("[Runtime] You named a")]
-    assert len(notes) == 1
-    answered = [m.text for m in await world.conversation(founded.coordinator) if m.text == said]
-    assert answered == [said]
-
-
-async def test_t11_a_promise_is_not_asked_for_twice(world: World) -> None:
     promise = call("promise", what="Send the figures", when="2026-01-05T17:00:00Z")
-    ada = world.script("ada", says("I'll send them by 5 pm.", promise), ASK)
+    world.script("ada", says(said, promise if made else call("no_work_needed")))
     founded = await world.found("Help", start=False)
     await world.chat(founded.coordinator.id, "I need the figures.")
     await world.settle()
-    heard = "".join(turn.text for asked in ada.requests for turn in asked.turns)
-    assert "You named a time" not in heard
+    [*_, reply] = await world.conversation(founded.coordinator)
+    stated = [(act.kind, act.name, act.words) for act in reply.acts]
+    assert stated == ([("reminder", "2026-01-05 17:00 UTC", "Send the figures")] if made else [])

@@ -120,13 +120,15 @@ async def test_e3_the_same_question_after_its_answer_is_silence(world: World) ->
         "Мне продолжить?",
     ],
 )
-async def test_e4_a_request_for_leave_reaches_no_person(world: World, leave: str) -> None:
+async def test_e4_a_request_for_leave_is_a_question_to_the_person(world: World, leave: str) -> None:
+    """Its words are not read: what ends with a question mark reaches whoever gave the work."""
     goal, _ = await run(world, says(leave), says(LOOK), *finish())
 
-    assert goal.status is S.COMPLETED
-    assert [m.kind for m in await world.inbox() if m.kind == "question"] == []
-    [nudge] = [text for text in await told(world, goal) if "Nobody reads this" in text]
-    assert "go on" in nudge
+    [asked] = await world.questions(goal.team_id)
+    assert (goal.status, asked.text) == (S.WAITING, leave)
+    await world.answer(asked, "Yes.")
+    await world.settle()
+    assert (await world.node(goal.id)).status is S.COMPLETED
 
 
 @SQLITE

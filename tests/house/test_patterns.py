@@ -21,7 +21,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "spaces and punctuation, so that a quotation is found in its page": "services/research/ledger",
     "the evidence and summaries of an end: files, addresses, commands and exit codes": (
-        "tools/acceptance tools/addresses tools/objections tools/summary_claims"
+        "tools/acceptance tools/addresses tools/objections tools/file_names"
     ),
     "the wire format of a vendor or of a model's chat template": (
         "policies/written_call providers/facts/server_facts providers/http/events"
@@ -75,7 +75,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " domain/language"
     ),
     "forms of keys and passwords, which are kept out of everything that is written": "redaction",
-    "SQL": "store/postgres store/rows store/sqlite",
+    "SQL": "store/postgres store/sqlite",
     "the demonstration and the tests' own models, which follow a script": (
         "providers/demo providers/demo_story testing/prompts"
     ),

@@ -14,7 +14,14 @@ from agiraph.testing import Call, World, call
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
-from tests.tools.strangers import READ, answers, found_with_calls, go_on_with, strange_world
+from tests.tools.strangers import (
+    READ,
+    answers,
+    found_with_calls,
+    go_on_with,
+    strange_world,
+    undecided,
+)
 from tests.web.gate.upstreams import Upstream, open_upstream
 
 pytestmark = pytest.mark.skipif(
@@ -59,11 +66,11 @@ async def test_a_command_reaches_a_host_of_the_goal_after_a_stranger_was_read(
     assert 'a person has allowed it: make the same call with network="hosts"' in hint
     assert "42 degrees" in said
     assert "No grant lets commands of this team reach other.example" in refused
-    assert await world.questions(founded.team.id) == []
+    assert await undecided(world, founded) == []
     assert await reachable(world, founded) == [("api.example", True)]
     # The whole network still asks, and the agent is told what it can do without a person.
     await go_on_with(world, founded, READ, curl(API, "open"))
-    [question] = await world.questions(founded.team.id)
+    [question] = await undecided(world, founded)
     assert question.kind == "approval"
     told = await answers(world, founded)
     assert 'Without a person: network="hosts" reaches api.example.' in told[1]

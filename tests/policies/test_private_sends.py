@@ -17,7 +17,7 @@ from agiraph.store import channels
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, World, call, says
 from tests.policies.obedient_model import SECRET, Sink, open_sink, web
-from tests.tools.strangers import go_on_with, strange_world
+from tests.tools.strangers import go_on_with, strange_world, undecided
 
 pytestmark = pytest.mark.skipif(
     not levels.choose().has_gate, reason="commands have no network namespace of their own here"
@@ -83,7 +83,7 @@ async def test_the_first_send_of_a_folder_to_a_host_asks_once_with_host_and_size
             wait=True,
         ),
     )
-    [question] = await world.questions(founded.team.id)
+    [question] = await undecided(world, founded)
     assert not sink.has_secret
     assert (
         "the command would reach sink.example, which nobody has allowed for this team, and it can "
@@ -98,10 +98,10 @@ async def test_the_first_send_of_a_folder_to_a_host_asks_once_with_host_and_size
     assert b"POST / " in sink.received
     assert b"GET /again" in sink.received  # the same host, the same work: nobody is asked
     assert b"evil.example" not in sink.received
-    assert await world.questions(founded.team.id) == []
+    assert await undecided(world, founded) == []
     # Later work asks again.
     await go_on_with(world, founded, post(sink, f"{app}/letter.txt"))
-    assert len(await world.questions(founded.team.id)) == 1
+    assert len(await undecided(world, founded)) == 1
 
 
 async def test_granted_hosts_and_packages_ask_nobody(world: World, sink: Sink, app: Path) -> None:
@@ -109,7 +109,7 @@ async def test_granted_hosts_and_packages_ask_nobody(world: World, sink: Sink, a
     await grant(world, founded, "reach", "sink.example")
     ask_index = call("bash", command="curl -s http://127.0.0.1:3128/pypi/simple/numpy/")
     await go_on_with(world, founded, post(sink, f"{app}/letter.txt"), ask_index)
-    assert await world.questions(founded.team.id) == []
+    assert await undecided(world, founded) == []
     assert sink.has_secret
     assert b"/simple/numpy" in sink.received
 
@@ -118,7 +118,7 @@ async def test_a_team_without_private_data_asks_nobody(world: World, sink: Sink)
     founded = await world.found("Work", start=False)
     write = call("write_file", path="letter.txt", content=SECRET)
     await go_on_with(world, founded, write, post(sink, "letter.txt"))
-    assert await world.questions(founded.team.id) == []
+    assert await undecided(world, founded) == []
     assert sink.has_secret
 
 
@@ -130,7 +130,7 @@ async def test_a_confirmed_upload_asks_before_it_is_sent(world: World, sink: Sin
     (uploads / "letter.txt").write_text(SECRET)
     read = call("read_file", path="user_uploads/letter.txt")
     await go_on_with(world, founded, read, post(sink, "../../../user_uploads/letter.txt"))
-    [question] = await world.questions(founded.team.id)
+    [question] = await undecided(world, founded)
     assert "send files that were uploaded there" in question.text
     assert not sink.has_secret
 
@@ -144,7 +144,7 @@ async def test_work_that_came_by_mail_asks_before_it_sends(world: World, sink: S
     ]
     await world.store.write(_mail, founded)
     await world.settle()
-    [question] = await world.questions(founded.team.id)
+    [question] = await undecided(world, founded)
     assert "it can send mail there; this work has read 21 bytes of that" in question.text
     assert not sink.has_secret
 
@@ -173,7 +173,7 @@ async def test_a_program_that_a_model_names_asks_before_it_can_send_a_folder(
         call("spawn_worker", name="bob", type="autonomous", agent_command=sends),
         call("assign_task", agent="bob", task="Work", description="Work"),
     )
-    [question] = await world.questions(founded.team.id)
+    [question] = await undecided(world, founded)
     assert "reach sink.example" in question.text
     assert not sink.has_secret
 
@@ -186,7 +186,7 @@ async def test_an_address_that_the_model_made_up_asks_before_it_is_opened(
     read = call("read_file", path="folders/app/letter.txt")
     open_it = call("web_fetch", url=sink.url(path.format(SECRET=SECRET)), wait=True)
     await go_on_with(world, founded, read, open_it)
-    [question] = await world.questions(founded.team.id)
+    [question] = await undecided(world, founded)
     assert "the address would reach sink.example, which nobody has allowed" in question.text
     assert f"the folder app there; this work has read {len(SECRET) * 10 + 10} b" in question.text
     assert sink.received == b""
@@ -203,7 +203,7 @@ async def test_a_mail_asks_before_its_words_are_in_an_address(world: World, sink
     ]
     await world.store.write(_mail, founded)
     await world.settle()
-    [question] = await world.questions(founded.team.id)
+    [question] = await undecided(world, founded)
     assert "it can send mail there" in question.text
     assert sink.received == b""
 
@@ -225,5 +225,5 @@ async def test_addresses_that_are_known_or_allowed_ask_nobody(
     reads = {"unread": [], "search": [read, find]}.get(way, [read])
     url = "https://docs.python.org/3/" if way == "docs" else address
     await go_on_with(world, founded, *reads, call("web_fetch", url=url))
-    assert await world.questions(founded.team.id) == []
+    assert await undecided(world, founded) == []
     assert way == "docs" or b"GET /page" in sink.received

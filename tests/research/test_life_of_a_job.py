@@ -11,6 +11,7 @@ import pytest
 from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import AgentId, ThreadId, new_id
 from agiraph.domain.labels import of_client
+from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.research import DEPTHS
 from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
@@ -26,6 +27,7 @@ from agiraph.services.lifecycle import (
 from agiraph.services.members.hiring import Hirer
 from agiraph.services.research import starting
 from agiraph.store import messages, spend
+from agiraph.store.messages import MESSAGES
 from agiraph.store.research import JOBS
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -142,12 +144,19 @@ async def test_words_of_a_person_reach_the_next_look_for_gaps(tmp_path: Path) ->
         assert job.status is NodeStatus.COMPLETED
 
 
+async def closed_questions(it: Any) -> list[Message]:
+    """Return the questions that closed with the research that asked."""
+    return await it.world.store.read(
+        MESSAGES.select, "kind = 'question' and closed_at is not null order by id"
+    )
+
+
 async def test_the_person_is_asked_once_and_nobody_waits_for_the_answer(tmp_path: Path) -> None:
     brief = brief_of(QUESTION, ask="With or without the antenna?", assumptions=["With the antenna"])
     cast = Cast(brief=[says(brief)], readers={QUESTION: READER})
     async with scene(tmp_path, cast) as it:
         job = await it.start()
-        [question] = await it.world.questions(it.team.team.id)
+        [question] = await closed_questions(it)
         assert question.text.startswith("With or without the antenna?\n\nI begin with this reading")
         assert job.status is NodeStatus.COMPLETED
         assert "With the antenna" in await it.report()
@@ -382,9 +391,12 @@ async def test_a_late_answer_continues_the_research_that_asked(
     cast = Cast(brief=[says(brief)], readers={QUESTION: READER})
     async with scene(tmp_path, cast, database_url=database_url) as it:
         first = await it.start()
-        [question] = await it.world.questions(it.team.team.id)
+        [question] = await closed_questions(it)
         cast.brief = [says(again)]
         await it.world.answer(question, "Without it.")
+        assert (await it.job()).id == first.id
+        [offer] = await it.world.questions(it.team.team.id)
+        await it.world.answer(offer, offer.options[0])
         await it.world.settle()
 
         second = await it.job()
@@ -405,9 +417,11 @@ async def test_a_late_answer_by_a_program_labels_the_research_that_goes_on(tmp_p
     cast = Cast(brief=[says(brief)], readers={QUESTION: READER})
     async with scene(tmp_path, cast) as it:
         await it.start()
-        [question] = await it.world.questions(it.team.team.id)
+        [question] = await closed_questions(it)
         cast.brief = [says(brief_of("And without the antenna?"))]
         by = {"person_id": OWNER, "label": of_client("editor")}
         await it.world.store.write(answers.answer_question, question.id, "Without it.", **by)
+        [offer] = await it.world.questions(it.team.team.id)
+        await it.world.answer(offer, offer.options[0])
         await it.world.settle()
         assert (await it.job()).label == of_client("editor")

@@ -236,3 +236,44 @@ async def test_no_request_exceeds_the_window_whatever_a_step_brings(tmp_path: Pa
             [goal] = await world.board(founded.team.id)
     assert goal.status is NodeStatus.COMPLETED
     assert [len(seen.raw) // 4 for seen in server.requests if len(seen.raw) // 4 > window] == []
+
+
+async def test_after_a_cut_the_persons_words_stand_in_order_and_none_is_the_summarys(
+    tmp_path: Path,
+) -> None:
+    take_notes = note_taker(30)
+    first = [
+        says(call("set_acceptance", lines=["`horses.md` is there"], kinds=["file"])),
+        says(call("ask_human", question="Which animal?")),
+        says(call("ask_human", question="How many pages?")),
+    ]
+
+    def script(seen: Seen) -> Step:
+        if "Write the summary" in seen.messages[-1].text:
+            return says("They want to read about dogs.", input_tokens=len(seen.raw) // 4)
+        return first.pop(0) if first else take_notes(seen)
+
+    async with ModelServer(script) as server:
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
+        prices = Prices({"openai/test": Terms(window=WINDOW)})
+        async with World(tmp_path / "home", keys=keys, prices=prices, easy_endings=True) as world:
+            founded = await world.found(
+                "Write about an animal", model="openai/test", budget=Budget(turns=90)
+            )
+            await world.settle()
+            for answer in ("Dogs.", "Two."):
+                [asked] = await world.questions(founded.team.id)
+                if answer == "Two.":
+                    await world.chat(founded.coordinator.id, "No: horses.", nudge=True)
+                else:
+                    await world.answer(asked, answer)
+                await world.settle()
+            [goal] = await world.board(founded.team.id)
+            cut = next(t.text for t in await world.turns(goal.id) if t.is_summary)
+
+    assert cut.index("dogs") < cut.index("`horses.md` is there")
+    said = cut[cut.index("What the human said to you") :]
+    assert "(answering 'Which animal?') Dogs." in said
+    assert said.index("Dogs.") < said.index("No: horses.")
+    assert "The newest counts" in said
+    assert "How many pages?" in cut

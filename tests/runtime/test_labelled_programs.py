@@ -17,7 +17,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import teams
 from agiraph.store.grants import GRANTS
 from agiraph.testing import Call, World, call
-from tests.tools.strangers import READ, found_with_calls, go_on_with, strange_world
+from tests.tools.strangers import READ, found_with_calls, go_on_with, strange_world, undecided
 
 SAYS_HI = "echo hi > _result.md"
 """A command of a model's own."""
@@ -56,7 +56,7 @@ async def test_strangers_words_start_no_program_unasked(
     strange: World, command: str, trust: str
 ) -> None:
     founded = await found_with_calls(strange, READ, run(command), trust=trust)
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert question.call is not None
     assert (question.kind, question.call.arguments["command"]) == ("approval", command)
     assert "a program would be run on this task" in question.text
@@ -69,7 +69,7 @@ async def test_the_same_program_runs_on_a_clean_task(strange: World, command: st
     founded = await found_with_calls(strange, run(command))
     [(status, _)] = await results(strange, founded)
     assert status is NodeStatus.COMPLETED
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 async def test_an_open_team_runs_programs_on_strangers_words(strange: World) -> None:
@@ -79,7 +79,7 @@ async def test_an_open_team_runs_programs_on_strangers_words(strange: World) -> 
 
 async def test_an_approved_program_runs(strange: World) -> None:
     founded = await found_with_calls(strange, READ, run(SAYS_HI))
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     await strange.answer(question, decision="approve")
     await strange.settle()
     assert await results(strange, founded) == [(NodeStatus.COMPLETED, "hi")]
@@ -91,7 +91,7 @@ async def test_what_a_program_says_labels_its_reader(strange: World) -> None:
     )
     assert founded.node is not None
     assert (await strange.thread(founded.node.id)).label == of_program("echo")
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert "the program echo" in question.text
 
 
@@ -102,18 +102,18 @@ async def test_a_team_with_a_program_of_the_settings_works_unattended(strange: W
         strange, run("agent", "First"), run("agent", "Second"), run("agent", "Third")
     )
     assert await results(strange, founded) == [(NodeStatus.COMPLETED, "named")] * 3
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 async def test_a_program_is_run_again_on_its_own_words_without_asking(strange: World) -> None:
     founded = await found_with_calls(strange, run(SAYS_HI, "First"), run(SAYS_HI, "Second"))
     assert await results(strange, founded) == [(NodeStatus.COMPLETED, "hi")] * 2
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 async def test_what_a_program_of_the_settings_says_starts_no_other_command(strange: World) -> None:
     founded = await found_with_calls(strange, run("agent"), run(SAYS_HI, "Say hi"))
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert question.call is not None
     assert question.call.arguments["command"] == SAYS_HI
 
@@ -131,7 +131,7 @@ async def test_a_program_that_a_person_trusts_is_no_stranger(strange: World, pat
         call("read_file", path=path),
         call("bash", command="true", network="open"),
     )
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 async def test_without_trust_the_same_file_labels(strange: World) -> None:
@@ -144,7 +144,7 @@ async def test_without_trust_the_same_file_labels(strange: World) -> None:
         call("read_file", path=path),
         call("bash", command="true", network="open"),
     )
-    assert len(await strange.questions(founded.team.id)) == 1
+    assert len(await undecided(strange, founded)) == 1
 
 
 @pytest.mark.slow
@@ -175,7 +175,7 @@ async def test_a_program_that_strangers_had_hired_asks_in_clean_threads_too(
     strange: World, way: str
 ) -> None:
     founded = await found_with_calls(strange, READ, *KEPT[way])
-    for question in await strange.questions(founded.team.id):
+    for question in await undecided(strange, founded):
         await strange.answer(question, decision="deny")
     await strange.settle()
     await go_on_with(
@@ -186,7 +186,7 @@ async def test_a_program_that_strangers_had_hired_asks_in_clean_threads_too(
     agent = await strange.store.read(teams.by_name, founded.team.id, "echo")
     assert agent.persistent
     assert agent.label
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert "a program would be run on this task" in question.text
 
 

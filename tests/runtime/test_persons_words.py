@@ -152,16 +152,16 @@ async def test_what_a_person_says_after_a_report_is_remembered_at_once(
     founded = await team_with_report(world)
     mouth, _ = await talk(world, founded, "Remember that I take tea", made, NO_WORK)
     assert await label_of_reply(world, founded) == STRANGER
-    assert await kept(world) == [("I take tea", OWNER, "active", CLEAN)]
+    assert await kept(world) == [("Remember that I take tea", OWNER, "active", CLEAN)]
     mouth, _ = await talk(world, founded, "Hello", NO_WORK)
-    assert "- I take tea (" in without_fences(mouth[0].system)
+    assert "- Remember that I take tea (" in without_fences(mouth[0].system)
 
 
 async def test_only_the_persons_words_are_kept_of_a_quotation(world: World) -> None:
     founded = await team_with_report(world)
     made = call("remember", content="Wants the vendor paid first", their_words="i  take tea")
     await talk(world, founded, "Remember that I take tea.", made, NO_WORK)
-    assert await kept(world) == [("I take tea", OWNER, "active", CLEAN)]
+    assert await kept(world) == [("Remember that I take tea.", OWNER, "active", CLEAN)]
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ async def test_what_a_person_tells_for_the_work_is_known_at_once(world: World) -
     ada = founded.coordinator
     found = await world.store.read(items.insights, ada.id)
     assert sorted((i.type, i.content, i.author, i.label) for i in found) == [
-        ("fact", "Our invoices are due after 14 days", OWNER, CLEAN),
-        ("technique", "We check filings first", OWNER, CLEAN),
+        ("fact", "Our invoices are due after 14 days.", OWNER, CLEAN),
+        ("technique", "We check filings first.", OWNER, CLEAN),
     ]
     unverified = await world.store.read(items.unverified, founded.team.id)
     assert unverified == []
@@ -384,7 +384,7 @@ async def test_a_pasted_mail_is_labelled_and_the_words_around_it_are_not(world: 
     mouth, _ = await talk(world, founded, said, remember, obey)
     ada = founded.coordinator.id
     assert await kept(world) == [
-        ("I hate such mails", OWNER, "active", CLEAN),
+        ("I hate such mails.", OWNER, "active", CLEAN),
         ("Pay first", ada, "unverified", PASTED),
     ]
     asked = mouth[0].turns[0]

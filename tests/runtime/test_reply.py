@@ -469,7 +469,7 @@ async def test_a_persons_side_request_is_done_although_the_goal_is_reached(world
     await until(world, lambda: has_reply(world, founded.coordinator))
     gate.set()
     await world.settle()
-    assert (await world.conversation(founded.coordinator))[-1].text == "Watered."
+    assert (await world.conversation(founded.coordinator))[-1].text.startswith("Watered.")
 
 
 async def test_a_message_is_queued_once_however_often_the_model_asks_for_it(world: World) -> None:

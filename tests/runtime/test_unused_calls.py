@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.cli.tables import sum_text
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget
 from agiraph.providers.facts.prices import Prices, Terms
@@ -121,3 +122,15 @@ async def test_a_fallback_chain_is_charged_if_any_of_its_models_may_have_worked(
             refused, _ = await charged(world, "openai/second, openai/third")
             lost, _ = await charged(world, "openai/first, openai/second")
     assert (refused, lost) == (0, 1)
+
+
+async def test_the_bill_names_a_lost_call_with_what_it_was_charged(tmp_path: Path) -> None:
+    async with ModelServer([Status(500, headers=LATER)]) as server:
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
+        async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
+            founded = await world.found("Try", model=MODEL, budget=Budget(turns=3))
+            await world.settle()
+            bill = await world.store.read(costs.of_team, founded.team.id)
+    shown = sum_text(bill.total)
+    assert "1 call · 1 lost call of them, charged as reserved" in shown
+    assert not shown.startswith("$0.0000")

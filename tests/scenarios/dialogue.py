@@ -22,6 +22,7 @@ from agiraph.domain.ids import MessageId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.moments import as_text
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.home import stored_keys
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store import triggers as trigger_rows
 from agiraph.store.messages import MESSAGES
@@ -197,7 +198,8 @@ class Dialogue(Person):
         self._note(f"You enter a secret in the form, under the name {name}.")
         status, told = await self.served.ask("PUT", f"/secrets/{name}", {"value": secret})
         assert status == 204, told
-        await self._ends_step("enters", None)
+        assert stored_keys.read(self.served.world.path).named == {name: secret}
+        await self._ends_step("enters", None, ("secret kept", name))
 
     async def undoes(self, words: str, *, reaches: Hold | None = None) -> None:
         """Click *Undo* on the line under a reply that has these words."""
@@ -224,7 +226,7 @@ class Dialogue(Person):
 
     # What they read
 
-    async def _ends_step(self, kind: str, reaches: Hold | None) -> None:
+    async def _ends_step(self, kind: str, reaches: Hold | None, *more: Fact) -> None:
         """Wait until nothing can run, or held work is held; print what is new, keep the truth."""
         async with asyncio.timeout(30):
             if reaches is not None:
@@ -233,7 +235,7 @@ class Dialogue(Person):
                 await self.served.world.settle()
         await self._print_news()
         now = await self._state()
-        facts = _differences(self._before, now, self.agent)
+        facts = [*_differences(self._before, now, self.agent), *more]
         self.steps.append(Step(kind=kind, printed=self.transcript[self._from :], facts=facts))
         self.asked = sorted(now.questions)
         self._before, self._from = now, len(self.transcript)

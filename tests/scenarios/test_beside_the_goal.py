@@ -8,6 +8,7 @@ from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store.teams import TEAMS
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
+from tests.scenarios.endings import ACCEPTS, OPENS
 from tests.scenarios.thread_queries import shown_text
 
 GOAL = "Paint the office."
@@ -27,6 +28,8 @@ def works(request: Request) -> Says:
         if SIDE in shown:
             return says("I do that beside it.", call("start_work", task=SIDE))
         return says("I will keep that in mind.")
+    if "give_verdict" in [tool.name for tool in request.tools]:
+        return ACCEPTS if made else OPENS
     if SIDE in turns[0].text:
         if "write_file" not in made:
             return says(call("write_file", path="chairs.md", content="There are 7 chairs.\n"))
@@ -64,7 +67,7 @@ def answered(request: Request) -> str | None:
 
 async def begin(world: World) -> tuple[NewTeam, Message]:
     world.model("ada", ReactiveModel("scripted/ada", works))
-    founded = await world.found(GOAL)
+    founded = await world.found(GOAL, review="never")
     await world.settle()
     [question] = await world.questions(founded.team.id)
     return founded, question
@@ -81,7 +84,7 @@ async def test_side_work_is_done_while_the_goal_waits(world: World) -> None:
 
     await world.answer(question, "Green")
     await world.settle()
-    goal, side = await world.board(founded.team.id)
+    goal, side, _ = await world.board(founded.team.id)
     assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
     assert world.published(goal) == {"paint.md": "Green, in feet.\n"}
 
@@ -96,7 +99,7 @@ async def test_a_message_beside_an_open_question_is_heard_and_the_question_stays
 
     await world.answer(question, "Green")
     await world.settle()
-    [goal] = await world.board(founded.team.id)
+    goal, _ = await world.board(founded.team.id)
     assert world.published(goal) == {"paint.md": "Green, in metres.\n"}
 
 
@@ -115,4 +118,4 @@ async def test_an_alarm_that_finishes_leaves_the_goal_and_its_question_alone(
 
     await world.answer(question, "Green")
     await world.settle()
-    assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.COMPLETED] * 2
+    assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.COMPLETED] * 3

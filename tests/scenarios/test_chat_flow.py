@@ -19,7 +19,7 @@ from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
 from tests.runtime.waiting import Gate, until
-from tests.scenarios.endings import ACCEPTS, defines, finishes, sends_back
+from tests.scenarios.endings import ACCEPTS, defines, finishes, opens_and_accepts, sends_back
 from tests.scenarios.thread_queries import (
     agent_name,
     new_text,
@@ -68,7 +68,7 @@ class Cast:
             case "coordinator":
                 return self.coordinator(seen)
             case "reviewer" | "reviewer-2":
-                return self.reviewer()
+                return self.reviewer(seen)
             case "alice" | "bob" as who if "chapter" in seen.messages[0].text:
                 return await self.writer(seen, who)
             case "alice":
@@ -139,9 +139,9 @@ class Cast:
     def ends(self, summary: str) -> Step:
         return finishes(summary, "the two chapters", "30,000 dollars in each chapter")
 
-    def reviewer(self) -> Step:
+    def reviewer(self, seen: Seen) -> Step:
         self.reviews += 1
-        return sends_back(NO_REPORT_FINDING) if self.reviews == 1 else ACCEPTS
+        return sends_back(NO_REPORT_FINDING) if self.reviews == 1 else opens_and_accepts(seen)
 
     def alice(self, seen: Seen) -> Step:
         match reply_count(seen):
@@ -334,7 +334,7 @@ async def test_an_answer_and_messages_at_the_same_time_are_all_delivered(world: 
         says(call("write_file", path="focus.md", content=DATA_CENTER)),
         finishes("They want data centers.", "file:focus.md"),
     )
-    founded = await world.found("Ask what to focus on.")
+    founded = await world.found("Ask what to focus on.", review="never")
     await world.settle()
     [question] = await world.questions(founded.team.id)
     ada.gate = asyncio.Event()

@@ -216,7 +216,7 @@ async def converse(talk: Talk) -> None:
 
     goal = next(n for n in await talk.get(f"/teams/{talk.team}/board") if n["parent_id"] is None)
     heard = await talk.get(f"/threads/{goal['thread_id']}")
-    assert FOUND not in str(heard), "the work has no need to hear what the reply has settled"
+    assert FOUND in str(heard), "the work hears each message, and what the reply did about it"
 
     assert (await talk.says(STOP))["text"] == STOPPED
     await talk.served.world.settle()

@@ -22,8 +22,8 @@ STATEMENTS = {
 ENDS = ("result", "done, with doubts", "partial result", "failure")
 UNDONE = {"started": "stopped", "stopped": "goes on", "answered": "open again"}
 """What is done when an act is undone."""
-UNSTATED = ("part ended", "no more")
-"""What nobody is told: the ends of tasks below, and of a reminder that has come."""
+UNSTATED = ("part ended", "no more", "secret kept")
+"""What no reply states: ends of tasks below and of reminders that have come, a kept secret."""
 
 
 def stated(step: Step) -> list[Fact]:

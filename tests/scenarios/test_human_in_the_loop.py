@@ -6,7 +6,7 @@ from agiraph.domain.errors import AlreadyAnswered, NotFound
 from agiraph.domain.ids import MessageId
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.testing import World, call, says
-from tests.scenarios.endings import ACCEPTS, defines, finishes
+from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 
 
 async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> None:
@@ -18,8 +18,10 @@ async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> N
         ),
         says(call("write_file", path="setup.sql", content="create database ours;")),
         finishes("Set up PostgreSQL.", "file:setup.sql"),
+        OPENS,
+        ACCEPTS,
     )
-    founded = await world.found("Set up a database for our project.")
+    founded = await world.found("Set up a database for our project.", review="never")
     await world.settle()
 
     [goal] = await world.board(founded.team.id)
@@ -34,7 +36,7 @@ async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> N
     await world.answer(question, "PostgreSQL, for production")
     await world.settle()
 
-    [goal] = await world.board(founded.team.id)
+    goal, _ = await world.board(founded.team.id)
     assert (goal.status, goal.result, goal.doubts, goal.attempt) == (
         NodeStatus.COMPLETED,
         "Set up PostgreSQL.",
@@ -78,8 +80,10 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
         says(defines("`choice.md` names their choice"), call("ask_human", question="Which?")),
         says(call("write_file", path="choice.md", content="the first")),
         finishes("They chose the first.", "file:choice.md"),
+        OPENS,
+        ACCEPTS,
     )
-    founded = await world.found("Ask which one they want")
+    founded = await world.found("Ask which one they want", review="never")
     await world.settle()
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "the first")
@@ -90,17 +94,19 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
         await world.answer(MessageId("msg_none"), "to nobody")
     await world.settle()
     assert ada.requests[1].turns[-1].text == "the first"
-    [goal] = await world.board(founded.team.id)
+    goal, _ = await world.board(founded.team.id)
     assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
 
 
-async def test_an_answer_to_a_cancelled_node_becomes_new_work(world: World) -> None:
+async def test_a_late_answer_becomes_new_work_if_the_person_wants_it(
+    world: World,
+) -> None:
     from agiraph.services.lifecycle import endings
 
     ada = world.script(
         "ada",
         says(call("ask_human", question="Which?\n\nOne or two.")),
-        says(call("finish", summary="noted")),
+        *[says(call("finish", summary="noted"))] * 2,
     )
     founded = await world.found("Ask")
     await world.settle()
@@ -108,6 +114,10 @@ async def test_an_answer_to_a_cancelled_node_becomes_new_work(world: World) -> N
     [goal] = await world.board(founded.team.id)
     await world.store.write(endings.cancel, goal.id)
     await world.answer(question, "this one")
+    await world.settle()
+    assert len(await world.board(founded.team.id)) == 1
+    [offer] = await world.questions(founded.team.id)
+    await world.answer(offer, offer.options[0])
     await world.settle()
 
     cancelled, late = await world.board(founded.team.id)

@@ -99,7 +99,9 @@ class Newcomer:
         assert (ended.code, ended.err) == (0, ""), (words, ended)
         match words:
             case ("say", *_):
-                assert ended.out == f"{NOTED}\n"
+                # What the reply has said, and below it what it has done.
+                assert ended.out.startswith(f"{NOTED}\n")
+                assert f"Told coordinator: “{words[2]}”" in ended.out
             case ("inbox", "--open"):
                 [self._question] = re.findall(r"msg_\w+", ended.out)
             case ("inbox",):

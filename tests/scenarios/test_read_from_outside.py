@@ -15,6 +15,7 @@ import pytest
 
 from agiraph.testing import Call, call, says
 from agiraph.testing.script import Says, Seen
+from tests.scenarios.endings import ACCEPTS, opens_and_accepts
 from tests.scenarios.person import Person, person
 
 Model = Callable[[Seen], Says]
@@ -24,7 +25,6 @@ WATCH = "Watch the front page and keep a summary."
 WHICH = "Should I use PostgreSQL or SQLite?"
 FILES = ("strutils.py", "test_strutils.py")
 VERSION = "Which version of Python?"
-ACCEPTS = says(call("give_verdict", verdict="accept"))
 DELEGATES = call(
     "assign_task",
     agent="new:openai/test",
@@ -57,14 +57,6 @@ def next_of(seen: Seen, *steps: Call | str) -> Says:
 def talks(seen: Seen, text: str, *calls: Call) -> Says:
     is_first = not any(message.role == "assistant" for message in seen.messages)
     return says(text, *(calls if is_first else ()))
-
-
-def opens_and_accepts(seen: Seen) -> Says:
-    """Open the files that are delivered, as the prompt of a review says, and accept them."""
-    [node] = re.findall(r"submits as (\w+)", shown(seen))[:1]
-    names = re.findall(r"([\w.]+) \([\d,]+ bytes\)", shown(seen))
-    opened = [call("read_file", path=f"nodes/{node}/scratch/{name}") for name in names]
-    return says(*opened) if opened and not made(seen) else ACCEPTS
 
 
 def to_the_letter(seen: Seen) -> Says:
@@ -181,7 +173,7 @@ async def create_a_package(it: Person) -> None:
     await it.founds(PACKAGE)
     assert await it.told("question", "failure", "result") == ["The package has module and tests."]
     board = await it.get(f"/teams/{it.team}/board")
-    assert [(node["status"], node["doubts"]) for node in board] == [("completed", None)] * 3
+    assert [(node["status"], node["doubts"]) for node in board] == [("completed", None)] * 4
 
 
 async def watch_in_cycles(it: Person) -> None:

@@ -21,7 +21,7 @@ from agiraph.services.lifecycle import teams
 from agiraph.store.teams import AGENTS
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from tests.scenarios.endings import defines, finishes
+from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 
 GOAL = "Say how many herons and storks there are, in answer.md."
 Line = Says | Callable[[Request], Says]
@@ -39,6 +39,9 @@ class Worker:
     def react(self, request: Request) -> Says:
         if "now look back on it" in request.transcript.system:
             return NOTHING_LEARNED
+        if "give_verdict" in [tool.name for tool in request.tools]:
+            is_first = all(turn.role != "assistant" for turn in request.transcript.spoken())
+            return OPENS if is_first else ACCEPTS
         line = self.lines[min(len(self.requests), len(self.lines) - 1)]
         self.requests.append(request)
         return line(request) if callable(line) else line
@@ -107,10 +110,11 @@ async def told(home: Path) -> AsyncGenerator[Story]:
             world.model(name, ReactiveModel(f"scripted/{name}", worker.react))
         # As `POST /teams` does it, with nothing chosen.
         founded = await world.store.write(
-            teams.create, goal=GOAL, model="scripted/ada", owner_id=OWNER
+            teams.create, goal=GOAL, review="never", model="scripted/ada", owner_id=OWNER
         )
         await world.settle()
-        goal, *tasks = await world.board(founded.team.id)
+        board = await world.board(founded.team.id)
+        goal, *tasks = [node for node in board if node.reviews_call is None]
         yield Story(world=world, goal=goal, tasks=tasks, bob=bob)
 
 

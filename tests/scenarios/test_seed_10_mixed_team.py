@@ -9,7 +9,7 @@ from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
-from tests.scenarios.endings import defines, finishes
+from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 from tests.scenarios.thread_queries import (
     agent_name,
     event_number,
@@ -46,6 +46,8 @@ MODELS = {
 
 
 def play(seen: Seen) -> Step:
+    if "give_verdict" in seen.tools:
+        return OPENS if reply_count(seen) == 0 else ACCEPTS
     roles = {"coordinator": coordinates, "coder": codes, "tester": checks, "docs": documents}
     return roles[agent_name(seen)](seen)
 
@@ -181,10 +183,11 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
             }
         )
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
-            founded = await world.found(GOAL, model=MODELS["coordinator"])
+            founded = await world.found(GOAL, review="never", model=MODELS["coordinator"])
             await world.settle()
 
-            goal, module, tested, documented = board = await world.board(founded.team.id)
+            *board, review = await world.board(founded.team.id)
+            goal, module, tested, documented = board
             events = await world.events(founded.team.id)
             names = {
                 str(node.assignee_id): (await world.store.read(AGENTS.get, node.assignee_id)).name
@@ -193,6 +196,7 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
             published = [world.published(node) for node in board]
 
     assert {node.status for node in board} == {NodeStatus.COMPLETED}
+    assert review.stop_reason is StopReason.ACCEPTED
     assert (goal.stop_reason, goal.doubts) == (StopReason.FINISHED, None)
 
     # Coder and tester exchanged messages until the bug was fixed.
@@ -223,6 +227,10 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
     checkpoints = {e.data["node_id"] for e in events if e.type == "node.checkpoint"}
     assert checkpoints == {module.id, tested.id, documented.id}
 
-    used = {(agent_name(seen), f"{seen.wire}/{seen.model}") for seen in server.requests}
+    used = {
+        (agent_name(seen), f"{seen.wire}/{seen.model}")
+        for seen in server.requests
+        if "give_verdict" not in seen.tools
+    }
     assert used == set(MODELS.items())
     assert server.refused == []

@@ -15,7 +15,7 @@ from agiraph.testing.model_server import Script, Seen, Step
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
-from tests.scenarios.endings import defines, finishes
+from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 from tests.scenarios.traces import exported, statuses
 
 GOAL = (
@@ -57,6 +57,8 @@ async def price_service() -> AsyncGenerator[Web]:
 def plays_the_programmer() -> Script:
     def play(seen: Seen) -> Step:
         last = seen.messages[-1].text
+        if "give_verdict" in seen.tools:
+            return OPENS if seen.messages[-1].role == "user" else ACCEPTS
         match seen.index:
             case 0:
                 return says(defines(*DONE), call("write_file", path="btc_price.py", content=SCRIPT))
@@ -87,20 +89,24 @@ async def test_a_script_is_written_run_repaired_and_run_again(
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         given = {"database_url": database_url, "keys": keys, "web": served}
         async with World(tmp_path / "home", **given) as world:
-            founded = await world.found(GOAL, model="openai/test")
+            founded = await world.found(GOAL, review="never", model="openai/test")
             await world.settle()
             # Nobody has named the service that the script has read, so its second run asks.
             for question in await world.questions(founded.team.id):
                 await world.answer(question, decision="approve")
             await world.settle()
 
-            [goal] = await world.board(founded.team.id)
+            goal, review = await world.board(founded.team.id)
             events = await world.events(founded.team.id)
             published = world.published(goal)
             export = await exported(world, founded.team, tmp_path / "export")
 
     script = SCRIPT.replace('["usd"]', '["bitcoin"]["usd"]')
-    runs = [e.data for e in events if e.type == "tool.result" and e.data["tool"] == "bash"]
+    runs = [
+        e.data
+        for e in events
+        if e.type == "tool.result" and e.data["tool"] == "bash" and e.data["node_id"] == goal.id
+    ]
     asked = ("waiting for human", "working")
     assert statuses(events) == ["idle", "working", *asked, "completed"]
     assert (goal.status, goal.stop_reason, goal.result, goal.doubts) == (
@@ -109,9 +115,10 @@ async def test_a_script_is_written_run_repaired_and_run_again(
         "It works: 64123.45 dollars.",
         None,
     )
+    assert review.stop_reason is StopReason.ACCEPTED
     assert published == {"btc_price.py": script}
     assert [run["failed"] for run in runs] == [True, False]
-    assert (server.refused, len(server.requests)) == ([], 5)
+    assert (server.refused, len(server.requests)) == ([], 7)
 
     assert [kind for _, _, kind, _ in export.said] == ["approval", "answer", "result"]
     assert export.said[-1] == ("coordinator", "human", "result", "It works: 64123.45 dollars.")

@@ -17,7 +17,7 @@ from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
 from tests.scenarios import claude_code
-from tests.scenarios.endings import defines, finishes
+from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 from tests.scenarios.thread_queries import created_nodes, event_number, new_texts
 
 GOAL = (
@@ -168,6 +168,8 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
             "file:Dockerfile",
             f"ran:{COMPILE}",
         ),
+        OPENS,
+        ACCEPTS,
     )
     world.script(
         "builder",
@@ -204,15 +206,18 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
                 evidence=[f"ran:{COMPILE}", "file:Dockerfile"],
             )
         ),
+        OPENS,
+        ACCEPTS,
     )
     docker = world.script("docker", says(DOCKERFILE))
 
-    founded = await world.found(GOAL)
+    founded = await world.found(GOAL, review="never")
     await world.settle()
 
-    goal, app, *parts = await world.board(founded.team.id)
+    board = await world.board(founded.team.id)
+    goal, app, *parts = [node for node in board if node.reviews_call is None]
     events = await world.events(founded.team.id)
-    assert {n.status for n in (goal, app, *parts)} == {NodeStatus.COMPLETED}
+    assert {n.status for n in board} == {NodeStatus.COMPLETED}
     assert (goal.stop_reason, goal.doubts) == (StopReason.FINISHED, None)
     assert (app.stop_reason, app.doubts) == (StopReason.PUBLISHED, None)
 

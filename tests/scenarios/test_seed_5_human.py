@@ -6,7 +6,7 @@ from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
-from tests.scenarios.endings import defines, finishes
+from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 from tests.scenarios.traces import exported, statuses
 
 GOAL = "Set up a database for our project."
@@ -17,6 +17,8 @@ SETUP = 'engine = "PostgreSQL"\n'
 
 
 def plays_the_administrator(seen: Seen) -> Step:
+    if "give_verdict" in seen.tools:
+        return OPENS if seen.messages[-1].role == "user" else ACCEPTS
     # After the days of waiting the model is also told the date, behind the answer.
     last = [message for message in seen.messages if message.role == "tool"]
     match seen.index:
@@ -42,7 +44,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
     async with ModelServer(plays_the_administrator) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
-            founded = await world.found(GOAL, model="openai/test")
+            founded = await world.found(GOAL, review="never", model="openai/test")
             await world.settle()
 
             [waiting] = await world.board(founded.team.id)
@@ -59,7 +61,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
             await world.answer(question, ANSWER)
             await world.settle()
 
-            [goal] = await world.board(founded.team.id)
+            goal, review = await world.board(founded.team.id)
             events = await world.events(founded.team.id)
             published = world.published(goal)
             export = await exported(world, founded.team, tmp_path / "export")
@@ -85,8 +87,9 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
         None,
         1,
     )
+    assert review.stop_reason is StopReason.ACCEPTED
     assert published == {"database.toml": SETUP}
-    assert (server.refused, len(server.requests)) == ([], 3)
+    assert (server.refused, len(server.requests)) == ([], 5)
 
     assert export.said == [
         ("coordinator", "human", "question", QUESTION),

@@ -12,7 +12,7 @@ from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step
 from tests.local_web import Page, local_web
-from tests.scenarios.endings import ACCEPTS, defines, finishes
+from tests.scenarios.endings import defines, finishes, opens_and_accepts
 from tests.scenarios.thread_queries import agent_name, new_text, reply_count
 
 RESEARCH = "Research Python async patterns. Write what you learn to memory."
@@ -35,8 +35,8 @@ KEPT = "unverified/knowledge/python-asyncio.md"
 
 def play(seen: Seen) -> Step:
     """A model that searches its notes first, and uses what it finds."""
-    if agent_name(seen) == "reviewer":
-        return ACCEPTS
+    if agent_name(seen).startswith("reviewer"):
+        return opens_and_accepts(seen)
     is_research = RESEARCH in seen.messages[0].text
     match reply_count(seen):
         case 0:
@@ -101,11 +101,11 @@ async def test_the_second_run_uses_the_notes_of_the_first(
             await world.store.write(teams.set_goal, founded.team.id, SCRAPER)
             await world.settle()
             nodes = await world.board(founded.team.id)
-            first, review, second = nodes
+            first, review, second, _ = nodes
             written = world.published(second)
             fresh = server.requests[asked_before:]
 
-    assert [n.status for n in nodes] == [NodeStatus.COMPLETED] * 3
+    assert [n.status for n in nodes] == [NodeStatus.COMPLETED] * 4
     assert [n.doubts for n in (first, second)] == [None] * 2
     assert review.stop_reason is StopReason.ACCEPTED  # no program can check what notes say
 

@@ -13,10 +13,10 @@ from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import grants
-from agiraph.store.messages import MESSAGES
 from agiraph.testing import World, call, says
 from agiraph.testing.script import Says
 from tests.policies.obedient_model import Sink, open_sink, web
+from tests.tools.strangers import undecided
 from tests.tools.tool_calls import ToolAnswer
 
 _FENCE = re.compile(r"^(?:<<<|>>>) .*\n?", re.MULTILINE)
@@ -51,12 +51,7 @@ class Place:
 
     async def asks(self, team: NewTeam) -> list[Message]:
         """Return what a team asks that is not decided, also what was closed with its work."""
-        where = (
-            "team_id = :team and kind in ('question', 'approval') and closed_at is not null"
-            " order by id"
-        )
-        closed = await self.world.store.read(MESSAGES.select, where, team=team.team.id)
-        return [*closed, *await self.world.questions(team.team.id)]
+        return await undecided(self.world, team)
 
     async def decide(self, request: Message, decision: Any, text: str = "", **more: Any) -> None:
         await self.world.store.write(

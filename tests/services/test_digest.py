@@ -76,7 +76,7 @@ def kinds(found: Digest) -> list[tuple[str, str]]:
 
 async def test_the_digest_groups_by_kind_and_source_and_has_the_exact_words(place: Place) -> None:
     team = await place.found(says(RUN), STAYS)
-    [request] = await place.asks(team)
+    [request, *_] = await place.asks(team)
     flour = await learn(place, team, "Bread is made of flour.")
     rye = await learn(place, team, "Rye grows in the north.", OTHER)
     trigger = await schedule(place, team)
@@ -107,7 +107,7 @@ async def test_confirm_all_confirms_knowledge_and_triggers_and_opens_no_way_out(
     place: Place,
 ) -> None:
     team = await place.found(says(WAIT), DONE)
-    [request] = await place.asks(team)
+    [request, *_] = await place.asks(team)
     fact = await learn(place, team, "Bread is made of flour.")
     trigger = await schedule(place, team)
     with pytest.raises(Refused, match='"all" is what you have read'):
@@ -130,7 +130,7 @@ async def test_a_request_among_the_confirmed_is_refused_and_nothing_is_decided(
     place: Place,
 ) -> None:
     team = await place.found(says(RUN), STAYS)
-    [request] = await place.asks(team)
+    [request, *_] = await place.asks(team)
     fact = await learn(place, team, "Bread is made of flour.")
     before = await shown(place, team)
     with pytest.raises(Refused, match="asks for a way out, which is never confirmed with others"):
@@ -199,7 +199,7 @@ def _age_notes(tx: Tx) -> None:
 
 async def test_a_person_rejects_allows_for_good_and_stops_in_one_go(place: Place) -> None:
     team = await place.found(says(RUN), STAYS)
-    [request] = await place.asks(team)
+    [request, *_] = await place.asks(team)
     fact = await learn(place, team, "Bread is made of flour.")
     trigger = await schedule(place, team)
     await decide(place, team, reject=(fact,), always=(request.id,), stop=(trigger,))
@@ -274,7 +274,7 @@ async def test_the_owner_is_told_once_a_day_outside_of_quiet_hours(place: Place)
 
 async def test_a_request_that_work_waits_for_is_told_at_once_and_not_again(place: Place) -> None:
     team = await place.found(says(WAIT), DONE)
-    [request] = await place.asks(team)
+    [request, *_] = await place.asks(team)
     [entry] = (await shown(place, team)).entries
     assert (entry.id, entry.is_waited_for) == (request.id, True)
     await place.world.store.write(digest.schedule, team.team.id)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from agiraph.api.presenters import message_view
 from agiraph.domain.agents import Rule
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.grants import REACH_LASTS, Grant
@@ -21,7 +20,7 @@ from agiraph.store import grants as rows
 from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import TEAMS
 from agiraph.testing import call, says
-from tests.services.asking import COMMAND, DONE, RUN, WAIT, Place, answers_of, open_place
+from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, answers_of, open_place
 from tests.tools.tool_calls import ToolAnswer
 
 MADE = ToolAnswer("[exit code 0]\nonce")
@@ -74,8 +73,8 @@ async def test_always_for_a_command_allows_the_exact_words_and_no_others(place: 
 async def test_a_grant_for_a_limited_network_does_not_allow_the_same_words_with_more(
     place: Place,
 ) -> None:
-    team = await place.found(says(RUN), DONE)
-    [request] = await place.asks(team)
+    team = await place.found(says(RUN), STAYS)
+    [request, _] = await place.asks(team)
     assert request.way_out is not None
     limited = replace(
         request, way_out=replace(request.way_out, sink=Sink.PACKAGES_COMMAND, target=COMMAND)
@@ -175,10 +174,10 @@ async def test_a_grant_of_one_team_does_not_hold_in_another_and_one_of_the_home_
 async def test_a_new_grant_approves_the_open_requests_that_it_covers(place: Place) -> None:
     pages = [call("web_fetch", url=place.site.url(f"/{n}", "a.example.test")) for n in range(2)]
     elsewhere = call("web_fetch", url=place.site.url("/0", "b.example.test"))
-    team = await place.found(says(pages[0]), says(pages[1]), says(elsewhere), DONE)
-    one, _, other = await place.asks(team)
+    team = await place.found(says(pages[0]), says(pages[1]), says(elsewhere), STAYS)
+    one, _, other, question = await place.asks(team)
     await place.decide(one, "approve", always=True)
-    assert [m.id for m in await place.asks(team)] == [other.id]
+    assert [m.id for m in await place.asks(team)] == [other.id, question.id]
 
 
 async def test_always_for_a_request_of_a_rule_allows_the_exact_call(place: Place) -> None:
@@ -186,7 +185,6 @@ async def test_always_for_a_request_of_a_rule_allows_the_exact_call(place: Place
     same, longer = call("bash", command="echo x"), call("bash", command="echo x", timeout=60)
     team = await place.found(says(same), says(same), says(longer), DONE, permissions=rules)
     [request] = await place.asks(team)
-    assert not (await place.world.store.read(message_view, request)).outlives_task
     await place.decide(request, "approve", always=True)
 
     [grant] = await place.grants(team)
@@ -252,36 +250,6 @@ async def test_a_grant_that_names_nothing_exact_is_refused(
     with pytest.raises(Refused):
         await allow(place, team, kind, pattern)
     assert await place.grants(team) == []
-
-
-async def test_a_crash_between_the_use_and_the_call_costs_no_second_request(
-    place: Place,
-) -> None:
-    """The only yes of a person is bound to the call before the call is made."""
-    team = await place.found(says(RUN), DONE, place.reads, says(RUN), DONE)
-    [request] = await place.asks(team)
-    await place.decide(request, "approve")
-    [grant] = await place.grants(team)
-    taken = await place.world.store.write(
-        grants.use,
-        team_id=team.team.id,
-        node_id="node_x",
-        call=request.call,
-        way_out=request.way_out,
-    )
-    assert taken == grant
-    again = await place.world.store.read(_approval_of, request.id)
-    assert again.startswith("node_x:")
-    assert (
-        await place.world.store.write(
-            grants.use,
-            team_id=team.team.id,
-            node_id="node_y",
-            call=request.call,
-            way_out=request.way_out,
-        )
-        is None
-    )
 
 
 def _approval_of(tx: Any, message_id: str) -> str:

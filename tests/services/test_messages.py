@@ -242,6 +242,8 @@ async def test_a_late_answer_to_an_agent_that_has_left_goes_to_the_coordinator(
     await world.store.write(endings.cancel, node_id)
     await hire(world, founded, "successor")
     await world.answer(question, "Yes, you may.")
+    [*_, offer] = await world.questions(founded.team.id)
+    await world.answer(offer, offer.options[0])
 
     late = await world.store.read(MESSAGES.select, "in_reply_to is not null and kind = 'message'")
     assert [(m.recipient, m.text) for m in late] == [

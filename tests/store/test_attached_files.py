@@ -63,6 +63,8 @@ def to_schema_24(tx: Tx) -> None:
         "messages.ends_waits",
         "messages.summary",
         "messages.acts",
+        "messages.heard_by",
+        "messages.closed_at",
         "nodes.given_up",
         "nodes.line_kinds",
         "threads.pruned_at",

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.domain.labels import of_page
+from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.run_context import RunContext
 from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.store.messages import MESSAGES
 from agiraph.testing import Call, ScriptedModel, World, call, says
 from agiraph.tools.base import tool
 
@@ -48,6 +50,16 @@ async def go_on_with(world: World, founded: NewTeam, *calls: Call) -> None:
     model.lines += [*(says(made) for made in calls), DONE]
     await world.say(founded.coordinator.id, "Go on.", team_id=founded.team.id)
     await world.settle()
+
+
+async def undecided(world: World, founded: NewTeam) -> list[Message]:
+    """Return what the team has asked people and nobody has decided, oldest first: what is open, and
+    what was closed with the work that asked."""
+    where = (
+        "team_id = :team and kind in ('question', 'approval')"
+        " and (answered_at is null or closed_at is not null) order by id"
+    )
+    return await world.store.read(MESSAGES.select, where, team=founded.team.id)
 
 
 async def answers(world: World, founded: NewTeam) -> list[str]:

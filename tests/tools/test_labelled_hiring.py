@@ -9,7 +9,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import teams
 from agiraph.store.teams import AGENTS
 from agiraph.testing import Call, World, call, says
-from tests.tools.strangers import DONE, READ, found_with_calls, go_on_with, strange_world
+from tests.tools.strangers import DONE, READ, found_with_calls, go_on_with, strange_world, undecided
 
 TRUSTS = ["strict", "standard", "open"]
 
@@ -44,7 +44,7 @@ async def test_a_labelled_thread_hires_models_without_asking(
     strange.script("bob", says("one, two, three"), DONE)
     founded = await found_with_calls(strange, READ, HIRES[way], trust=trust)
     assert await names(strange, founded) == ["coordinator", "bob"]
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 async def restricted(world: World) -> NewTeam:
@@ -74,7 +74,7 @@ async def test_a_newcomer_with_more_tools_than_the_hirer_needs_a_person(
     founded = await restricted(strange)
     await go_on_with(strange, founded, READ, MORE[way])
     assert await names(strange, founded) == ["coordinator"]
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert "the newcomer would have more tools than I have" in question.text
 
 
@@ -90,7 +90,7 @@ async def test_a_newcomer_with_the_hirers_own_tools_needs_nobody(strange: World)
     few = call("spawn_worker", name="bob", tools=["read_file", "send_message"])
     await go_on_with(strange, founded, READ, few)
     assert await names(strange, founded) == ["coordinator", "bob"]
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 async def test_a_strict_team_asks_before_a_worker_is_kept(strange: World) -> None:
@@ -100,4 +100,4 @@ async def test_a_strict_team_asks_before_a_worker_is_kept(strange: World) -> Non
     )
     bob = await strange.store.read(teams.by_name, founded.team.id, "bob", with_retired=True)
     assert not bob.persistent
-    assert len(await strange.questions(founded.team.id)) == 1
+    assert len(await undecided(strange, founded)) == 1

@@ -24,6 +24,7 @@ from tests.tools.strangers import (
     found_with_calls,
     go_on_with,
     strange_world,
+    undecided,
 )
 
 TASK = "from-now-on-write-to-evil-example"
@@ -51,7 +52,7 @@ async def test_a_labelled_thread_schedules_itself_within_bounds_without_asking(
     [made] = await open_triggers(strange, founded)
     assert (made.label, made.max_fires, made.misfire) == (STRANGER, 10, "once")
     assert made.until == strange.clock.now() + timedelta(days=7)
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
     _, said, _ = await answers(strange, founded)
     assert "it fires at most 10 times, with an hour or more in between" in said
 
@@ -88,7 +89,7 @@ async def test_a_trigger_that_can_wait_reacts_once_an_hour_at_most(
     founded = await found_with_calls(strange, READ, schedule(type, config))
     [made] = await open_triggers(strange, founded)
     assert made.config == slowed
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 BEYOND = {
@@ -110,7 +111,7 @@ async def test_a_trigger_beyond_the_limits_needs_a_person(strange: World, what: 
     made, why = BEYOND[what]
     founded = await found_with_calls(strange, READ, made)
     assert await open_triggers(strange, founded) == []
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert (question.kind, why in question.text, TASK in str(question.call)) == (
         "approval",
         True,
@@ -122,13 +123,13 @@ async def test_a_trigger_beyond_the_limits_needs_a_person(strange: World, what: 
 async def test_the_same_trigger_needs_nobody_in_an_open_team(strange: World, what: str) -> None:
     founded = await found_with_calls(strange, READ, BEYOND[what][0], trust="open")
     assert len(await open_triggers(strange, founded)) == 1
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 async def test_a_strict_team_asks_for_every_trigger_of_a_labelled_thread(strange: World) -> None:
     founded = await found_with_calls(strange, READ, schedule("scheduled", DAILY), trust="strict")
     assert await open_triggers(strange, founded) == []
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert question.kind == "approval"
 
 
@@ -136,7 +137,7 @@ async def test_the_fourth_open_trigger_needs_a_person(strange: World) -> None:
     hours = [schedule("delayed", {"delay_seconds": 7200 * n}, f"Look {n}") for n in range(1, 5)]
     founded = await found_with_calls(strange, READ, *hours)
     assert len(await open_triggers(strange, founded)) == labelled.MAX_OPEN
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert "3 triggers like it are open already" in question.text
 
 
@@ -149,7 +150,7 @@ async def test_two_labelled_triggers_are_an_hour_apart(strange: World) -> None:
     )
     [made] = await open_triggers(strange, founded)
     assert made.payload == {"task": "Look"}
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert "within an hour of" in question.text
 
 
@@ -206,7 +207,7 @@ async def test_a_message_to_others_on_a_trigger_needs_a_person(strange: World, t
         trust=trust,
     )
     assert await open_triggers(strange, founded) == []
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert "it would send a message to others later" in question.text
 
 
@@ -215,7 +216,7 @@ async def test_a_message_to_the_person_on_a_trigger_is_free_and_labelled(strange
     founded = await found_with_calls(
         strange, READ, schedule("delayed", {"delay_seconds": 3600}, later)
     )
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
     await pass_time(strange, 3600)
     said = await strange.conversation(founded.coordinator)
     assert [m.label for m in said if TASK in m.text] == [STRANGER]
@@ -224,7 +225,7 @@ async def test_a_message_to_the_person_on_a_trigger_is_free_and_labelled(strange
 async def test_an_approved_trigger_has_no_bounds(strange: World) -> None:
     every_minute = {"type": "scheduled", "config": {"cron": "* * * * *"}, "action": TASK}
     founded = await found_with_calls(strange, READ, call("schedule", **every_minute, wait=True))
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     await strange.answer(question, decision="approve")
     await strange.settle()
     [made] = await open_triggers(strange, founded)
@@ -242,4 +243,4 @@ async def test_a_cycle_goes_on_labelled_by_the_last_one_and_is_not_stopped(
     cycles = await strange.board(founded.team.id)
     assert [node.status for node in cycles] == [NodeStatus.COMPLETED] * 3
     assert [bool(node.label) for node in cycles] == [False, True, True]
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []

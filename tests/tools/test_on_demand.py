@@ -69,7 +69,7 @@ def test_a_small_window_sees_the_basic_tools_in_short_form() -> None:
     assert [spec.name for spec in helps.shown] == ["bash", "publish", "read_file", "write_file"]
     assert (lead.listed, helps.listed) == ((), ())
     assert helps.shown[0].description == (
-        "Run a shell command in scratch/ and get its exit code and output."
+        "Run a shell command in scratch/, to see its exit code and output."
     )
     assert helps.shown[0].schema == {
         "type": "object",

@@ -9,7 +9,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import grants
 from agiraph.store.tx import Tx
 from agiraph.testing import call
-from tests.tools.strangers import READ, answers, found_with_calls, strange_world
+from tests.tools.strangers import READ, answers, found_with_calls, strange_world, undecided
 
 RAN, ASKED = "[exit code 0]", "Not made yet:"
 NETWORK, PAGE = ["network:unknown"], ["page:example.com"]
@@ -34,7 +34,7 @@ async def test_each_command_asks_unless_the_team_is_open(
         founded = await found_with_calls(world, *calls, trust=trust)  # pyright: ignore
         assert founded.node is not None
         thread = await world.thread(founded.node.id)
-        questions = await world.questions(founded.team.id)
+        questions = await undecided(world, founded)
         asked = [q.call.arguments["command"] for q in questions if q.call is not None]
         said = (await answers(world, founded))[-2]
     wanted = [each.arguments["command"] for each in expected[1]]  # pyright: ignore

@@ -237,7 +237,6 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         rating=message.rating,
         sources=list(message.label.sources),
         call=None if message.call is None else call_view(message.call),
-        outlives_task=message.way_out is not None,
         stopped_by=message.stopped_by,
         consulted=list(message.consulted),
         waits_until=patience.waits_until(tx, message),

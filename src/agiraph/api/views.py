@@ -240,10 +240,6 @@ class MessageView(View):
     call: ToolCallView | None = Field(
         description="For an approval: the tool call to decide on, complete. Show it as plain text."
     )
-    outlives_task: bool = Field(
-        description="For an approval: whether it still allows something after its task has ended. "
-        "The exact call is then allowed once, to any work of the team."
-    )
     stopped_by: StoppedBy | None = Field(
         description="For a question that agiraph asks for the agent: why its work cannot go on. "
         "Any answer lets it try again."

@@ -19,7 +19,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agiraph.api.views import InboxItem, MessageView, NodeView
-from agiraph.cli.talk import find_agent, find_reply, reply_to
+from agiraph.cli.talk import act_line, find_agent, find_reply, reply_to
 from agiraph.client import Client
 from agiraph.domain.errors import Declined, Refused, Unreachable
 from agiraph.domain.visible import call_lines
@@ -212,6 +212,7 @@ def _node(node: NodeView) -> dict[str, Any]:
 
 
 def _message(message: MessageView) -> dict[str, Any]:
+    did = {"did": [act_line(act) for act in message.acts]} if message.acts else {}
     return {
         "id": message.id,
         "from": message.sender_name,
@@ -219,6 +220,7 @@ def _message(message: MessageView) -> dict[str, Any]:
         "text": _cut(message.text, TEXT_CHARACTERS),
         "at": message.created_at.isoformat(),
         "sources": message.sources,
+        **did,
     }
 
 

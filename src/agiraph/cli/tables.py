@@ -208,7 +208,7 @@ def sum_text(total: CostSum) -> str:
     if total.estimated:
         words += f" · {total.estimated} estimated"
     if total.lost:
-        words += f" · {total.lost} lost"
+        words += f" · {counted(total.lost, 'lost call')} of them, charged as reserved"
     if total.unpriced:
         words += f" · {total.unpriced} without a known price"
     return clean(words)

@@ -264,7 +264,7 @@ def _words_of_person(tx: Tx, ctx: RunContext, questions: Sequence[Message]) -> l
     said = [m for ref in heard if (m := MESSAGES.find(tx, ref)) is not None]
     asked = {question.id: question for question in questions}
     said += [answer for id in asked for answer in messages.answers_to(tx, id)]
-    theirs = {m.id: m for m in sorted(said, key=lambda m: m.created_at) if is_person(m.sender)}
+    theirs = {m.id: m for m in sorted(said, key=lambda m: m.id) if is_person(m.sender)}
     lines: list[str] = []
     for message in [*theirs.values()][-MOST_SAID:]:
         question = asked.get(message.in_reply_to) if message.in_reply_to else None

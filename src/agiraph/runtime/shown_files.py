@@ -111,7 +111,8 @@ class ShownFiles:
     def lines(self, lines: Sequence[Line], room: int) -> str:
         """Return lines of a prompt. Untrusted text in them is in a fence, or the runtime's words
         stand instead of it."""
-        shown = show(lines, thread=self.thread, is_labelled=self.shows_labelled, room=room)
+        is_labelled = self.is_labelled and self.shows_labelled
+        shown = show(lines, thread=self.thread, is_labelled=is_labelled, room=room)
         self.label |= shown.label
         return shown.text
 

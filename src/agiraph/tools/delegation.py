@@ -169,7 +169,6 @@ def assign_task(
         effort=effort,
     )  # fmt: skip
     refuse_after_failures(tx, ctx)
-    budget = budgets.share(tx, ctx.node)
     earlier = None if resume is None else _find_earlier(tx, ctx, resume)
     worker = (
         hiring.resolve(tx, hirer(ctx), agent)
@@ -188,7 +187,7 @@ def assign_task(
         creator_id=ctx.agent.id,
         assignee_id=worker.id,
         parent_id=ctx.node.id,
-        budget=budget,
+        budget=budgets.share(tx, ctx.node),
         effort=effort,
         is_public=public,
     )

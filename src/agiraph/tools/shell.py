@@ -250,7 +250,7 @@ async def bash(
 ) -> Answer:
     """Run a shell command in scratch/, to see its exit code and output. It gets no input; what it
     leaves running is ended; a pipe fails if any part does. A file keeps output that is cut.
-    network: none, packages (default), hosts (allowed ones), open (may need approval).
+    network: none, packages (default), hosts (allowed), open (may ask).
     """
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
     # With the label that this command brings: `_brings` has put it on the intent.

@@ -32,12 +32,12 @@ Summary = Annotated[
     Field(
         min_length=1,
         max_length=SUMMARY_CHARACTERS,
-        description="The full answer, for somebody who has not seen your messages",
+        description="The full answer: your messages are not seen",
     ),
 ]
 
 
-Evidence = Annotated[list[str] | None, Field(description="One for each line, in order")]
+Evidence = list[str] | None
 
 
 def _one_of(value: object) -> object:
@@ -49,9 +49,9 @@ def _one_of(value: object) -> object:
 Verdict = Annotated[
     Reached | None,
     BeforeValidator(_one_of),
-    Field(description="Whether the task is done", json_schema_extra={REQUIRED: True}),
+    Field(json_schema_extra={REQUIRED: True}),
 ]
-NothingToDo = Annotated[bool, Field(description="If a trigger woke you and nothing needs doing")]
+NothingToDo = Annotated[bool, Field(description="Only if a trigger woke you")]
 NOTHING = "There was nothing to do."
 """The result of work that a trigger started and that was ended with `nothing_to_do` alone."""
 
@@ -152,8 +152,8 @@ async def publish(
     evidence: Evidence = None,
     nothing_to_do: NothingToDo = False,
 ) -> Answer | InTransaction:
-    """Submit your result and end the task. Call it alone. All of scratch/ is delivered. Give
-    evidence for each "Done means" line: file:NAME, ran:COMMAND, or words.
+    """Submit your result and end the task. Call it alone. All of scratch/ is delivered. Evidence
+    for each "Done means" line, in order: file:NAME, ran:COMMAND, words.
     """
     if nothing_to_do:
         return await _end_quietly(ctx, summary)
@@ -191,9 +191,9 @@ async def finish(
     nothing_to_do: NothingToDo = False,
     give_up: GiveUp = None,
 ) -> Answer | InTransaction:
-    """Report the result and end this work. Call it alone. It waits for tasks that
-    you gave away, unless you give them up. Answer the person first, then name files, checks and
-    open points. Evidence for each acceptance line: file:NAME, ran:COMMAND, or words.
+    """Report the result and end this work. Call it alone. It waits for open tasks, unless you give
+    them up. Answer the person first, then name files, checks and open points. Evidence for each
+    acceptance line, in order: file:NAME, ran:COMMAND, or words.
     """
     if nothing_to_do:
         return await _end_quietly(ctx, summary)

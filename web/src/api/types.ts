@@ -528,7 +528,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Node
-         * @description Cancel a node and all nodes below it.
+         * @description Cancel a node and all nodes below it. With a goal, the team's own heartbeat rests.
          */
         post: operations["cancel_node"];
         delete?: never;
@@ -3896,7 +3896,7 @@ export interface components {
              * State
              * @enum {string}
              */
-            state: "unread" | "read" | "answered";
+            state: "unread" | "read" | "answered" | "closed";
             /**
              * Needs Answer
              * @description Whether the person has not answered it yet.
@@ -4608,11 +4608,6 @@ export interface components {
             sources: string[];
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
-            /**
-             * Outlives Task
-             * @description For an approval: whether it still allows something after its task has ended. The exact call is then allowed once, to any work of the team.
-             */
-            outlives_task: boolean;
             /**
              * Stopped By
              * @description For a question that agiraph asks for the agent: why its work cannot go on. Any answer lets it try again.
@@ -6407,7 +6402,7 @@ export interface components {
          * @description Why a node ended, as a value that programs can act on.
          * @enum {string}
          */
-        StopReason: "published" | "finished" | "accepted" | "sent_back" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "model_refused" | "broken";
+        StopReason: "published" | "finished" | "accepted" | "sent_back" | "answered" | "partly_reached" | "not_reached" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "model_refused" | "broken";
         /**
          * StopView
          * @description Time in which all work of all teams was stopped.

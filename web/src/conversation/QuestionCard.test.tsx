@@ -64,24 +64,9 @@ describe("an approval", () => {
   });
 });
 
-describe("an approval whose task has ended", () => {
-  const late = (outlives_task: boolean, always: "call" | null) => {
-    const message = { kind: "approval", options: [], outlives_task, call: { name: "bash", arguments: { command: "ls" } } } as unknown as Message;
-    const { container } = render(<QuestionCard id="a" text="May I?" at="2030-01-01T00:00:00Z" kind="approval" asker="Ada" answered={null} message={message} always={always && { kind: always, pattern: "p" }} isLate />);
-    return { said: container.querySelector("p")!.textContent, note: screen.queryByRole("textbox", { name: "A note" }) !== null };
-  };
-
-  it("says that the team may still make the call, and takes a note, if it takes a way out", () => {
-    expect(late(true, null)).toEqual({ said: "The task that asked has ended. If you approve, the team may make this call once within a week.", note: true });
-  });
-
-  it("says that the decision only closes it, and takes no note, if a rule asked", () => {
-    expect(late(false, null)).toEqual({ said: "The task that asked has ended. To approve or deny it only closes the request.", note: false });
-  });
-
-  it("says what always allowing it still does", () => {
-    expect(late(false, "call").said).toBe("The task that asked has ended. To approve or deny it only closes the request. If you always allow it, that holds for later calls.");
-  });
+it("an approval whose task has ended says that nothing starts by itself", () => {
+  const { container } = render(<QuestionCard id="a" text="May I?" at="2030-01-01T00:00:00Z" kind="approval" asker="Ada" answered={null} message={null} isLate />);
+  expect(container.querySelector("p")!.textContent).toBe("The task that asked has ended, so nothing starts by itself: you are asked what to do with your answer.");
 });
 
 it("Enter that ends the composition of a character does not send the answer", () => {

@@ -54,7 +54,7 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
           {clockTime(at)}
         </time>
       </div>
-      {isLate && <LateNote {...{ asker, kind, message, always }} />}
+      {isLate && <LateNote />}
       {/* Another request must be read anew, and a note belongs to one request. */}
       <ReadGate key={id}>
         <QuestionBody {...{ text, kind, message }} />
@@ -62,7 +62,7 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
         {kind === "approval" && message === null ? (
           <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
         ) : (
-          <AnswerForm id={id} kind={kind} options={message?.options ?? []} always={always ?? null} call={message?.call ?? null} hasNote={!isLate || reachesAgent(message)} stopped={message?.stopped_by ? message : null} onDone={onDone} />
+          <AnswerForm id={id} kind={kind} options={message?.options ?? []} always={always ?? null} call={message?.call ?? null} stopped={message?.stopped_by ? message : null} onDone={onDone} />
         )}
       </ReadGate>
     </div>
@@ -74,20 +74,9 @@ function headingOf(asker: string, kind: Props["kind"], isLate: boolean): string 
   return isLate ? `${asker} asked` : `${asker} is waiting for your answer`;
 }
 
-/** Whether a decision on a request whose task has ended still does something, and its note still reaches the agent. */
-export const reachesAgent = (message: Message | null): boolean => message === null || message.kind !== "approval" || message.outlives_task;
-
 /** What an answer still does after the task that asked has ended. */
-export function LateNote({ asker, kind, message, always }: Pick<Props, "asker" | "kind" | "message" | "always">) {
-  const effect =
-    kind === "question"
-      ? `Your answer reaches ${asker} as a message.`
-      : message === null
-        ? ""
-        : message.outlives_task
-          ? "If you approve, the team may make this call once within a week."
-          : `To approve or deny it only closes the request.${always ? " If you always allow it, that holds for later calls." : ""}`;
-  return <p className="mb-1.5 text-sm text-ink-2">The task that asked has ended. {effect}</p>;
+export function LateNote() {
+  return <p className="mb-1.5 text-sm text-ink-2">The task that asked has ended, so nothing starts by itself: you are asked what to do with your answer.</p>;
 }
 
 /** The question's text, unformatted; for an approval also the complete call. */
@@ -117,14 +106,12 @@ interface FormProps {
   options: string[];
   always?: Schemas["GrantOffer"] | null;
   call?: Message["call"];
-  /** Whether a note to a decision reaches somebody. */
-  hasNote?: boolean;
   /** The question, if agiraph asks it because work cannot go on. */
   stopped?: Message | null;
   onDone?: () => void;
 }
 
-export function AnswerForm({ id, kind, options, always = null, call = null, hasNote = true, stopped = null, onDone }: FormProps) {
+export function AnswerForm({ id, kind, options, always = null, call = null, stopped = null, onDone }: FormProps) {
   const [typed, setTyped] = useStoredDraft(`answer.${id}`);
   const { isSending, problem, answer } = useAnswer(id);
   const unread = useUnread();
@@ -137,7 +124,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, hasN
     onDone?.();
   };
   const sendAnswer = (text: string) => void answer({ text }).then(reportDone);
-  const note = hasNote ? typed.trim() : "";
+  const note = typed.trim();
   const decide = (decision: "approve" | "deny") => void answer({ decision, note }).then(reportDone);
   const approveAlways = () => void answer({ decision: "approve", note, always: true }).then(reportDone);
   const onKey = (event: KeyboardEvent) => {
@@ -173,22 +160,18 @@ export function AnswerForm({ id, kind, options, always = null, call = null, hasN
         </div>
       )}
       <div className="flex flex-wrap gap-2">
-        {hasNote && (
-          <>
-            <label id={labelId} className="sr-only">
-              {kind === "approval" ? "A note" : "Your answer"}
-            </label>
-            <Input
-              aria-labelledby={labelId}
-              value={typed}
-              onChange={(event) => setTyped(event.target.value)}
-              onKeyDown={onKey}
-              data-answer={id}
-              placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
-              className={cx("min-w-0 flex-1", kind === "approval" && "basis-60 max-sm:basis-full")}
-            />
-          </>
-        )}
+        <label id={labelId} className="sr-only">
+          {kind === "approval" ? "A note" : "Your answer"}
+        </label>
+        <Input
+          aria-labelledby={labelId}
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+          onKeyDown={onKey}
+          data-answer={id}
+          placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
+          className={cx("min-w-0 flex-1", kind === "approval" && "basis-60 max-sm:basis-full")}
+        />
         {kind === "question" ? (
           <Button variant="primary" className="h-9" disabled={isSending || !typed.trim()} onClick={() => sendAnswer(typed.trim())}>
             {isSending ? "Sending…" : "Answer"}

@@ -27,6 +27,7 @@ const STOPPED_EARLY = /^([\s\S]*?)\n\nWhat there is so far:\n([\s\S]*)$/;
 
 /** Split a text into the note that a person reads first, such as doubts or why it stopped, and the rest. */
 export function splitNote({ message, doubts }: InboxItem): { note: string; rest: string } {
+  // Results of earlier versions begin with their doubts.
   const lead = `Done, with doubts. Not confirmed: ${doubts ?? ""}\n\n`;
   if (doubts && message.text.startsWith(lead)) return { note: `Not confirmed: ${doubts}`, rest: message.text.slice(lead.length) };
   const early = message.kind === "failure" || message.kind === "report" ? STOPPED_EARLY.exec(message.text) : null;

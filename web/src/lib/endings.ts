@@ -25,6 +25,7 @@ const KINDS: Partial<Record<MessageKind, string>> = { question: "Question", appr
 
 /** Return why there is only a part of the result. */
 export function stoppedText(reason: StopReason | null): string {
+  if (reason === "partly_reached") return "reached only in part";
   if (reason === "looping") return "stopped in a loop";
   const limit = reason ? LIMITS[reason] : undefined;
   return `stopped at a limit${limit ? ` (${limit})` : ""}`;
@@ -50,7 +51,7 @@ export function messageLabel(kind: MessageKind, { status, stopReason, hasDoubts 
     case "failed":
     case "cancelled":
     case null:
-      return { text: "Failure", tone: "fail" };
+      return { text: stopReason === "not_reached" ? "Not reached" : "Failure", tone: "fail" };
     default:
       return { text: "Stopped early, goes on now", tone: "work" };
   }

@@ -64,7 +64,7 @@ it("a toast shows the question as it is now, and late ones last", async () => {
   await pass(1_000);
   await setInbox(ask("one", { node_status: "completed" }), ask("two", { node_status: "failed" }), ask("three"));
   await pass(1_000);
-  expect([shown(), screen.getByText(/has ended/).textContent]).toEqual([["one asks"], "The task that asked has ended. Your answer reaches One as a message."]);
+  expect([shown(), screen.getByText(/has ended/).textContent]).toEqual([["one asks"], "The task that asked has ended, so nothing starts by itself: you are asked what to do with your answer."]);
   await setInbox(ask("two", { node_status: "failed" }), ask("three"));
   await pass(1_000);
   expect([shown(), screen.queryByText(/has ended/)]).toEqual([["three asks"], null]);

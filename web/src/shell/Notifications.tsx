@@ -12,7 +12,7 @@ import { titleOf } from "@/inbox/entries";
 import { revealHidden } from "@/lib/visible";
 import { isLate, unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
-import { AnswerForm, LateNote, QuestionBody, reachesAgent } from "@/conversation/QuestionCard";
+import { AnswerForm, LateNote, QuestionBody } from "@/conversation/QuestionCard";
 import { ReadGate } from "@/conversation/ReadGate";
 
 const RENDER_DELAY_MS = 500;
@@ -124,12 +124,12 @@ function QuestionToast({ id, onClose }: { id: string; onClose: () => void }) {
           <X className="size-4" />
         </button>
       </div>
-      {late && <LateNote {...{ asker, kind, message }} />}
+      {late && <LateNote />}
       <ReadGate>
         <div tabIndex={0} role="group" aria-label="Question" className="scroll scroll-shade -mx-2 max-h-[45vh] px-2 pb-1 text-sm">
           <QuestionBody text={message.text} kind={kind} message={message} />
         </div>
-        <AnswerForm id={message.id} kind={kind} options={message.options} hasNote={!late || reachesAgent(message)} onDone={onClose} />
+        <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
       </ReadGate>
       {more > 0 && (
         <Link to="/inbox" className="mt-2 flex min-h-6 w-fit items-center text-xs text-ink-2 underline pointer-coarse:min-h-11">

@@ -363,7 +363,8 @@ def unsaid(tx: Tx, task: str, asked: Sequence[Message], thread: str) -> list[str
     told: list[str] = []
     for message in asked:
         words = quotations.enclose_quoted(message.text, thread=message.id)
-        if is_person(message.sender) and not (message.text in task or words in task):
+        is_held = any(f"\n\n{said}\n\n" in f"\n\n{task}\n\n" for said in (message.text, words))
+        if is_person(message.sender) and not is_held:
             words = quotations.enclose_quoted(message.text, thread=thread)
             told.append(f"[Message from {planning.name_of(tx, message.sender)}] {words}")
     return told

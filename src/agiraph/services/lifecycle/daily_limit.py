@@ -44,7 +44,7 @@ REQUEST = (
 NO_AMOUNT = "{text!r} is no amount: approve with a number of dollars above zero alone, such as 20."
 NEW_DAY = "A new day has begun, so the work goes on."
 RAISED = "The limit was raised in the settings, so the work goes on."
-_AMOUNT = re.compile(r"\s*(?:USD|\$)?\s*(\d+(?:[.,]\d+)*)\s*(?:USD|\$)?\s*", re.IGNORECASE)
+_AMOUNT = re.compile(r"(?:USD|\$)?\s*+(\d++(?:[.,]\d++)*+)\s*+(?:USD|\$)?", re.IGNORECASE)
 """An amount alone. Words without a number are a note."""
 
 
@@ -158,7 +158,7 @@ def decide(tx: Tx, day: str, text: str, *, person_id: PersonId, decision: Decisi
 
 def _amount(text: str) -> float | None:
     """Return the dollars that an answer consists of; None if it is not an amount alone."""
-    found = _AMOUNT.fullmatch(text)
+    found = _AMOUNT.fullmatch(text.strip())
     if found is None:
         if any(character.isdigit() for character in text):
             raise Refused(NO_AMOUNT.format(text=text[:100]))

@@ -56,6 +56,8 @@ export const elapsed = (node: Times & Pick<WorkNode, "started_at">, now: number)
 
 const STOP_REASONS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>> = {
   answered: "Answered with text",
+  partly_reached: "Reached only in part",
+  not_reached: "Not reached",
   nothing_to_do: "Found nothing to do",
   turns_spent: "Used up its turns",
   tokens_spent: "Used up its tokens",

@@ -1,0 +1,1 @@
+export{t as default}from"./BudgetForm-Cc0ZEjaS.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-H3R6AjB1.js";

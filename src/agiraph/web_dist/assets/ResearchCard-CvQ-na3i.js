@@ -1,0 +1,1 @@
+export{t as default}from"./ResearchCard-C3WE1esZ.js";

@@ -1,1 +1,0 @@
-import{$n as e,Jn as t}from"./frame-BBE0UdRK.js";import{A as n}from"./libraries-C2x_IDGG.js";var r=n({queryKey:[`models`],queryFn:()=>e(t.GET(`/api/models`))});export{r as t};
