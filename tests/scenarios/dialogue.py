@@ -360,8 +360,8 @@ def _work_facts(
     """Return what became of one piece of work; what is stopped with the work above it goes
     unsaid."""
     facts: list[Fact] = []
-    if was is None and node.source == "user":
-        facts.append(("started", title))
+    if was is None and (node.source == "user" or node.is_goal):
+        facts.append(("goal begun" if node.is_goal else "started", title))
     is_with_it = above is not None and _is_stopped(above[1])
     if was is not None and _is_stopped(node) != _is_stopped(was) and not is_with_it:
         facts.append(("stopped" if _is_stopped(node) else "goes on", title))

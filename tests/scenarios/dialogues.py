@@ -424,7 +424,8 @@ def truth(it: Dialogue) -> str:
     lines: list[str] = []
     for step in it.steps:
         lines.append(f"- {step.printed[0]}")
-        lines += [f"  - {_as_line(fact)}" for fact in step.facts] or ["  - nothing was done"]
+        facts = sorted(step.facts, key=lambda fact: fact[0].endswith("ended"))
+        lines += [f"  - {_as_line(fact)}" for fact in facts] or ["  - nothing was done"]
     return "\n".join(lines)
 
 

@@ -22,8 +22,8 @@ STATEMENTS = {
 ENDS = ("result", "done, with doubts", "partial result", "failure")
 UNDONE = {"started": "stopped", "stopped": "goes on", "answered": "open again"}
 """What is done when an act is undone."""
-UNSTATED = ("part ended", "no more", "secret kept")
-"""What no reply states: ends of tasks below and of reminders that have come, a kept secret."""
+UNSTATED = ("goal begun", "part ended", "no more", "secret kept")
+"""What no reply states: what the person did, ends of tasks below and of reminders that came."""
 
 
 def stated(step: Step) -> list[Fact]:
