@@ -468,8 +468,8 @@ async def test_a_failed_task_is_a_doubt_although_the_summary_names_it(world: Wor
     founded = await world.found("Make an inventory of the house")
     await world.settle()
     goal, task = await world.board(founded.team.id)
-    assert ada.heard.startswith(f"[Not accepted] 'Count' ({task.id}) is failed. Put it right")
-    assert (task.status, goal.status, goal.doubts) == (S.FAILED, S.COMPLETED, "'Count' is failed")
+    assert ada.heard.startswith(f"[Not accepted] 'Count' ({task.id}) has failed. Put it right")
+    assert (task.status, goal.status, goal.doubts) == (S.FAILED, S.COMPLETED, "'Count' has failed")
 
 
 async def test_a_failed_task_that_the_summary_passes_over_is_a_doubt(world: World) -> None:
@@ -478,7 +478,7 @@ async def test_a_failed_task_that_the_summary_passes_over_is_a_doubt(world: Worl
     founded = await world.found("Make an inventory of the house")
     await world.settle()
     goal, _ = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (S.COMPLETED, "'Count' is failed")
+    assert (goal.status, goal.doubts) == (S.COMPLETED, "'Count' has failed")
 
 
 async def test_e9_work_of_an_alarm_that_asks_a_person_is_left_alone_by_the_end_of_the_goal(

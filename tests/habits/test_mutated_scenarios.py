@@ -112,6 +112,7 @@ def test_every_file_of_scenarios_is_a_story() -> None:
     others = {
         "test_after_the_end",
         "test_confided",
+        "test_dialogues",
         "test_newcomer",
         "test_programs_of_vendors",
         "test_read_from_outside",

@@ -183,7 +183,7 @@ async def test_a_failed_only_task_is_a_doubt_whatever_the_summary_says(world: Wo
     founded = await world.found("Make an inventory of the house")
     await world.settle()
     goal, _ = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (S.COMPLETED, "'Count' is failed")
+    assert (goal.status, goal.doubts) == (S.COMPLETED, "'Count' has failed")
 
 
 async def test_a_task_that_somebody_else_cancelled_is_a_doubt(world: World) -> None:

@@ -40,7 +40,7 @@ async def test_a_task_is_waited_for_by_default_and_waiting_makes_no_model_calls(
     goal, task = await world.board(founded.team.id)
     assert (goal.status, goal.waiting_reason) == (
         S.WAITING,
-        f"bob: Count files ({task.id})",
+        "bob: Count files",
     )
     assert (task.source, task.parent_id, task.creator_id) == (
         "delegation",

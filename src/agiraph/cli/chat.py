@@ -27,6 +27,7 @@ from agiraph.redaction import environment
 
 EARLIER_MESSAGES = 10
 """The number of earlier messages that are shown first."""
+ACTS_SHOWN = "What a reply did stands under it, after \u2192. Without such a line it did nothing."
 HELP = {
     "/board": "list the team's tasks",
     "/inbox": "list questions, approvals and reports",
@@ -112,6 +113,7 @@ class Chat:
         if self._prompt.is_terminal:
             name = f"[bold]{shown(self._agent.name)}[/] [dim]{self._agent.id}[/]"
             self._prompt.print(f"{name}  [dim]/help lists commands, Ctrl-D leaves[/]")
+            self._prompt.print(f"[dim]{ACTS_SHOWN}[/]")
             for message in await self._client.conversation(self._agent.id, limit=EARLIER_MESSAGES):
                 if message.kind not in ("question", "approval"):
                     self._show(message.sender, message.text)

@@ -23,10 +23,7 @@ from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.store.tx import Tx
 from agiraph.tools.foreground import FOREGROUND
 
-WITHOUT_A_MODEL = (
-    "I have your message and will get to work on it. (I could not think of a proper answer just "
-    "now: {reason})"
-)
+WITHOUT_A_MODEL = "I have your message. (I could not think of a proper answer just now: {reason})"
 HOW_THINGS_STAND = "This is how things stand:\n{facts}"
 OUT_OF_MONEY = (
     "I have your message, but today's limit for model calls is reached, so I cannot think about it "
@@ -82,7 +79,7 @@ async def answer(steps: Steps, ctx: RunContext, *, summarise_upto: str = "") -> 
         # The person must get an answer whatever becomes of the model; their request becomes work.
         return await acknowledge(ctx, error)
     await steps.caller.write_deferred(ctx)
-    text = text or WITHOUT_A_MODEL.format(reason="nothing was said.")
+    text = text or await ctx.store.read(_without_model, ctx, "nothing was said.")
     return await _send(ctx, text, parts=parts, summarise_upto=summarise_upto)
 
 
@@ -121,7 +118,8 @@ def _parts(value: Any) -> tuple[MessagePart, ...] | None:
 
 
 def _without_model(tx: Tx, ctx: RunContext, reason: str) -> str:
-    """Return an answer that needs no model: that there is none, and what is under way."""
+    """Return an answer that needs no model: that there is none, and what is under way. What becomes
+    of the message stands under it."""
     facts = work_state.for_person(tx, ctx.agent)
     said = WITHOUT_A_MODEL.format(reason=reason)
     return f"{said}\n\n{HOW_THINGS_STAND.format(facts=facts)}" if facts else said

@@ -200,7 +200,7 @@ def assign_task(
             f"{worker.name} works on it in the background as {node.id}. "
             f'Fetch the result with task_output("{node.id}").'
         )
-    return Pending(WaitingOn("node", node.id), f"{worker.name}: {description} ({node.id})")
+    return Pending(WaitingOn("node", node.id), f"{worker.name}: {description}")
 
 
 def refuse_private(ctx: RunContext, resume: str | None) -> None:

@@ -245,7 +245,8 @@ def _about_tasks(ctx: RunContext, tasks: Sequence[WorkNode]) -> list[str]:
         elif task.status is NodeStatus.COMPLETED and not _was_shown(ctx, task):
             found.append(f"the result of {name} has come and was not read")
         elif task.status is not NodeStatus.COMPLETED:
-            found.append(f"{name} is {task.status}")
+            how = "has failed" if task.status is NodeStatus.FAILED else "ended in part"
+            found.append(f"{name} {how}")
         elif task.doubts:
             found.append(f"{name} has doubts: {texts.truncate(task.doubts, texts.TITLE)}")
     return found

@@ -66,7 +66,7 @@ def read_links(
         is_public=True,
     )
     hiring.set_purpose(tx, reader, node.id)
-    return Pending(WaitingOn("node", node.id), f"{reader.name}: the links of a page ({node.id})")
+    return Pending(WaitingOn("node", node.id), f"{reader.name}: the links of a page")
 
 
 def _task(address: str) -> str:

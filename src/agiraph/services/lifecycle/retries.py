@@ -75,6 +75,7 @@ def put_back(
         NodeStatus.ASSIGNED,
         attempt=node.attempt + 1,
         stop_reason=None,
+        cancel_requested=False,
         ended_at=None,
         crashes=0,
         **changes,
