@@ -107,6 +107,7 @@ async def test_a_late_answer_becomes_new_work_if_the_person_wants_it(
         "ada",
         says(call("ask_human", question="Which?\n\nOne or two.")),
         says(call("finish", summary="noted")),
+        insists=True,
     )
     founded = await world.found("Ask")
     await world.settle()

@@ -49,7 +49,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
 
             [waiting] = await world.board(founded.team.id)
             [question] = await world.questions(founded.team.id)
-            assert statuses(await world.events(founded.team.id))[-1] == "waiting for human"
+            assert statuses(await world.events(founded.team.id))[-1] == "waiting"
             assert (waiting.status, waiting.waiting_reason) == (
                 NodeStatus.WAITING,
                 f"asked the human: {QUESTION}",
@@ -79,7 +79,10 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
         }
     ]
     assert [(a["message_id"], a["text"]) for a in answered] == [(question.id, ANSWER)]
-    assert statuses(events) == ["idle", "working", "waiting for human", "working", "completed"]
+    # It waits for the person, and then for the reviewer.
+    waited = ("waiting", "working") * 2
+    own = [event for event in events if event.data.get("node_id") != review.id]
+    assert statuses(own) == ["idle", "working", *waited, "completed"]
     assert (goal.status, goal.stop_reason, goal.result, goal.doubts, goal.attempt) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,

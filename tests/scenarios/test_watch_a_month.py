@@ -30,8 +30,8 @@ from tests.scenarios.watching import (
     found_watchers,
     installs,
     is_rude,
+    jump,
     pass_day,
-    price,
     sites,
     watches,
 )
@@ -126,7 +126,7 @@ async def test_a_team_watches_the_web_for_a_month_without_a_person(
     told = [m.text for m in inbox if m.kind == "briefing"]
     jumps = [day for day in days if day and day % 7 == 0]
     assert len([m for m in inbox if (m.ref or "").startswith(DIGEST)]) <= 1
-    assert told == [f"The price jumped to {price(d)} dollars in week {d // 7}." for d in jumps]
+    assert told == [jump(day) for day in jumps]
 
 
 @pytest.mark.parametrize("trust", ["standard", "strict"])

@@ -16,7 +16,7 @@ from agiraph.testing import World
 STATUS = {
     "agent.hired": "idle",
     "node.started": "working",
-    "node.waiting": "waiting for human",
+    "node.waiting": "waiting",
     "team.completed": "completed",
 }
 
