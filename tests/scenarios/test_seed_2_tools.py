@@ -109,8 +109,7 @@ async def test_a_script_is_written_run_repaired_and_run_again(
     ]
     # It waits for the person, and then for the reviewer.
     waited = ("waiting", "working") * 2
-    own = [event for event in events if event.data.get("node_id") != review.id]
-    assert statuses(own) == ["idle", "working", *waited, "completed"]
+    assert statuses(events, without=review) == ["idle", "working", *waited, "completed"]
     assert (goal.status, goal.stop_reason, goal.result, goal.doubts) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,

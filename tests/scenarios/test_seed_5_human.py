@@ -81,8 +81,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
     assert [(a["message_id"], a["text"]) for a in answered] == [(question.id, ANSWER)]
     # It waits for the person, and then for the reviewer.
     waited = ("waiting", "working") * 2
-    own = [event for event in events if event.data.get("node_id") != review.id]
-    assert statuses(own) == ["idle", "working", *waited, "completed"]
+    assert statuses(events, without=review) == ["idle", "working", *waited, "completed"]
     assert (goal.status, goal.stop_reason, goal.result, goal.doubts, goal.attempt) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,

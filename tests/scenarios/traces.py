@@ -11,6 +11,7 @@ import orjson
 from agiraph.api.team_export import write_export
 from agiraph.domain.agents import Team
 from agiraph.domain.events import Event
+from agiraph.domain.work import WorkNode
 from agiraph.testing import World
 
 STATUS = {
@@ -21,9 +22,16 @@ STATUS = {
 }
 
 
-def statuses(events: Iterable[Event]) -> list[str]:
-    """Return the statuses of the agent in order, from its events."""
-    told = [STATUS[event.type] for event in events if event.type in STATUS]
+def statuses(events: Iterable[Event], *, without: WorkNode | None = None) -> list[str]:
+    """Return the statuses of the agent in order, from its events, without those of a review and its
+    reviewer."""
+    others = set() if without is None else {without.id, without.assignee_id}
+    told = [
+        STATUS[event.type]
+        for event in events
+        if event.type in STATUS
+        and not others & {event.data.get("node_id"), event.data.get("agent_id")}
+    ]
     return [status for status, _ in groupby(told)]
 
 
@@ -43,8 +51,8 @@ class Export:
 
     @property
     def trace(self) -> list[tuple[str, str]]:
-        """Return role and text of each turn of the only thread; calls are named."""
-        [turns] = self.threads.values()
+        """Return role and text of each turn of the goal's thread, the first; calls are named."""
+        turns, *_ = self.threads.values()
         return [
             (turn["role"], turn["text"] or ", ".join(call["name"] for call in turn["calls"]))
             for turn in turns
