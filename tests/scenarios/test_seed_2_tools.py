@@ -123,18 +123,18 @@ async def test_a_script_is_written_run_repaired_and_run_again(
 
     assert [kind for _, _, kind, _ in export.said] == ["approval", "answer", "result"]
     assert export.said[-1] == ("coordinator", "human", "result", "It works: 64123.45 dollars.")
-    assert [role for role, _ in export.trace] == [
+    assert [role for role, _ in export.trace(goal)] == [
         "user",
         *("assistant", "tool", "tool"),
         *("assistant", "tool") * 2,
         *("assistant", "tool", "tool"),
         *("assistant", "tool"),
     ]
-    assert export.trace[5][1].splitlines()[::2][:2] == [
+    assert export.trace(goal)[5][1].splitlines()[::2][:2] == [
         "[exit code 1]",
         "Traceback (most recent call last):",
     ]
-    role, printed = export.trace[-3]
+    role, printed = export.trace(goal)[-3]
     assert (role, printed.splitlines()[::2][:2]) == (
         "tool",
         ["[exit code 0]", "Bitcoin costs 64123.45 dollars."],

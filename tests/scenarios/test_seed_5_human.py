@@ -99,7 +99,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
         ("coordinator", "human", "result", "PostgreSQL is set up (database.toml)."),
     ]
     assert export.conversation[1]["in_reply_to"] == export.conversation[0]["id"]
-    assert export.trace == [
+    assert export.trace(goal) == [
         ("user", GOAL),
         ("assistant", "One thing first."),
         ("tool", "Done means:\n1. `database.toml` names the engine [file:NAME]"),

@@ -49,10 +49,9 @@ class Export:
         """The conversation without ids and times."""
         return [(m["from"], m["to"], m["kind"], m["text"]) for m in self.conversation]
 
-    @property
-    def trace(self) -> list[tuple[str, str]]:
-        """Return role and text of each turn of the goal's thread, the first; calls are named."""
-        turns, *_ = self.threads.values()
+    def trace(self, node: WorkNode) -> list[tuple[str, str]]:
+        """Return role and text of each turn of a node's thread; calls are named."""
+        turns = self.threads[node.thread_id or ""]
         return [
             (turn["role"], turn["text"] or ", ".join(call["name"] for call in turn["calls"]))
             for turn in turns
