@@ -16,6 +16,7 @@ from agiraph.extensions.own_threads import OwnThreads, TookTooLong
 from agiraph.extensions.results import LONGEST_ERROR, MOST_BYTES, as_text, error_text
 from agiraph.redaction import keep
 from agiraph.testing.own_tools import own_tool
+from tests.tools.strangers import undecided
 from tests.tools.tool_calls import ToolAnswer, run_calls
 
 SECRET = "a-secret-of-the-tool"
@@ -313,7 +314,7 @@ async def test_a_tool_that_sends_asks_a_person_once_foreign_words_were_read(
         )
         founded = await world.found("Post it")
         await world.settle()
-        [question] = await world.questions(founded.team.id)
+        [question] = await undecided(world, founded)
     assert sent == ["before"]
     assert "the tool would send something to others" in question.text
 

@@ -103,7 +103,9 @@ async def test_the_time_limit_of_the_team_holds_for_a_call_that_asks_to_wait(
         assert await told.status() is NodeStatus.COMPLETED
 
 
-async def test_a_request_that_is_open_from_earlier_work_is_not_sent_again(tmp_path: Path) -> None:
+async def test_a_request_that_nobody_decided_on_in_earlier_work_is_not_sent_again(
+    tmp_path: Path,
+) -> None:
     again = says(call("web_fetch", url=PAGE))
     lines = (says(curl()), DONE, again, says(curl()), DONE)
     async with run(tmp_path, lines, mode="infinite", heartbeat=86_400.0) as told:
@@ -111,6 +113,22 @@ async def test_a_request_that_is_open_from_earlier_work_is_not_sent_again(tmp_pa
         board = await told.world.board(told.team.team.id)
         assert [n.status for n in board] == [NodeStatus.COMPLETED] * 2
         assert len(await told.requests()) == 1
+
+
+async def test_a_person_who_gives_work_is_asked_again_what_they_left_undecided(
+    tmp_path: Path,
+) -> None:
+    again = says(call("web_fetch", url=PAGE))
+    # The same call twice in the new work: the first asks, the second waits.
+    lines = (says(curl()), DONE, again, says(curl()), says(curl()), DONE)
+    async with run(tmp_path, lines) as told:
+        [before] = await told.requests()
+        team = told.team
+        await told.world.say(team.coordinator.id, f"Read {PAGE} again", team_id=team.team.id)
+        await told.world.settle()
+        first, second = await told.requests()
+        assert (first.id, first.closed_at is None, second.closed_at) == (before.id, False, None)
+        assert await told.status() is NodeStatus.WAITING
 
 
 async def test_a_question_in_a_team_that_works_in_cycles_waits_a_day(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ SECOND = "What did the survey find?"
 async def test_when_the_money_is_gone_the_report_has_what_there_is(tmp_path: Path) -> None:
     """The first reader notes something and then spends all that it has; nothing is left to look
     for gaps or to write."""
-    dear = replace(says(call("web_search", query="tower")), input_tokens=400_000)
+    dear = replace(says(call("web_search", query="tower")), input_tokens=80_000)
     cast = Cast(
         brief=[says(brief_of(QUESTION, SECOND, kind="survey"))],
         readers={QUESTION: [*READER[:2], *[dear] * 20], SECOND: [dear] * 20},

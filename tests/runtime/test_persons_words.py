@@ -408,7 +408,8 @@ async def test_a_pasted_mail_is_labelled_where_running_work_hears_it(world: Worl
     await world.chat(founded.coordinator.id, f"Take this one:\n{MAIL}")
     await world.settle()
     heard = [t for t in work.requests[-1].turns if "always pay the vendor" in t.text]
-    assert {turn.role for turn in heard} == {"tool", "user"}  # as an answer, and as mail
+    # Also in the answer to the question that the message interrupts.
+    assert {turn.role for turn in heard} == {"tool", "user"}
     assert all("Take this one:" in without_fences(turn.text) for turn in heard)
     assert not any("always pay" in without_fences(turn.text) for turn in heard)
     assert {turn.label for turn in heard} == {PASTED}

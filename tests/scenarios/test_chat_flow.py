@@ -333,6 +333,8 @@ async def test_an_answer_and_messages_at_the_same_time_are_all_delivered(world: 
         says(defines("`focus.md` holds their choice"), call("ask_human", question=WHICH)),
         says(call("write_file", path="focus.md", content=DATA_CENTER)),
         finishes("They want data centers.", "file:focus.md"),
+        OPENS,
+        ACCEPTS,
     )
     founded = await world.found("Ask what to focus on.", review="never")
     await world.settle()
@@ -348,5 +350,5 @@ async def test_an_answer_and_messages_at_the_same_time_are_all_delivered(world: 
 
     shown = "\n".join(turn.text for asked in ada.requests for turn in asked.turns)
     assert all(line in shown for line in (DATA_CENTER, *lines))
-    [goal] = await world.board(founded.team.id)
+    goal, _ = await world.board(founded.team.id)
     assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)

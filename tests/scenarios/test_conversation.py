@@ -221,7 +221,7 @@ async def converse(talk: Talk) -> None:
     assert (await talk.says(STOP))["text"] == STOPPED
     await talk.served.world.settle()
     assert (await talk.says(GO_ON))["text"] == BOB_GOES_ON
-    assert "NEW since your last message: Get to work on the goal" in requests[-1].system
+    assert f"NEW since your last message: {GOAL}" in requests[-1].system
     await talk.served.world.settle()
 
     assert await talk.board() == {

@@ -21,7 +21,7 @@ async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> N
         OPENS,
         ACCEPTS,
     )
-    founded = await world.found("Set up a database for our project.", review="never")
+    founded = await world.found("Set up a database for our project.")
     await world.settle()
 
     [goal] = await world.board(founded.team.id)
@@ -83,7 +83,7 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
         OPENS,
         ACCEPTS,
     )
-    founded = await world.found("Ask which one they want", review="never")
+    founded = await world.found("Ask which one they want")
     await world.settle()
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "the first")
@@ -106,7 +106,8 @@ async def test_a_late_answer_becomes_new_work_if_the_person_wants_it(
     ada = world.script(
         "ada",
         says(call("ask_human", question="Which?\n\nOne or two.")),
-        *[says(call("finish", summary="noted"))] * 2,
+        says(call("finish", summary="noted")),
+        insists=True,
     )
     founded = await world.found("Ask")
     await world.settle()

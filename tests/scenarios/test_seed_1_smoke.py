@@ -86,10 +86,10 @@ async def test_an_agent_searches_writes_a_note_and_answers(
     assert export.said == [("coordinator", "human", "result", answer)]
     assert [event["type"] for event in export.events] == [event.type for event in events]
     assert [event["seq"] for event in export.events] == list(range(1, len(events) + 1))
-    searched, fetched = export.trace[3][1], export.trace[5][1]
+    searched, fetched = export.trace(goal)[3][1], export.trace(goal)[5][1]
     assert ANSWER in searched
     assert ANSWER in fetched
-    assert export.trace == [
+    assert export.trace(goal) == [
         ("user", GOAL),
         ("assistant", "I look it up."),
         ("tool", f"Done means:\n1. {DONE} [file:NAME]"),

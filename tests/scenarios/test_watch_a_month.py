@@ -30,8 +30,8 @@ from tests.scenarios.watching import (
     found_watchers,
     installs,
     is_rude,
+    jump,
     pass_day,
-    price,
     sites,
     watches,
 )
@@ -126,7 +126,7 @@ async def test_a_team_watches_the_web_for_a_month_without_a_person(
     told = [m.text for m in inbox if m.kind == "briefing"]
     jumps = [day for day in days if day and day % 7 == 0]
     assert len([m for m in inbox if (m.ref or "").startswith(DIGEST)]) <= 1
-    assert told == [f"The price jumped to {price(d)} dollars in week {d // 7}." for d in jumps]
+    assert told == [jump(day) for day in jumps]
 
 
 @pytest.mark.parametrize("trust", ["standard", "strict"])
@@ -162,14 +162,15 @@ async def test_twenty_cycles_that_want_a_package_park_nothing_and_make_one_diges
         inbox = await watch.world.inbox()
         listed = await watch.world.store.read(digest.of_team, watch.team.team.id, person_id=OWNER)
     assert states == {NodeStatus.COMPLETED}
-    # Of 20 requests for the same command only those are sent that are not open already.
+    # Of 20 requests for the same command only those are sent that nobody has left undecided lately.
     asked = [m for m in inbox if m.kind == "approval"]
     assert {m.call.arguments["command"] for m in asked if m.call} == {INSTALL}
     assert len(asked) <= 1 + days // 7
+    assert all(m.closed_at is not None for m in asked)  # each with the cycle that made it
     told = [m for m in inbox if (m.ref or "").startswith(DIGEST) and m.answered_at is None]
     assert len({m.team_id for m in told}) <= 1
     assert len(told) <= 1
-    assert {entry.kind for entry in listed.entries} == {"ask", "file", "unverified"}
+    assert {entry.kind for entry in listed.entries} == {"file", "unverified"}
 
 
 async def test_a_strict_team_asks_more_and_does_not_stop(

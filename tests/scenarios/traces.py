@@ -11,19 +11,27 @@ import orjson
 from agiraph.api.team_export import write_export
 from agiraph.domain.agents import Team
 from agiraph.domain.events import Event
+from agiraph.domain.work import WorkNode
 from agiraph.testing import World
 
 STATUS = {
     "agent.hired": "idle",
     "node.started": "working",
-    "node.waiting": "waiting for human",
+    "node.waiting": "waiting",
     "team.completed": "completed",
 }
 
 
-def statuses(events: Iterable[Event]) -> list[str]:
-    """Return the statuses of the agent in order, from its events."""
-    told = [STATUS[event.type] for event in events if event.type in STATUS]
+def statuses(events: Iterable[Event], *, without: WorkNode | None = None) -> list[str]:
+    """Return the statuses of the agent in order, from its events, without those of a review and its
+    reviewer."""
+    others = set() if without is None else {without.id, without.assignee_id}
+    told = [
+        STATUS[event.type]
+        for event in events
+        if event.type in STATUS
+        and not others & {event.data.get("node_id"), event.data.get("agent_id")}
+    ]
     return [status for status, _ in groupby(told)]
 
 
@@ -41,10 +49,9 @@ class Export:
         """The conversation without ids and times."""
         return [(m["from"], m["to"], m["kind"], m["text"]) for m in self.conversation]
 
-    @property
-    def trace(self) -> list[tuple[str, str]]:
-        """Return role and text of each turn of the only thread; calls are named."""
-        [turns] = self.threads.values()
+    def trace(self, node: WorkNode) -> list[tuple[str, str]]:
+        """Return role and text of each turn of a node's thread; calls are named."""
+        turns = self.threads[node.thread_id or ""]
         return [
             (turn["role"], turn["text"] or ", ".join(call["name"] for call in turn["calls"]))
             for turn in turns

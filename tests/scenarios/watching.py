@@ -125,9 +125,16 @@ def _briefing(turns: Sequence[Turn]) -> str:
     days = [day for turn in turns for day in re.findall(r"Noted\. .* on day (\d+)\.", turn.text)]
     day = int(days[-1]) if days else 0
     is_news = day > 0 and day % 7 == 0
-    text = f"The price jumped to {price(day)} dollars in week {day // 7}." if is_news else ""
+    text = jump(day) if is_news else ""
     title = f"Jump number {day // 7}" if is_news else ""
     return json.dumps({"score": 0.9 if is_news else 0.1, "title": title, "text": text})
+
+
+def jump(day: int) -> str:
+    """Return the news of a jump. Each has a cause of its own: a briefing that differs from an
+    earlier one in its numbers only is the same."""
+    causes = ("a strike at the works", "new tariffs", "the recall of a rival", "a dry spring")
+    return f"The price jumped to {price(day)} dollars after {causes[day // 7 - 1]}."
 
 
 def _read(request: Request) -> str:

@@ -22,6 +22,7 @@ from agiraph.services.mail import absence, bus
 from agiraph.store import deliveries
 from agiraph.store.connect import open_store
 from agiraph.testing import World, call, says
+from tests.tools.strangers import undecided
 
 ASK = call("ask_human", question="Blue or green?", options=["blue", "green"])
 
@@ -279,12 +280,13 @@ async def test_a_question_that_nobody_answers_in_time_goes_on_with_its_default(
     await world.settle()
     assert ada.heard == (
         "The human has not answered within 30 minutes. Do now what you said you would: green\n"
-        "The question stays open in their inbox, and a later answer reaches you as a message. Do "
-        "not ask it again."
+        "The question stays in their inbox, and an answer that comes while you work reaches you as "
+        "a message. Do not ask it again."
     )
-    # The wait took none of the node's time limit, and the question is still there.
+    # The wait took none of the node's time limit, and the question is still there, closed.
     assert (await world.node(node.id)).status is NodeStatus.COMPLETED
-    assert [m.id for m in await world.questions(founded.team.id)] == [question.id]
+    assert [m.id for m in await undecided(world, founded)] == [question.id]
+    assert await world.questions(founded.team.id) == []
 
 
 async def test_an_answer_in_time_ends_the_wait_and_the_time_limit_does_nothing_more(
@@ -306,6 +308,22 @@ async def test_an_answer_in_time_ends_the_wait_and_the_time_limit_does_nothing_m
 
 
 async def test_a_late_answer_reaches_the_agent_as_a_message(world: World) -> None:
+    goes_on = says(call("ask_human", question="And the gate?"))
+    ada = world.script("ada", says(asks(timeout_minutes=1)), goes_on, DONE)
+    founded = await world.found("Paint the fence", mode="infinite")
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    world.clock.advance(minutes=1)
+    await world.store.write(fire_due)
+    await world.settle()
+    await world.answer(question, "blue")
+    await world.settle()
+    assert "(answering 'Blue or green?') blue" in ada.requests[-1].turns[-1].text
+
+
+async def test_an_answer_after_the_end_reaches_the_agent_if_the_person_wants_it(
+    world: World,
+) -> None:
     ada = world.script("ada", says(asks(timeout_minutes=1)), DONE, DONE)
     founded = await world.found("Paint the fence", mode="infinite")
     await world.settle()
@@ -314,6 +332,10 @@ async def test_a_late_answer_reaches_the_agent_as_a_message(world: World) -> Non
     await world.store.write(fire_due)
     await world.settle()
     await world.answer(question, "blue")
+    await world.settle()
+    assert len(ada.requests) == 2
+    [offer] = await world.questions(founded.team.id)
+    await world.answer(offer, offer.options[0])
     await world.settle()
     assert "(answering 'Blue or green?') blue" in ada.requests[-1].turns[-1].text
 
@@ -328,7 +350,7 @@ async def test_a_model_that_asks_again_after_the_time_limit_is_told_at_once(worl
     await world.settle()
     [node] = await world.board(founded.team.id)
     assert node.status is NodeStatus.COMPLETED
-    assert len(await world.questions(founded.team.id)) == 1
+    assert len(await undecided(world, founded)) == 1
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ async def pass_time(place: Place, **time: float) -> None:
 def asked_as(request: Any) -> ToolAnswer:
     return refused(
         f"Not made yet: a person decides on this call, and was asked as {request.id}. Go on "
-        "without it: you will be told what they decide. Only if nothing can be done without it, "
-        "make the same call again with wait=true."
+        "without it: you will be told what they decide while you work; the request closes with it. "
+        "Only if nothing can be done without it, make the same call again with wait=true."
     )
 
 

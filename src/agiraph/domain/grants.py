@@ -22,8 +22,8 @@ these arguments, made from a request for it."""
 REACH_LASTS = timedelta(days=30)
 """How long commands may talk to a host, unless the person names another end."""
 ASK_LASTS = timedelta(days=7)
-"""How long a request stays open after its work has ended, and how long the approval of such a
-request allows the call."""
+"""How long work that begins by itself does not ask again what nobody has decided on in earlier
+work."""
 
 KIND_OF_SINK: Mapping[Sink, GrantKind] = {
     Sink.SEARCH: "tool",

@@ -17,8 +17,6 @@ from agiraph.policies import provenance
 from agiraph.run_context import RunContext
 from agiraph.services.board import approvals, patience
 from agiraph.services.lifecycle import asks, digest, grants
-from agiraph.store import messages
-from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 
@@ -30,16 +28,18 @@ NOT_IN_A_REVIEW = "A person would have to approve this call. Judge without it."
 APPROVED = Done("approved")
 ASKED = "Not made yet: a person decides on this call"
 _ASKED = (
-    f"{ASKED}, and was asked as {{id}}. Go on without it: you will be told what they decide. Only "
-    "if nothing can be done without it, make the same call again with wait=true."
+    f"{ASKED}, and was asked as {{id}}. Go on without it: you will be told what they decide while "
+    "you work; the request closes with it. Only if nothing can be done without it, make the same "
+    "call again with wait=true."
 )
 _ASKED_BEFORE = (
-    f"{ASKED}: you asked in earlier work, as {{id}} on {{at:%Y-%m-%d}}, and nobody has decided "
-    "yet. Go on without it: once they allow it, the same call is made."
+    f"{ASKED}: you asked in earlier work, as {{id}} on {{at:%Y-%m-%d}}, and nobody has decided. "
+    "Go on without it. Only if nothing can be done without it, make the same call again with "
+    "wait=true."
 )
 _LATE = (
-    f"{ASKED}, and nobody has within {{minutes:,}} minutes. The request {{id}} stays open. Do not "
-    "make this call again: do without it, and submit what you have."
+    f"{ASKED}, and nobody has within {{minutes:,}} minutes. The request {{id}} is open while you "
+    "work. Do not make this call again: do without it, and submit what you have."
 )
 _GRANTED = "A grant of a person allows the call."
 
@@ -115,8 +115,9 @@ class PermissionPolicy:
             if (refusal := _cannot_ask(tx, ctx, ruling)) is not None:
                 return Done(refusal, failed=True)
             parks = waits or ruling.way_out is None
-            if not parks and (open_ := _asked_in_ended_work(tx, ctx, call)) is not None:
-                told = _ASKED_BEFORE.format(id=open_.id, at=open_.created_at)
+            before = asks.asked_before(tx, ctx.node, ctx.agent.id, call)
+            if before is not None and not parks:
+                told = _ASKED_BEFORE.format(id=before.id, at=before.created_at)
                 return Done(told, failed=True)
             text = f"May I call {call.name}?{_why(ctx, ruling.way_out)}"
             asked = asks.send(tx, ctx.lease, call, ruling.way_out, text=text, parks=parks)
@@ -167,21 +168,6 @@ def _exceeds(rule: Rule, tool: Tool | None, command: str) -> bool:
         and rule.pattern != "*"
         and _CHAINED.search(command) is not None
     )
-
-
-def _asked_in_ended_work(tx: Tx, ctx: RunContext, call: ToolCall) -> Message | None:
-    """Return the agent's open request about the same arguments in work that has ended.
-
-    The person's yes to it allows the call once, whichever work of the team makes it.
-    """
-    same = approvals.fingerprint(call)
-    for request in messages.open_asks(tx, ctx.team.id):
-        if request.sender != ctx.agent.id or request.way_out is None or request.node_id is None:
-            continue
-        is_same = approvals.fingerprint_of(request) == same and request.node_id != ctx.node.id
-        if is_same and NODES.get(tx, request.node_id).status.is_final:
-            return request
-    return None
 
 
 def _wait_for(tx: Tx, asked: Message, call: ToolCall, limit: timedelta | None) -> Answer:

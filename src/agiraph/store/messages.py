@@ -151,16 +151,37 @@ def open_of_node(tx: Tx, node_id: NodeId, recipient: str) -> list[Message]:
     return MESSAGES.select(tx, where, node=node_id, recipient=recipient)
 
 
-def open_question_of(tx: Tx, agent_id: AgentId, text: str) -> Message | None:
-    """Return the agent's oldest unanswered question with these words, whatever the spacing and the
-    node, without those of cancelled nodes."""
+_UNDECIDED_SINCE = (
+    "closed_at >= :since and not exists (select 1 from messages a where a.kind = 'answer' and"
+    " a.in_reply_to = messages.id)"
+)
+_NOT_CANCELLED = (
+    "not exists (select 1 from nodes n where n.id = messages.node_id and n.status = 'cancelled')"
+)
+
+
+def unanswered_question(tx: Tx, agent_id: AgentId, text: str, *, since: datetime) -> Message | None:
+    """Return the agent's oldest question with these words, whatever the spacing and the node, that
+    has no answer: it is open, or was closed with its work since then. Those of cancelled nodes do
+    not count."""
     where = (
-        "sender = :id and kind = 'question' and answered_at is null and not exists (select 1"
-        " from nodes n where n.id = messages.node_id and n.status = 'cancelled') order by id"
+        f"sender = :id and kind = 'question' and (answered_at is null or {_UNDECIDED_SINCE})"
+        f" and {_NOT_CANCELLED} order by id"
     )
     wanted = text.casefold().split()
-    asked = MESSAGES.select(tx, where, id=agent_id)
+    asked = MESSAGES.select(tx, where, id=agent_id, since=to_micros(since))
     return next((q for q in asked if q.text.casefold().split() == wanted), None)
+
+
+def closed_ask(tx: Tx, agent_id: AgentId, ref: str, *, since: datetime) -> Message | None:
+    """Return the agent's request with this `ref` that was closed with its work since then, and that
+    nobody has decided on; None if there is none. Those of cancelled nodes do not count."""
+    where = (
+        f"sender = :id and ref = :ref and kind = 'approval' and {_UNDECIDED_SINCE}"
+        f" and {_NOT_CANCELLED} order by id desc limit 1"
+    )
+    found = MESSAGES.select(tx, where, id=agent_id, ref=ref, since=to_micros(since))
+    return found[0] if found else None
 
 
 def to_close(tx: Tx, node_id: NodeId) -> list[Message]:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import MessageSeen
+from agiraph.domain.grants import ASK_LASTS
 from agiraph.domain.ids import AgentId
 from agiraph.domain.labels import join
 from agiraph.domain.messages import Message, MessageKind
@@ -234,9 +235,7 @@ def ask_person(
     own = None if timeout_minutes is None else timedelta(minutes=timeout_minutes)
     wait = patience.for_question(ctx.team, own=own, has_default=default is not None)
     away = _away(absence.until(tx, planning.person_for(tx, ctx.node)))
-    earlier = messages.open_question_of(tx, ctx.agent.id, text)
-    if wait is not None and earlier is not None and earlier.created_at + wait <= tx.now:
-        # Asked once more in the same or a later cycle: it has waited its time already.
+    if wait is not None and _has_waited(tx, ctx, text, wait):
         return Done(unanswered(wait, default, away))
     asked = bus.ask(tx, ctx.lease, text=text, options=options or ())
     on, reason = WaitingOn("answer", asked.id), f"asked the human{away}: {question}"
@@ -244,6 +243,14 @@ def ask_person(
         return Pending(on, reason)
     left = wait - (tx.now - asked.created_at)
     return Pending(on, reason, left.total_seconds(), unanswered(wait, default, away))
+
+
+def _has_waited(tx: Tx, ctx: RunContext, text: str, wait: timedelta) -> bool:
+    """Whether this question has waited its time already, in this work or, if this work began by
+    itself, in earlier work that has ended lately."""
+    since = tx.now if ctx.node.trigger_id is None else tx.now - ASK_LASTS
+    earlier = messages.unanswered_question(tx, ctx.agent.id, text, since=since)
+    return earlier is not None and earlier.created_at + wait <= (earlier.closed_at or tx.now)
 
 
 def _away(until: datetime | None) -> str:
@@ -256,6 +263,6 @@ def unanswered(waited: timedelta, default: str | None, away: str = "") -> str:
     minutes = round(waited.total_seconds() / 60)
     return (
         f"The human{away} has not answered within {minutes:,} minutes. {then}\n"
-        "The question stays open in their inbox, and a later answer reaches you as a message. Do "
-        "not ask it again."
+        "The question stays in their inbox, and an answer that comes while you work reaches you as "
+        "a message. Do not ask it again."
     )

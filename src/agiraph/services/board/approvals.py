@@ -17,6 +17,7 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
 _RERUN = "rerun:"
+_CLOSED = "closed::"
 _FORMER = {"none": False, "open": True, None: False}
 """What earlier versions wrote for a command's network: their requests stay valid."""
 
@@ -29,6 +30,18 @@ def ref(node_id: NodeId, call: ToolCall) -> str:
 def open_ref(node_id: NodeId, call: ToolCall) -> str:
     """Return the `ref` of a request that no call waits for."""
     return f"{node_id}::{fingerprint(call)}"
+
+
+def closed_ref(request: Message) -> str | None:
+    """Return the `ref` of a request that closes with its work: later work finds it by the hash."""
+    if request.call is None or request.ref is None:
+        return None
+    return f"{_CLOSED}{fingerprint_of(request)}"
+
+
+def closed_ref_of(call: ToolCall) -> str:
+    """Return the `ref` of the requests about this tool call that have closed with their work."""
+    return f"{_CLOSED}{fingerprint(call)}"
 
 
 def rerun_ref(node_id: NodeId, call: ToolCall) -> str:

@@ -7,9 +7,10 @@ no call waits for once a day with the team's digest, or at once when a call begi
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.events.mail import QuestionAnswered
 from agiraph.domain.grants import ASK_LASTS
-from agiraph.domain.ids import MessageId, NodeId
+from agiraph.domain.ids import AgentId, MessageId, NodeId
 from agiraph.domain.messages import Message
 from agiraph.domain.sinks import WayOut
+from agiraph.domain.work import WorkNode
 from agiraph.services.board import approvals
 from agiraph.services.mail import bus, deliveries
 from agiraph.store import deliveries as delivery_rows
@@ -77,18 +78,27 @@ def close_all(tx: Tx, node_id: NodeId) -> None:
     """Close the open questions and requests of a node that ends. The caller holds the lock of its
     agent's row."""
     for question in messages.to_close(tx, node_id):
-        close(tx, question, CLOSED)
+        close(tx, question, CLOSED, ref=approvals.closed_ref(question))
 
 
-def close(tx: Tx, request: Message, why: str) -> None:
+def close(tx: Tx, request: Message, why: str, *, ref: str | None = None) -> None:
     """Close an open question or request without a decision. A later one is asked anew."""
     MESSAGES.get(tx, request.id, lock=True)
     if messages.answer(tx, request.id):
-        MESSAGES.update(tx, request.id, ref=None, closed_at=tx.now)
+        MESSAGES.update(tx, request.id, ref=ref, closed_at=tx.now)
         closed = QuestionAnswered(
             message_id=request.id, node_id=request.node_id, text=why, decision=None
         )
         tx.emit(request.team_id, closed)
+
+
+def asked_before(tx: Tx, node: WorkNode, agent_id: AgentId, call: ToolCall) -> Message | None:
+    """Return the request about this call that earlier work of the agent has made lately and nobody
+    has decided on, if this work began by itself. A person who gives work is asked anew."""
+    if node.trigger_id is None:
+        return None
+    ref = approvals.closed_ref_of(call)
+    return messages.closed_ask(tx, agent_id, ref, since=tx.now - ASK_LASTS)
 
 
 def expire(tx: Tx, request_id: MessageId) -> None:
