@@ -48,7 +48,7 @@ def own_words_are_all(patch: Patch) -> None:
 
 def second_message_is_left(patch: Patch) -> None:
     """Of two messages that one reply answers, the one that no call names is dropped."""
-    patch.setattr(conversation, "_left_over", lambda *_: [])
+    patch.setattr(routing, "left_over", lambda *_: "")
 
 
 def research_forgets(patch: Patch) -> None:
@@ -141,7 +141,7 @@ ALL: dict[str, Planted] = {
     "stop_drops_unsaid": Planted(stop_drops_unsaid, State.UNREAD, "nobody has", "stop"),
     "telling_is_unsaid": Planted(telling_is_unsaid, State.BOB_RUNS, "no reply says", "tell"),
     "stop_is_only_said": Planted(stop_is_only_said, State.ASKS, "not so", "stop"),
-    "refused_calls_count": Planted(refused_calls_count, State.IDLE, "nobody has", "tell"),
+    "refused_calls_count": Planted(refused_calls_count, State.IDLE, "nobody has", "stop"),
     "oldest_is_answered": Planted(
         oldest_is_answered, State.ASKS_TWICE, "which nobody named", "answer()"
     ),

@@ -153,6 +153,30 @@ async def test_the_decision_that_no_call_made_is_asked_for_once_part_by_part(wor
     assert "Find me a dentist." in [n.task for n in await world.board(founded.team.id)]
 
 
+@pytest.mark.parametrize(
+    ("decision", "started"),
+    [("Hm.", ["Find me a dentist."]), ('{"parts": [{"what": "chat", "id": "", "words": ""}]}', [])],
+)
+async def test_the_rest_of_a_message_is_asked_about_if_the_calls_are_about_a_part(
+    world: World, decision: str, started: list[str]
+) -> None:
+    tell = call("tell", node_id="bob", words="Tell Bob to use euros.")
+    mouth = world.script("mouth", says("I tell Bob.", tell))
+    mouth.decision = decision
+    world.script("ada", FINISH)
+    hand = world.script("bob", says(call("checkpoint", summary="1")), FINISH, FINISH)
+    gate = hand.gate = Gate()
+    founded, bob = await team_of_two(world)
+    await give(world, bob, "Count")
+    await gate.reached()
+    reply = await reply_to(world, founded, "Tell Bob to use euros. Find me a dentist.")
+    gate.set()
+    await world.settle()
+    assert [name for kind, name, _ in stated(reply) if kind == "started"] == started
+    tasks = [node.task for node in await world.board(founded.team.id)]
+    assert tasks[1:] == started
+
+
 async def test_new_work_knows_what_was_said_and_done_before_it(world: World) -> None:
     world.script("mouth", says("Gladly.", call("start_work")), says("Shorter.", call("start_work")))
     work = world.script("ada", says(call("finish", summary="Herons eat fish. " * 20)), FINISH)

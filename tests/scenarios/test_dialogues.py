@@ -12,7 +12,7 @@ from tests.scenarios.dialogue import Dialogue, Fact, Step
 STATEMENTS = {
     "told": r"Told (.+?): “(.+)”",
     "started": r"Started: (.+)",
-    "stopped": r"Stopped: (.+?)(?:\. Not done any more: .+)?",
+    "stopped": r"Stopped: (.+?)(?:\. Dropped with it: .+)?",
     "answered": r"Answered “(.+)” with “(.+)”",
     "reminder": r"Reminder for (.+?): (.+)",
     "trigger": r"Set up, (.+?), then .+ and so on: (.+)",

@@ -75,7 +75,11 @@ def question_lines(
 
 def deadline(until: datetime | None) -> str:
     """Return how long a question waits, for a person; empty if it waits as long as it takes."""
-    return "" if until is None else f"Waits until {until:%Y-%m-%d %H:%M} UTC, then goes on without."
+    return (
+        ""
+        if until is None
+        else f"Waits until {until:%Y-%m-%d %H:%M} UTC, then goes on without your answer."
+    )
 
 
 def call_text(call: ApprovalCall, width: int, *, indent: str = "  ") -> list[Text]:

@@ -45,7 +45,7 @@ def describe(act: Act) -> str:
     name, words = _short(act.name), _short(act.words)
     said = _SENTENCES[act.kind].format(name=name, words=words)
     if act.kind == "stopped" and words:
-        said += f". Not done any more: {words}"
+        said += f". Dropped with it: {words}"
     return said if act.undone_at is None else f"{said} (undone)"
 
 

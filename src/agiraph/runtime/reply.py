@@ -5,6 +5,7 @@ import contextlib
 import itertools
 from typing import Any, cast, get_args
 
+from agiraph.domain.acts import Act
 from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import DailyLimitReached, ModelError, Refused
 from agiraph.domain.outcomes import Finished, Outcome
@@ -39,6 +40,7 @@ WHAT_IS_IT = (
     "new_work (something to be done), stop (work to be ended: its id), answer (to an open "
     "question: its id). words: that part of their message, word for word."
 )
+ONLY_THE_REST = " Your calls are about parts of it. Say it of the rest: {rest!r}"
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -69,7 +71,7 @@ async def answer(steps: Steps, ctx: RunContext, *, summarise_upto: str = "") -> 
     """
     try:
         text = await _write_answer(steps, ctx)
-        parts = () if _decided(ctx.transcript) else await _ask_what_it_is(steps, ctx)
+        parts = await _ask_what_it_is(steps, ctx)
     except DailyLimitReached as error:
         await ctx.store.write(daily_limit.ask_once, ctx.lease, limit_usd=error.limit_usd)
         return await _send(ctx, OUT_OF_MONEY)
@@ -87,11 +89,14 @@ async def acknowledge(ctx: RunContext, why: Exception) -> Outcome:
 
 
 async def _ask_what_it_is(steps: Steps, ctx: RunContext) -> tuple[MessagePart, ...]:
-    """Return what the message asks for, part by part, if the reply's calls have not said it; empty
-    if the model gives no readable answer."""
-    question = Question(
-        name=DECISION, text=WHAT_IS_IT, schema=_SCHEMA, parse=_parts, is_asked_once=True
-    )
+    """Return what the message asks for, part by part, as far as the reply's calls have not said it;
+    empty if there is no such part, or if the model gives no readable answer."""
+    decided, acts = _decided(ctx.transcript), _acts(ctx.transcript)
+    rest = await ctx.store.read(conversation.undecided_rest, ctx.agent, ctx.node.id, decided, acts)
+    if decided and not rest:
+        return ()
+    text = WHAT_IS_IT + (ONLY_THE_REST.format(rest=rest) if rest else "")
+    question = Question(name=DECISION, text=text, schema=_SCHEMA, parse=_parts, is_asked_once=True)
     try:
         return await structured_question.ask(steps, ctx, question) or ()
     except (Unaffordable, ModelError):
@@ -137,7 +142,7 @@ async def _send(
         text=text,
         decided=_decided(ctx.transcript),
         parts=parts,
-        acts=[turn.did for turn in ctx.transcript.turns if turn.did is not None],
+        acts=_acts(ctx.transcript),
         consulted=_consulted(ctx.transcript),
         summarise_upto=summarise_upto,
     )
@@ -212,6 +217,10 @@ def _decided(transcript: Transcript) -> frozenset[WorkDecision]:
         if call.id not in failed
         if (decision := _properties(call).decides_work) is not None
     )
+
+
+def _acts(transcript: Transcript) -> list[Act]:
+    return [turn.did for turn in transcript.turns if turn.did is not None]
 
 
 def _consulted(transcript: Transcript) -> tuple[str, ...]:

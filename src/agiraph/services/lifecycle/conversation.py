@@ -149,6 +149,15 @@ def _pending_reply(tx: Tx, agent: Agent, person_id: PersonId) -> WorkNode:
     )
 
 
+def undecided_rest(
+    tx: Tx, agent: Agent, reply_id: NodeId, decided: frozenset[WorkDecision], acts: Sequence[Act]
+) -> str:
+    """Return the words that no call of a reply is about; empty if open work hears them."""
+    if nodes.has_open(tx, agent.id):
+        return ""
+    return routing.left_over(tx, messages.to_answer(tx, reply_id), decided, acts)
+
+
 def end_reply(
     tx: Tx,
     lease: Lease,
@@ -252,9 +261,11 @@ def _hand_on(
         acts, decided = [act for act in acts if act not in own], frozenset[WorkDecision]()
     if decided or not asked:
         if not work:
-            left = _left_over(tx, asked, decided, acts)
-            routing.mark_heard(tx, [message for message in asked if message not in left])
-            return [*acts, _started(start_work(tx, agent, reply_id))] if left else acts
+            left = routing.left_over(tx, asked, decided, acts)
+            if left:
+                acts = [*acts, _started(start_work(tx, agent, reply_id, left))]
+            routing.mark_heard(tx, asked)
+            return acts
         if told:
             messages.set_hearer(tx, [m.id for m in asked], NodeId(next(iter(told))))
             waiting.interrupt(tx, agent.id, messages.to_answer(tx, reply_id))
@@ -264,21 +275,6 @@ def _hand_on(
     waiting.interrupt(tx, agent.id, asked)
     words = "\n\n".join(message.text for message in asked)
     return [*acts, Act(kind="told", about=work[0].id, name=agent.name, words=words)]
-
-
-def _left_over(
-    tx: Tx, asked: Sequence[Message], decided: frozenset[WorkDecision], acts: Sequence[Act]
-) -> list[Message]:
-    """Return the messages of which no word was passed on, if the words of others were and nothing
-    else was decided."""
-    if len(asked) < 2 or not decided <= {"about_work", "answer"}:
-        return []
-    words: list[str] = []
-    for act in (act for act in acts if act.kind in ("told", "answered")):
-        options = MESSAGES.get(tx, act.about).options if act.kind == "answered" else ()
-        # The number of an option stands for its words.
-        words.append(str(options.index(act.words) + 1) if act.words in options else act.words)
-    return [m for m in asked if not any(said in m.text or m.text in said for said in words)]
 
 
 def _started(node: WorkNode) -> Act:

@@ -14,6 +14,7 @@ from agiraph.domain.ids import MessageId, NodeId, PersonId
 from agiraph.domain.labels import join
 from agiraph.domain.messages import NEEDS_ANSWER, Message
 from agiraph.domain.outcomes import Done
+from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import texts
 from agiraph.services.lifecycle import answers, endings
@@ -228,6 +229,23 @@ def passage(asked: Sequence[Message], words: str) -> str:
     part = words.strip()
     is_theirs = bool(part) and any(part in text for text in said)
     return part if is_theirs else "\n\n".join(said)
+
+
+def left_over(
+    tx: Tx, asked: Sequence[Message], decided: frozenset[WorkDecision], acts: Sequence[Act]
+) -> str:
+    """Return the words of a person's messages that nothing was done about, if only parts of them
+    were passed on; empty if something was decided about all of them."""
+    if not decided or not decided <= {"about_work", "answer"}:
+        return ""
+    rest = [message.text for message in asked]
+    for act in (act for act in acts if act.kind in ("told", "answered")):
+        options = MESSAGES.get(tx, act.about).options if act.kind == "answered" else ()
+        # The number of an option stands for its words.
+        said = str(options.index(act.words) + 1) if act.words in options else act.words
+        rest = ["" if text in said else text.replace(said, "", 1) for text in rest]
+    words = [text.strip() for text in rest if any(character.isalnum() for character in text)]
+    return "\n\n".join(words)
 
 
 def mark_heard(tx: Tx, asked: Sequence[Message]) -> None:
