@@ -86,7 +86,7 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
             await chat.says("… Paint it coordinator, waiting")
             chat.types(f"{FAR}\n".encode())
             await chat.says("One moment: I look into coordinator …")
-            await chat.says("read: look_into(coordinator)")
+            await chat.says("before that: look into coordinator")
             chat.types(b"/switch nobody\n")
             await chat.says("nobody")
             chat.types(b"/switch paint\n")

@@ -1,6 +1,6 @@
 """Activity: shows in a terminal chat what the team is working on: a card a task, and one line."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,9 +95,20 @@ def looks(data: Mapping[str, Any]) -> list[str]:
     named: list[str] = []
     for call in data["calls"]:
         if call["name"] in LOOKS:
-            subject = str(next(iter(call["arguments"].values()), ""))[:60]
-            named.append(f"{LOOKS[call['name']]} {subject}".strip())
+            named.append(_look(call["name"], str(next(iter(call["arguments"].values()), ""))[:60]))
     return [f"  [dim]One moment: I {shown(', '.join(named))} …[/]"] if named else []
+
+
+def looked(consulted: Sequence[str]) -> str:
+    """Return what a reply has read, in words; each is a call such as `look_into(bob)`."""
+    calls = (each.removesuffix(")").partition("(") for each in consulted)
+    return ", ".join(_look(name, subject) for name, _, subject in calls)
+
+
+def _look(name: str, subject: str) -> str:
+    # Nobody knows a task by its id.
+    subject = "a task" if subject.startswith("node_") else subject
+    return f"{LOOKS.get(name, name)} {subject}".strip()
 
 
 LOOKS = {
@@ -107,4 +118,5 @@ LOOKS = {
     "read_file": "read",
     "check_board": "look at the board",
     "job_status": "look at the work",
+    "list_insights": "recall",
 }

@@ -13,7 +13,7 @@ from rich.text import Text
 from agiraph import location
 from agiraph.api.views import AgentView, MessageView
 from agiraph.cli import tables
-from agiraph.cli.activity import Activity
+from agiraph.cli.activity import Activity, looked
 from agiraph.cli.inbox import everything, show
 from agiraph.cli.prompt import Prompt
 from agiraph.cli.questions import deadline, decide, question_lines
@@ -348,7 +348,7 @@ class Chat:
                 self._show_message(data["text"])
                 self._show_acts(data["message_id"], data.get("acts") or ())
                 if read := data.get("consulted"):
-                    self._prompt.print(f"  [dim]read: {shown(', '.join(read))}[/]")
+                    self._prompt.print(f"  [dim]before that: {shown(looked(read))}[/]")
             case "question.asked" if is_person(data["recipient"]):
                 item = await self._client.item(data["message_id"])
                 if item.needs_answer:
