@@ -19,7 +19,14 @@ from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
 from tests.runtime.waiting import Gate, until
-from tests.scenarios.endings import ACCEPTS, defines, finishes, opens_and_accepts, sends_back
+from tests.scenarios.endings import (
+    ACCEPTS,
+    OPENS,
+    defines,
+    finishes,
+    opens_and_accepts,
+    sends_back,
+)
 from tests.scenarios.thread_queries import (
     agent_name,
     new_text,
