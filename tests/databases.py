@@ -53,7 +53,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     ),
     "habits/test_truthfulness.py": frozenset(
         {
-            "test_t11_a_promise_is_not_asked_for_twice",
+            "test_t11_a_time_is_stated_under_the_reply_if_somebody_will_be_reminded",
             "test_t7_a_teammates_message_cannot_look_like_the_humans",
         }
     ),

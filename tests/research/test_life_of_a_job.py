@@ -61,7 +61,7 @@ async def test_when_the_money_is_gone_the_report_has_what_there_is(tmp_path: Pat
     cast = Cast(
         brief=[says(brief_of(QUESTION, SECOND, kind="survey"))],
         readers={QUESTION: [*READER[:2], *[dear] * 20], SECOND: [dear] * 20},
-        writing=[replace(says(REPORT), input_tokens=400_000)],
+        writing=[replace(says(REPORT), input_tokens=80_000)],
     )
     async with scene(tmp_path, cast) as it:
         job = await it.start(depth="quick")
@@ -370,7 +370,7 @@ async def test_when_the_time_is_over_the_report_has_what_there_is(tmp_path: Path
 async def test_a_question_whose_reader_was_cut_off_is_read_again_with_more_budget(
     tmp_path: Path,
 ) -> None:
-    dear = replace(says(call("web_search", query="tower")), input_tokens=400_000)
+    dear = replace(says(call("web_search", query="tower")), input_tokens=80_000)
     cast = Cast(readers={QUESTION: [*READER[:2], *[dear] * 20]})
     async with scene(tmp_path, cast) as it:
         job = await it.start(depth="quick")

@@ -88,7 +88,10 @@ async def test_a_result_with_a_nonzero_exit_code_is_accepted_with_doubts(world: 
 async def test_missing_files_of_the_acceptance_lines_are_recorded_as_doubts(world: World) -> None:
     node = await run_program(world, WRITES_RESULT, acceptance=("`a.txt` holds it", "it is quick"))
 
-    assert node.doubts == "no file 'a.txt' is delivered, but '`a.txt` holds it' asks for it"
+    assert node.doubts == (
+        "no file 'a.txt' is delivered, but '`a.txt` holds it' asks for it; 'it is quick' was not "
+        "checked"
+    )
 
 
 async def test_files_that_cannot_be_published_are_recorded_as_doubts(

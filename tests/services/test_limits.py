@@ -171,6 +171,13 @@ async def test_a_team_that_only_delegates_ends_at_its_limits_with_all_calls_char
         "2 tasks of yours are unfinished, which is the limit",
         "The team has 6 members and may have no more",
         "12 were hired within a minute, which is the limit",
+        "Not given away: those above you have only handed this on, and you have made nothing of it "
+        "yet",
+        *(
+            f"Not given away: of this goal's tasks the last {failed} ended without success, and "
+            "one more would probably end like them"
+            for failed in (6, 7)
+        ),
     }
     assert rogue.refusals
 

@@ -113,10 +113,12 @@ async def submit(
 def _with_unseen(node: WorkNode, evidence: Sequence[str], doubts: str | None) -> str | None:
     """Return the doubts, for a person with the lines that nobody has checked."""
     lines = acceptance.unseen_lines(node, evidence) if is_person(node.creator_id) else []
-    if not lines:
-        return doubts
     named = [repr(texts.truncate(one_line(line), texts.TITLE)) for line in lines]
-    return _joined(doubts, f"{texts.join_limited(named, by=', ')} was not checked")
+    named = [name for name in named if name not in (doubts or "")]  # told once
+    if not named:
+        return doubts
+    were = "was" if len(named) == 1 else "were"
+    return _joined(doubts, f"{texts.join_limited(named, by=', ')} {were} not checked")
 
 
 def _unread(
