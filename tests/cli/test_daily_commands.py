@@ -212,6 +212,17 @@ async def test_a_broadcast_reaches_every_agent_and_is_shown_once(place: Place) -
     assert shown.count("you Use less blue.") == 1
 
 
+async def test_a_question_that_closed_with_its_work_is_no_answer_of_yours(place: Place) -> None:
+    place.world.script("ada", ASK)
+    await place.world.found("Paint it", name="paint")
+    await place.world.settle()
+    await place.out("stop", "paint")
+    await place.world.settle()
+    shown = await place.out("tail", "paint", "--no-follow")
+    assert "\n? Closed: the work that asked has ended.\n" in shown
+    assert "you Closed" not in shown
+
+
 async def test_the_list_of_teams_says_which_one_waits_for_you(place: Place) -> None:
     place.world.script("ada", ASK, says(call("finish", summary="Painted.")))
     founded = await place.world.found("Paint it", name="paint")

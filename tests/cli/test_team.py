@@ -59,7 +59,7 @@ async def test_a_run_shows_agents_and_tasks_and_commands_show_their_threads(agir
     thread = await agiraph("thread", mine)
     assert thread.out.startswith(f"{mine}\n")
     assert "[Task] You have been given a task." in thread.out
-    assert "→ publish {'summary': 'The poem is written.'}" in thread.out
+    assert "→ publish {'summary': 'The poem is written.', 'reached': 'yes'}" in thread.out
     assert (await agiraph("thread", agents["writer"]["id"])).out == thread.out
 
     board = await agiraph("board", team.name)

@@ -94,6 +94,8 @@ async def _call_every_method(client: Client) -> None:
         client.broadcast(team.id, "Everyone!"),
         client.read_up_to(agent, 1),
         client.conversation(agent),
+        client.undo_act("msg_x", 0),
+        client.enter_secret("bank", "horse-battery"),
         client.threads(agent),
         client.thread("t_x"),
         client.board(team.id),

@@ -257,7 +257,9 @@ class Lively:
         """Keep what an attached file says: all of it then holds a stranger's words."""
         if FORWARDED not in str(seen.messages):
             return says(call("finish", summary="Ready. Forward me the offers as they come."))
-        if reply_count(seen) > 0:
+        if reply_count(seen) == 1:
+            return says(call("bash", command=CHECK_STOCK, network="open"))  # waits for the decision
+        if reply_count(seen) > 1:
             return says(
                 call(
                     "finish",

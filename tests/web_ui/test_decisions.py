@@ -124,14 +124,15 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     team = await lively.forward_offers(desk)
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
     log = page.get_by_role("log")
-    # Under the reply and the result; not under the message that shows the file itself.
-    await expect(log.get_by_text(f"Contains text from the file {lively.OFFER_FILE}")).to_have_count(
-        2
-    )
-    # The work went on and ended without the decision: nobody waits for it.
-    await expect(page.locator("[data-waiting]")).to_contain_text("Still open")
+    # Under the reply, and the result below; not under the message that shows the file itself.
+    contains = log.get_by_text(f"Contains text from the file {lively.OFFER_FILE}")
+    await expect(contains).to_have_count(1)
+    await expect(page.locator("[data-waiting]")).to_contain_text("May I call bash?")
     request = log.get_by_role("group", name="Coordinator asks")
-    await expect(request).to_contain_text("The task that asked has ended")
+    await request.get_by_role("button", name="Deny").click()
+    await page.get_by_text("You denied").wait_for()
+    await expect(contains).to_have_count(2)
+    await expect(page.locator("[data-waiting]")).to_have_count(0)
     settings_page = await open_settings(page)
     permissions = settings_page.get_by_role("region", name="Permissions", exact=True)
     notifications = settings_page.get_by_role("region", name="Notifications")

@@ -122,7 +122,7 @@ async def test_items_are_selected_snoozed_archived_and_filtered(visit: Visit) ->
 async def test_knowledge_and_triggers_are_confirmed_in_bulk_but_no_request(visit: Visit) -> None:
     desk = await visit(lively.Lively().play, path=EMPTY)
     page = desk.page
-    await lively.forward_offers(desk)
+    team = await lively.forward_offers(desk)
     await desk.open("/inbox/digest")
     boxes = page.get_by_role("checkbox", name="Select this entry")
     await boxes.first.wait_for()
@@ -150,6 +150,13 @@ async def test_knowledge_and_triggers_are_confirmed_in_bulk_but_no_request(visit
     outcomes = (await desk.up.ask("POST", "/inbox/bulk", wrong))["outcomes"]
     assert [one["is_done"] for one in outcomes] == [False, False]
     assert "never confirmed with others" in outcomes[0]["reason"]
+
+    # It closes with the work that asked, which is no answer of the person.
+    await desk.up.ask("POST", f"/teams/{team['id']}/stop")
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    closed = page.get_by_role("group", name="Coordinator asked")
+    await expect(closed).to_contain_text("Closed: the work that asked has ended.")
+    await expect(closed).not_to_contain_text("You answered")
 
 
 async def test_a_bar_leads_to_the_question_of_this_team(visit: Visit) -> None:

@@ -115,6 +115,8 @@ def _print_event(console: Console, event: Event) -> None:
                 console.print("  [dim]agiraph inbox --open shows the whole call[/]")
             answer = "approve|deny" if is_approval else '"TEXT"'
             console.print(f"  [dim]agiraph answer {data['message_id']} {answer}[/]")
+        case "question.answered" if data.get("is_closed"):
+            console.print(f"[dim]? {shown(data['text'])}[/]")
         case "question.answered":
             console.print(f"[green]you[/] {shown(data['decision'] or data['text'])}")
         case (

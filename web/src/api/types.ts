@@ -8942,7 +8942,7 @@ export interface components {
         };
         /**
          * QuestionAnswered
-         * @description A question or a request for approval was answered.
+         * @description A question or a request for approval was answered, or closed without an answer.
          */
         QuestionAnswered: {
             /**
@@ -8956,10 +8956,16 @@ export interface components {
             text: string;
             /** Decision */
             decision: ("approve" | "deny") | null;
+            /**
+             * Is Closed
+             * @description Whether nobody answered it and the runtime closed it; `text` says why.
+             * @default null
+             */
+            is_closed: boolean | null;
         };
         /**
          * QuestionAnsweredEvent
-         * @description `question.answered`: A question or a request for approval was answered.
+         * @description `question.answered`: A question or a request for approval was answered, or closed without an answer.
          */
         QuestionAnsweredEvent: {
             /** Team Id */

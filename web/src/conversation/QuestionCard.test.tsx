@@ -69,6 +69,12 @@ it("an approval whose task has ended says that nothing starts by itself", () => 
   expect(container.querySelector("p")!.textContent).toBe("The task that asked has ended, so nothing starts by itself: you are asked what to do with your answer.");
 });
 
+it("a question that closed with its task is no answer of the person", () => {
+  const why = "Closed: the work that asked has ended.";
+  const { container } = render(<QuestionCard id="a" text="Which one?" at="2030-01-01T00:00:00Z" kind="question" asker="Ada" answered={{ text: why, decision: null, isClosed: true, at: "2030-01-01T00:00:00Z" }} message={null} />);
+  expect(container.querySelector("p:last-child")!.textContent).toBe(why);
+});
+
 it("Enter that ends the composition of a character does not send the answer", () => {
   const send = vi.fn(() => new Promise(() => {}));
   vi.stubGlobal("fetch", send);

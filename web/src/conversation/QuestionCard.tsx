@@ -236,6 +236,7 @@ function AlwaysText({ offer, call }: { offer: Schemas["GrantOffer"]; call: Messa
 function AnsweredCard({ text, asker, kind, message, answered }: Pick<Props, "text" | "asker" | "kind" | "message" | "answered">) {
   const decision = answered?.decision ?? message?.decision ?? null;
   const answerText = answered?.text ?? "";
+  const isClosed = answered?.isClosed ?? false;
   const verb = decision === "approve" ? "You approved" : decision === "deny" ? "You denied" : "You answered";
   return (
     <div role="group" aria-label={`${asker} asked`} className="max-w-[640px] rounded-lg border border-line p-4">
@@ -244,11 +245,15 @@ function AnsweredCard({ text, asker, kind, message, answered }: Pick<Props, "tex
       </p>
       <QuestionBody {...{ text, kind, message }} />
       <p className="mt-2 flex items-start gap-2 border-t border-line pt-2 text-sm">
-        <Check className="mt-0.5 size-4 shrink-0 text-done" aria-hidden />
-        <span>
-          <span className="text-ink-2">{verb}</span>
-          {answerText && `: ${answerText}`}
-        </span>
+        {isClosed ? <X className="mt-0.5 size-4 shrink-0 text-ink-2" aria-hidden /> : <Check className="mt-0.5 size-4 shrink-0 text-done" aria-hidden />}
+        {isClosed ? (
+          <span className="text-ink-2">{answerText}</span>
+        ) : (
+          <span>
+            <span className="text-ink-2">{verb}</span>
+            {answerText && `: ${answerText}`}
+          </span>
+        )}
       </p>
     </div>
   );

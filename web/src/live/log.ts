@@ -108,6 +108,8 @@ export interface TeamLog {
 export interface GivenAnswer {
   text: string;
   decision: string | null;
+  /** Nobody answered: agiraph closed the question, and the text says why. */
+  isClosed: boolean;
   at: string;
 }
 
@@ -236,8 +238,8 @@ function applyEvent(log: MutableLog, event: Event): void {
       if (event.data.kind === "answered") delete writable(log, "answers")[event.data.about];
       return;
     case "question.answered": {
-      const { message_id, text, decision } = event.data;
-      writable(log, "answers")[message_id] = { text, decision: decision ?? null, at: event.at };
+      const { message_id, text, decision, is_closed } = event.data;
+      writable(log, "answers")[message_id] = { text, decision: decision ?? null, isClosed: is_closed ?? false, at: event.at };
       return;
     }
     default:

@@ -61,7 +61,7 @@ class QuestionAsked(TeamEvent):
 
 @event
 class QuestionAnswered(TeamEvent):
-    """A question or a request for approval was answered."""
+    """A question or a request for approval was answered, or closed without an answer."""
 
     event_type: ClassVar[EventType] = "question.answered"
 
@@ -70,6 +70,8 @@ class QuestionAnswered(TeamEvent):
     node_id: str | None
     text: str
     decision: Decision | None
+    is_closed: bool | None = None
+    """Whether nobody answered it and the runtime closed it; `text` says why."""
 
 
 @event

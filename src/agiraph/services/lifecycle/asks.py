@@ -87,7 +87,7 @@ def close(tx: Tx, request: Message, why: str, *, ref: str | None = None) -> None
     if messages.answer(tx, request.id):
         MESSAGES.update(tx, request.id, ref=ref, closed_at=tx.now)
         closed = QuestionAnswered(
-            message_id=request.id, node_id=request.node_id, text=why, decision=None
+            message_id=request.id, node_id=request.node_id, text=why, decision=None, is_closed=True
         )
         tx.emit(request.team_id, closed)
 

@@ -205,7 +205,9 @@ def _close(tx: Tx, question_id: MessageId, why: str) -> None:
     """Close a request that nobody has answered."""
     question = MESSAGES.get(tx, question_id, lock=True)
     if messages.answer(tx, question_id):
-        closed = QuestionAnswered(message_id=question_id, node_id=None, text=why, decision=None)
+        closed = QuestionAnswered(
+            message_id=question_id, node_id=None, text=why, decision=None, is_closed=True
+        )
         tx.emit(question.team_id, closed)
 
 

@@ -127,6 +127,7 @@ export function describeEvent(event: Event, names: Names): string {
     case "question.asked":
       return after(`${capitalize(who(event.data.sender))} to ${who(event.data.recipient)}`, oneLine(event.data.text));
     case "question.answered":
+      if (event.data.is_closed) return after("Not answered", oneLine(event.data.text));
       return after("Answered", [event.data.decision, oneLine(event.data.text)].filter(Boolean).join(" · "));
     case "reply.act_undone":
       return after("You undid what a reply did", oneLine(event.data.text));

@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-BOS9F2GM.js";

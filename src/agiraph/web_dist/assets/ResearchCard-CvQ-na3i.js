@@ -1,1 +1,0 @@
-export{t as default}from"./ResearchCard-C3WE1esZ.js";
