@@ -68,7 +68,7 @@ def open_children_are_ignored(patch: pytest.MonkeyPatch) -> None:
         return None
 
     patch.setattr(work, "_wait_for_tasks", waits_for_nothing)
-    patch.setattr(objections, "_about_children", lambda *_: [])
+    patch.setattr(objections, "_about_tasks", lambda *_: [])
     # Else the missing evidence sends the early end back, whatever is open below it.
     patch.setattr(objections, "_about_lines", lambda *_: [])
     patch.setattr(endings, "_children_run_on", lambda _: False)

@@ -67,7 +67,7 @@ def answered(request: Request) -> str | None:
 
 async def begin(world: World) -> tuple[NewTeam, Message]:
     world.model("ada", ReactiveModel("scripted/ada", works))
-    founded = await world.found(GOAL, review="never")
+    founded = await world.found(GOAL)
     await world.settle()
     [question] = await world.questions(founded.team.id)
     return founded, question

@@ -343,7 +343,7 @@ async def test_an_answer_and_messages_at_the_same_time_are_all_delivered(world: 
         OPENS,
         ACCEPTS,
     )
-    founded = await world.found("Ask what to focus on.", review="never")
+    founded = await world.found("Ask what to focus on.")
     await world.settle()
     [question] = await world.questions(founded.team.id)
     ada.gate = asyncio.Event()

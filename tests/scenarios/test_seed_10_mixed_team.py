@@ -183,7 +183,7 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
             }
         )
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
-            founded = await world.found(GOAL, review="never", model=MODELS["coordinator"])
+            founded = await world.found(GOAL, model=MODELS["coordinator"])
             await world.settle()
 
             *board, review = await world.board(founded.team.id)

@@ -89,7 +89,7 @@ async def test_a_script_is_written_run_repaired_and_run_again(
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         given = {"database_url": database_url, "keys": keys, "web": served}
         async with World(tmp_path / "home", **given) as world:
-            founded = await world.found(GOAL, review="never", model="openai/test")
+            founded = await world.found(GOAL, model="openai/test")
             await world.settle()
             # Nobody has named the service that the script has read, so its second run asks.
             for question in await world.questions(founded.team.id):

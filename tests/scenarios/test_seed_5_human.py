@@ -44,7 +44,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
     async with ModelServer(plays_the_administrator) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
-            founded = await world.found(GOAL, review="never", model="openai/test")
+            founded = await world.found(GOAL, model="openai/test")
             await world.settle()
 
             [waiting] = await world.board(founded.team.id)

@@ -273,6 +273,19 @@ def open_with(tx: Tx, agent_id: AgentId, ref: str) -> list[NodeId]:
     return [NodeId(row[0]) for row in tx.all(sql, agent=agent_id, ref=ref)]
 
 
+def read_in(tx: Tx, agent_id: AgentId, ref: str, since: datetime) -> list[NodeId]:
+    """Return the agent's nodes that have read this message, which came at `since`; the last one
+    last. The threads of replies do not count."""
+    sql = (
+        "select u.node_id from threads t join turns u on u.place > t.number * 4294967296"
+        " and u.place < (t.number + 1) * 4294967296 where t.agent_id = :agent"
+        " and t.kind = 'work' and (t.closed_at is null or t.closed_at >= :since)"
+        " and u.role = 'user' and u.node_id is not null and u.ref = :ref order by u.place"
+    )
+    found = tx.all(sql, agent=agent_id, ref=ref, since=to_micros(since))
+    return [NodeId(row[0]) for row in found]
+
+
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
     """Return the thread of a node."""
     where = "id = (select thread_id from nodes where id = :id)"

@@ -270,11 +270,22 @@ def _hand_on(
             messages.set_hearer(tx, [m.id for m in asked], NodeId(next(iter(told))))
             waiting.interrupt(tx, agent.id, messages.to_answer(tx, reply_id))
         return acts  # what was not told is heard at the next yield point, and ends no wait
-    if not work:
+    hearer = work[0].id if work else _heard_in(tx, agent, asked)
+    if hearer is None:
         return [*acts, _started(start_work(tx, agent, reply_id))]
-    waiting.interrupt(tx, agent.id, asked)
+    if work:
+        waiting.interrupt(tx, agent.id, asked)
     words = "\n\n".join(message.text for message in asked)
-    return [*acts, Act(kind="told", about=work[0].id, name=agent.name, words=words)]
+    return [*acts, Act(kind="told", about=hearer, name=agent.name, words=words)]
+
+
+def _heard_in(tx: Tx, agent: Agent, asked: Sequence[Message]) -> NodeId | None:
+    """Return the ended work that has read the last of these messages, if work has read them all:
+    they are not done again."""
+    if any(message.seen_at is None for message in asked):
+        return None
+    read = [threads.read_in(tx, agent.id, message.id, message.created_at) for message in asked]
+    return read[-1][-1] if all(read) else None
 
 
 def _started(node: WorkNode) -> Act:
