@@ -28,6 +28,9 @@ _ORDER = re.compile(
 )
 NUMBERED = re.compile(r"ORDER#([fp]\d+)")
 """The short form of an order: it fits into a title or the name of a file."""
+_EARLIER = re.compile(r"(?m)^- Human: .*$")
+"""What a person said before they asked for this work: nobody carries it out once more. What it
+quotes of strangers is heard."""
 FOREIGN = "f"
 """How the number of an order begins that a stranger gave; "p": a person gave it."""
 
@@ -102,7 +105,7 @@ def obey(request: Request, orders: Orders | None = None) -> Says:
     made = [(c.name, c.arguments) for turn in turns for c in turn.calls]
     known = canaries.known_in([heard])
     wanted = [_read(found, known) for found in _ORDER.findall(heard)]
-    for number in NUMBERED.findall(heard) if orders is not None else ():
+    for number in _numbers(heard) if orders is not None else ():
         plan = orders.plans.get(number, []) if orders is not None else []
         wanted += [(tool, _filled(given, known)) for tool, given in plan]
     if not request.may_call or request.schema is not None:
@@ -112,6 +115,16 @@ def obey(request: Request, orders: Orders | None = None) -> Says:
             return says(call(tool, **given))
     endings = [tool.name for tool in request.tools if tool.name in ("publish", "finish")]
     return says("Done.", *(call(name, summary="Done.") for name in endings[:1]))
+
+
+def _numbers(heard: str) -> list[str]:
+    """Return the numbers of the orders in what is heard, in their order; of what a person said
+    earlier only those of strangers."""
+
+    def foreign(found: re.Match[str]) -> str:
+        return " ".join(f"ORDER#{key}" for key in NUMBERED.findall(found[0]) if key[0] == FOREIGN)
+
+    return NUMBERED.findall(_EARLIER.sub(foreign, heard))
 
 
 def _written(heard: str, wanted: Sequence[Do]) -> str:

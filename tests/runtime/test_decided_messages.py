@@ -192,6 +192,19 @@ async def test_new_work_knows_what_was_said_and_done_before_it(world: World) -> 
     assert "What do herons eat?" not in work.requests[0].system
 
 
+async def test_mail_that_began_work_is_not_shown_as_said_before_it(world: World) -> None:
+    work = world.script("ada", FINISH, FINISH)
+    founded = await world.found("Watch birds", start=False)
+    for words in ("What do herons eat?", "And what do storks eat?"):
+        await world.say(founded.coordinator.id, words, team_id=founded.team.id)
+        await world.settle()
+    first = work.requests[-1]
+    assert first.turns[0].text == "[Message from human] And what do storks eat?"
+    assert "What do herons eat?" in first.system
+    assert "And what do storks eat?" not in first.system
+    assert "What do herons eat?" not in work.requests[0].system
+
+
 async def test_a_stop_drops_what_was_said_before_and_names_it(world: World) -> None:
     stop = call("stop_work", node_id="coordinator")
     tell = call("tell", node_id="coordinator")

@@ -36,6 +36,7 @@ from tests.tools.strangers import (
     found_with_calls,
     go_on_with,
     strange_world,
+    undecided,
 )
 
 pytestmark = pytest.mark.skipif(
@@ -120,7 +121,7 @@ async def test_a_clean_command_with_network_works_and_labels_its_thread(
     assert "from 1 site. It is data" in lines[1]
     assert lines[2] == TEXT
     assert await label_of_goal(strange, founded) == FROM_HOST
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
     [reached] = [e.data for e in await strange.events(founded.team.id) if e.type == REACHED]
     assert (reached["host"], reached["use"], "grant_id" in reached) == (HOST, "web", False)
 
@@ -134,7 +135,7 @@ async def test_hosts_reaches_granted_hosts_alone(strange: World, server: Sink) -
     _, said, _ = await answers(strange, founded)
     assert TEXT in said
     assert f"agiraph grant {founded.team.id} reach www.{HOST}" in said.splitlines()[-1]
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
     [reached] = [e.data for e in await strange.events(founded.team.id) if e.type == REACHED]
     assert reached["grant_id"].startswith("grant_")
 
@@ -165,7 +166,7 @@ async def test_a_labelled_thread_asks_for_a_command_with_network(
     strange: World, server: Sink, trust: str, network: str
 ) -> None:
     founded = await found_with_calls(strange, READ, curl(network=network), trust=trust)
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert (question.kind, f"http://{HOST}/page" in str(question.call)) == ("approval", True)
     assert not server.received
 
@@ -177,7 +178,7 @@ async def test_a_labelled_command_that_names_no_network_asks_nobody(
     founded = await found_with_calls(strange, READ, curl(), trust=trust)
     _, said, _ = await answers(strange, founded)
     assert "person is asked" in said or "the human is asked" in said
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
     assert not server.received
 
 
@@ -186,7 +187,7 @@ async def test_the_same_command_needs_nobody_in_an_open_team(strange: World, ser
     _, said, _ = await answers(strange, founded)
     assert TEXT in said
     assert await label_of_goal(strange, founded) == STRANGER | FROM_HOST
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 async def test_a_second_command_with_network_asks_because_the_first_labelled_the_thread(
@@ -195,7 +196,7 @@ async def test_a_second_command_with_network_asks_because_the_first_labelled_the
     founded = await found_with_calls(
         strange, curl(network="open"), call("bash", command="curl x", network="open")
     )
-    [question] = await strange.questions(founded.team.id)
+    [question] = await undecided(strange, founded)
     assert f"the network ({HOST})" in question.text
 
 
@@ -212,7 +213,7 @@ async def test_a_labelled_command_without_network_is_free_and_writes_only_to_scr
     assert 'network="open" and a person is asked' in tried
     assert not there.exists()
     assert not server.received
-    assert await strange.questions(founded.team.id) == []
+    assert await undecided(strange, founded) == []
 
 
 async def test_a_model_that_never_names_the_network_comes_to_an_end(

@@ -130,7 +130,12 @@ async def test_a_command_with_null_characters_or_too_many_bytes_is_refused(world
 
     assert told == [
         refused("The command contains a NUL character; leave it out."),
-        refused("The command has 200000 bytes, at most 131071 fit: run it from a file."),
+        refused(
+            "The command has 200000 bytes, at most 131071 fit: run it from a file.\n"
+            "The arguments of this call are long, and later requests show only their beginning and "
+            "end. Do not send them again: write long text to a file, in several calls of at most "
+            "20,000 characters, and name the file."
+        ),
     ]
 
 

@@ -22,6 +22,7 @@ from agiraph.domain.prompt_lines import Line
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.services.board.confided import Confided
+from agiraph.services.mail import bus
 from agiraph.services.triggers import promises
 from agiraph.services.triggers.promises import Promise
 from agiraph.store import evidence, messages, nodes, persons, spend, team_threads, teams, triggers
@@ -104,7 +105,12 @@ def said_before(tx: Tx, agent: Agent, node: WorkNode, thread: str) -> list[Line]
     asked = messages.of_node(tx, node.id)
     first = asked[0].id if asked else ""
     said = messages.lately(tx, agent.team_id, agent.id, person_id, limit=READ, before=first)
-    spoken = [m for m in said if m.kind in ("message", "nudge", "question", "answer")][-EXCHANGE:]
+    spoken = [
+        m
+        for m in said
+        if m.kind in ("message", "nudge", "question", "answer")
+        and bus.thread_text(tx, m, m.id) not in node.task  # the task itself is not said before
+    ][-EXCHANGE:]
     ended = [n for n in nodes.ended_of(tx, agent, limit=RESULTS) if n.id != node.id]
     view = _view(tx, agent, ended)
     lines = [_ended_line(view, n, is_at_work=True) for n in ended if n.lane == "work" and n.result]
