@@ -30,9 +30,9 @@ from tests.scenarios.endings import (
 from tests.scenarios.thread_queries import (
     agent_name,
     new_text,
-    new_texts,
     reply_count,
     seen_created_nodes,
+    shown_text,
 )
 from tests.services.stages import accepts
 from tests.thinking import ThinkingModel
@@ -296,8 +296,8 @@ async def test_person_coordinator_and_workers_talk_while_all_work_continues(
 
 
 def stops_the_search(request: Request) -> Says:
-    """Cancel the task that the interrupted wait names."""
-    [node] = re.findall(r"node_\w+", new_texts(request)[1])
+    """Cancel the only task that was given away."""
+    [node] = set(re.findall(r"node_\w+", shown_text(request)))
     return says(call("cancel_work_node", node_id=node, reason="The person said so."))
 
 
