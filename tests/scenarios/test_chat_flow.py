@@ -30,9 +30,9 @@ from tests.scenarios.endings import (
 from tests.scenarios.thread_queries import (
     agent_name,
     new_text,
-    new_texts,
     reply_count,
     seen_created_nodes,
+    shown_text,
 )
 from tests.services.stages import accepts
 from tests.thinking import ThinkingModel
@@ -296,8 +296,8 @@ async def test_person_coordinator_and_workers_talk_while_all_work_continues(
 
 
 def stops_the_search(request: Request) -> Says:
-    """Cancel the task that the interrupted wait names."""
-    [node] = re.findall(r"node_\w+", new_texts(request)[1])
+    """Cancel the task that the board lists last."""
+    node = re.findall(r"node_\w+", shown_text(request))[-1]
     return says(call("cancel_work_node", node_id=node, reason="The person said so."))
 
 
@@ -308,6 +308,7 @@ async def test_a_message_sent_while_an_agent_decides_to_wait_ends_its_wait(world
             defines("it is found, or the person stops the search"),
             call("assign_task", agent="new:scripted/bob", task="Look.", description="A search"),
         ),
+        says(call("check_board")),
         stops_the_search,
         finishes("Stopped looking.", "the person stopped the search"),
         ACCEPTS,

@@ -1,6 +1,7 @@
 """Conversation: reply to a person at once, and turn the request into work where needed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from agiraph.domain import quotations
@@ -197,8 +198,9 @@ def end_reply(
         consulted=consulted,
         acts=tuple(acts),
     )
-    if acts:
-        _tell_of_reply(tx, agent, asked, reply)
+    own = bus.told_own(tx, agent.id, acts)
+    if others := tuple(act for act in acts if act not in own):
+        _tell_of_reply(tx, agent, asked, replace(reply, acts=others))
     if len(asked) > 1:  # `send` has queued it for the channel of the last one
         deliveries.queue_reply(tx, reply, [message.id for message in asked[:-1]])
     if summarise_upto:
@@ -293,7 +295,8 @@ def _started(node: WorkNode) -> Act:
 
 
 def _tell_of_reply(tx: Tx, agent: Agent, asked: Sequence[Message], reply: Message) -> None:
-    """Tell the agent's open work that had read the messages before the reply what the reply did."""
+    """Tell the agent's open work that had read the messages before the reply what the reply did
+    besides: what it told that work itself is still to be done there."""
     read = [message.id for message in asked if message.seen_at is not None]
     for node_id in {node for one in read for node in threads.open_with(tx, agent.id, one)}:
         told = bus.send(

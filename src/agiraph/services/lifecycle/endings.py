@@ -483,7 +483,10 @@ def _turn_late_mail_into_work(tx: Tx, agent: Agent, ended: NodeId) -> None:
     The caller holds the agent's row lock, so no message can arrive between this and the commit.
     """
     unseen = messages.unseen(tx, agent.id)
-    messages.set_hearer(tx, [m.id for m in unseen if m.heard_by == ended], None)
+    meant = [m for m in unseen if m.heard_by == ended]
+    messages.set_hearer(tx, [m.id for m in meant], None)
+    # What a reply has done, told to work that had read its messages, is about no other work.
+    messages.mark_seen(tx, [m.id for m in meant if m.kind == "notice"])
     late = [
         m
         for m in unseen
