@@ -173,6 +173,13 @@ def _answers(seen: Seen) -> list[Message]:
     return [m for m in new if m.kind == "answer" and m.sender == OWNER]
 
 
+def _had_read(seen: Seen, node: WorkNode) -> bool:
+    """Whether the agent had read what the person said before this work ended."""
+    said = [m for m in seen.after.messages.values() if m.sender == OWNER and m.reply_id]
+    times = [m.seen_at for m in said if m.recipient == seen.agent_id]
+    return all(at and node.ended_at and at <= node.ended_at for at in times)
+
+
 def _told_wrongly(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
     """What was told to a teammate is a message there; what was told to own work is heard."""
     told = [act for act in acts if act["kind"] == "told"]
@@ -183,7 +190,7 @@ def _told_wrongly(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
         if node is None:
             yield f"a reply says that {act['about']!r} was told, which is no work"
         elif node.assignee_id == seen.agent_id:
-            if node.status.is_final:
+            if node.status.is_final and not _had_read(seen, node):
                 yield f"a reply says that {node.title!r} was told, which had ended"
         else:
             to = [

@@ -41,26 +41,6 @@ WHAT_IS_IT = (
     "question: its id). words: that part of their message, word for word."
 )
 ONLY_THE_REST = " Your calls are about parts of it. Say it of the rest: {rest!r}"
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "parts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "what": {"enum": [*get_args(WorkDecision)]},
-                    "id": {"type": "string"},
-                    "words": {"type": "string"},
-                },
-                "required": ["what", "id", "words"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["parts"],
-    "additionalProperties": False,
-}
 CUT_OFF = "[Runtime] Your answer broke off before its end. Give it again, whole and much shorter."
 
 
@@ -96,7 +76,7 @@ async def _ask_what_it_is(steps: Steps, ctx: RunContext) -> tuple[MessagePart, .
     if decided and not rest:
         return ()
     text = WHAT_IS_IT + (ONLY_THE_REST.format(rest=rest) if rest else "")
-    question = Question(name=DECISION, text=text, schema=_SCHEMA, parse=_parts, is_asked_once=True)
+    question = Question(name=DECISION, text=text, parse=_parts, is_asked_once=True)
     try:
         return await structured_question.ask(steps, ctx, question) or ()
     except (Unaffordable, ModelError):

@@ -40,9 +40,10 @@ class Question(Generic[T]):
     name: str
     """The purpose the call is charged under, and the `ref` of the question in the thread."""
     text: str
-    schema: dict[str, Any]
     parse: Callable[[Any], T | None]
     """Turns the JSON value into the answer; returns None if it has another form."""
+    schema: dict[str, Any] | None = None
+    """What the model's server holds it to; a reply of another form is asked for again by it."""
     is_asked_once: bool = False
     """Whether an answer that cannot be read is not asked for again."""
     shorter: str = ""
@@ -76,6 +77,8 @@ async def ask(steps: Steps, ctx: RunContext, question: Question[T]) -> T | None:
         except ContextExceeded as error:
             following, failure = shorter, error
         except (ModelGarbled, ModelRefused) as error:
+            if question.is_asked_once:
+                return None
             failure = error
         if ctx.transcript.has(following) or (following == shorter and not question.shorter):
             if failure is not None:

@@ -113,6 +113,9 @@ class Chat:
             about = self.name, "approval", number
             require(len(asked[number]) == 1, *about, "asked", len(asked[number]), "times")
             [item] = asked[number]
+            if item["state"] == "closed":  # its work ended before the person came to decide
+                require(happened[str(number)] == 0, *about, "ran, and nobody had decided")
+                continue
             wanted = "approve" if is_approved(number) else "deny"
             require(item["message"]["decision"] == wanted, *about, item)
             told = self._one(calls, "bash", command("approve", number))

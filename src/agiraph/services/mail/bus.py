@@ -1,6 +1,7 @@
 """Bus: send messages between agents and people, and record answers to questions."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -387,7 +388,11 @@ def thread_text(tx: Tx, message: Message, thread: str) -> str:
 def _replied(tx: Tx, message: Message) -> str:
     """Return what the agent has replied to a person's message, and what that reply did."""
     reply = None if message.reply_id is None else messages.reply_of(tx, message.reply_id)
-    return "" if reply is None else f"\n{said_and_done(reply)}"
+    if reply is None:
+        return ""
+    own = told_own(tx, message.recipient, reply.acts)
+    others = replace(reply, acts=tuple(act for act in reply.acts if act not in own))
+    return f"\n{said_and_done(others, is_told=bool(own))}"
 
 
 def is_settled(tx: Tx, message: Message) -> bool:
@@ -405,12 +410,13 @@ def told_own(tx: Tx, agent_id: str, acts: Iterable[Act]) -> list[Act]:
     ]
 
 
-def said_and_done(reply: Message) -> str:
-    """Return what a reply to a person said and did, for the work of the agent that wrote it."""
+def said_and_done(reply: Message, *, is_told: bool = False) -> str:
+    """Return what a reply to a person said and did, for the work of the agent that wrote it; with
+    `is_told` the reply has left something to that work."""
     words = "" if reply.label else f": {fence.one_line(reply.text)[:REPLY_SHOWN]!r}"
     said = REPLIED.format(reply=words)
     if not reply.acts:
-        return said + NEEDS_NOTHING
+        return said if is_told else said + NEEDS_NOTHING
     # A reply that has read untrusted text may repeat it, in titles too.
     plain = "\n".join(f"- {act.kind} {act.about}" for act in reply.acts)
     return said + DID.format(acts=plain if reply.label else as_text(reply.acts))
