@@ -49,7 +49,8 @@ class Lapse:
 
 
 def _marked(name: str, number: int, **arguments: Any) -> Call:
-    return Call(name, arguments, id=f"{MARK}_{number}")
+    verdict = {"reached": "yes"} if name in ENDING else {}
+    return Call(name, verdict | arguments, id=f"{MARK}_{number}")
 
 
 def _is_work(conversation: Conversation) -> bool:

@@ -6,18 +6,17 @@ from typing import Any, NamedTuple
 import pytest
 
 from agiraph.domain.acts import Act
-from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Transcript
-from agiraph.domain.ids import AgentId, NodeId
+from agiraph.domain.ids import AgentId
 from agiraph.domain.messages import Message
-from agiraph.domain.outcomes import Done, Failed, Finished
+from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.policies.silence import Silence
 from agiraph.run_context import RunContext
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
-from agiraph.services.lifecycle import conversation, endings, routing
+from agiraph.services.lifecycle import conversation, endings
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.tools import objections, work
@@ -67,10 +66,12 @@ def open_children_are_ignored(patch: pytest.MonkeyPatch) -> None:
     async def waits_for_nothing(ctx: RunContext) -> None:
         return None
 
+    # Else what else is missing sends the early end back, whatever is open below it.
+    async def no_doubts(*_: Any, **_named: Any) -> None:
+        return None
+
     patch.setattr(work, "_wait_for_tasks", waits_for_nothing)
-    patch.setattr(objections, "_about_tasks", lambda *_: [])
-    # Else the missing evidence sends the early end back, whatever is open below it.
-    patch.setattr(objections, "_about_lines", lambda *_: [])
+    patch.setattr(objections, "doubts", no_doubts)
     patch.setattr(endings, "_children_run_on", lambda _: False)
 
 
@@ -95,16 +96,6 @@ def acts_are_not_stated(patch: pytest.MonkeyPatch) -> None:
         return decide(*given)[0], []
 
     patch.setattr(conversation, "_decide", forget)
-
-
-def stops_are_only_stated(patch: pytest.MonkeyPatch) -> None:
-    """A reply states that it stopped work, and the work goes on."""
-
-    def claim(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
-        node = routing.find_work(tx, agent, identity)
-        return Done("It stops.", did=Act(kind="stopped", about=node.id, name=node.title))
-
-    patch.setattr(routing, "stop", claim)
 
 
 class Planted(NamedTuple):
@@ -133,5 +124,4 @@ ALL: dict[str, Planted] = {
         message_beside_a_question_is_dropped, "message beside a question"
     ),
     "acts_are_not_stated": Planted(acts_are_not_stated, "conversation", "starts needless work"),
-    "stops_are_only_stated": Planted(stops_are_only_stated, "conversation", "answers from nothing"),
 }
