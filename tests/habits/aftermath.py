@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.ids import ThreadId
-from agiraph.domain.messages import NEEDS_ANSWER, Message
+from agiraph.domain.messages import LATE, NEEDS_ANSWER, Message
 from agiraph.domain.persons import OWNER, is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
@@ -68,6 +68,9 @@ class Left:
     def unheard(self) -> Counter[str]:
         # A decision without words is recorded by its name.
         said = (m for m in self.messages if m.sender == OWNER and m.text not in _NO_WORDS)
+        # What to do with a late answer is chosen from options; the runtime alone hears the choice.
+        late = {m.id for m in self.messages if (m.ref or "").startswith(LATE)}
+        said = (m for m in said if m.in_reply_to not in late)
         # Words with a decision on a call whose work has ended are kept for the agent's next work.
         kept = "\n".join(m.text for m in self.messages if m.kind == "notice" and not m.seen_at)
         return Counter(stable(m.text) for m in said if m.text not in self.heard + kept)
@@ -114,7 +117,10 @@ async def play_the_person(world: World) -> list[str]:
             return found
         for message in asked:
             decision = "approve" if message.kind == "approval" else None
-            await world.answer(message, f"Decide yourself ({number}).", decision=decision)
+            # What becomes of a late answer is chosen, not said.
+            is_late = (message.ref or "").startswith(LATE)
+            said = message.options[0] if is_late else f"Decide yourself ({number})."
+            await world.answer(message, said, decision=decision)
     return [f"the person is still asked after {ROUNDS} rounds: {asked[-1].text!r}"]
 
 
