@@ -6,8 +6,8 @@ export const waitingReason = (reason: string): string =>
     .replace(/^your (?=question ['"])/, "an answer to its ")
     .replace(/ \(node_[0-9a-z]+\)/g, "");
 
-/** A reason that names work or an answer, and is no sentence. */
-const NAMED = /^(the result of|a review of|your question)\b|^(?!asked |needs )[^\n]* \(node_[0-9a-z]+\)/;
+/** A reason that names work or an answer, and is no sentence. The name of an agent before a title is one word. */
+const NAMED = /^(the result of|a review of|your question)\b|^(?!asked |needs )[^\n]* \(node_[0-9a-z]+\)|^[\w-]+: /;
 
 /** Return the reason as it goes on after “waits”: “for robin: The list”. One that is a sentence follows a colon. */
 export function waitDetail(reason: string): string {

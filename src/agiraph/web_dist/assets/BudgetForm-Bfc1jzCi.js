@@ -1,0 +1,1 @@
+export{t as default}from"./BudgetForm-Dv2fAuPE.js";
