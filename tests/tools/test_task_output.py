@@ -184,7 +184,7 @@ async def test_a_message_ends_a_wait_for_a_task_and_the_result_still_arrives(wor
     _, task = await world.board(founded.team.id)
     assert [t.text for t in ada.requests[1].turns][-2:] == [
         "Interrupted, because there is a message for you; it follows. What you waited for (bob: "
-        "Count files) is still under way: wait again, or do something else first.",
+        f"Count files ({task.id})) is still under way: wait again, or do something else first.",
         "[Message from human] Still there?",
     ]
     [question] = await world.questions(founded.team.id)

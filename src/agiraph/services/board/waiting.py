@@ -193,7 +193,11 @@ def _end_waits(
             text = _NOT_ANSWERED.format(what=what, settled=settled)
             _append_answer(tx, wait, text, failed=False, label=label)
         else:
-            _append_answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
+            # The agent needs the id to wait again; people read the reason without it.
+            on = wait.waiting_on
+            is_named = on.kind == "node" and on.id not in wait.reason
+            reason = f"{wait.reason} ({on.id})" if is_named else wait.reason
+            _append_answer(tx, wait, _INTERRUPTED.format(reason=reason), failed=False)
     _requeue(tx, open_waits[0])
     return not answered.isdisjoint(_NO_CALL)
 
