@@ -95,8 +95,8 @@ def add_results(tx: Tx, founded: NewTeam) -> None:
         add(name, minute)
     add("part", 5, parent_id=NodeId("node_a"))
     add("failed", 6, status=NodeStatus.FAILED)
-    add("review", 7, reviews_call="call_1")
-    add("reader", 8, research="read")
+    add("review", 7, is_step=True)
+    add("reader", 8, is_step=True)
     add("idle", 9, stop_reason=StopReason.NOTHING_TO_DO)
 
 

@@ -134,8 +134,7 @@ def _dense(db: sqlite3.Connection) -> Iterator[str]:
 
 def _published(db: sqlite3.Connection, home: Path) -> Iterator[str]:
     for row in db.execute(
-        "select id, team_id, status, manifest, reviews_call, research from nodes"
-        " where lane = 'work'"
+        "select id, team_id, status, manifest, kind from nodes where lane = 'work'"
     ):
         folder = home / "teams" / row["team_id"] / "nodes" / row["id"]
         if (folder / "published").exists():
@@ -144,11 +143,8 @@ def _published(db: sqlite3.Connection, home: Path) -> Iterator[str]:
             on_disk = dict(node.manifest().files)
             if row["status"] == "completed" and json.loads(row["manifest"]) != on_disk:
                 yield f"I7: the manifest of {row['id']} differs from its published files"
-        # A review gives a verdict; a part of a research leaves rows.
-        elif row["status"] == "completed" and (row["reviews_call"], row["research"]) == (
-            None,
-            None,
-        ):
+        # A review gives a verdict; research and its steps leave rows.
+        elif row["status"] == "completed" and row["kind"] == "task":
             yield f"I7: {row['id']} is completed and has published nothing"
 
 
@@ -297,7 +293,7 @@ def _delegated_once(db: sqlite3.Connection) -> Iterator[str]:
                 given[row["node_id"]] += 1
     for row in db.execute(
         "select parent_id, count(*) as n from nodes where parent_id is not null"
-        " and reviews_call is null and coalesce(research, 'job') = 'job' group by parent_id"
+        " and is_step = 0 group by parent_id"
     ):
         if row["n"] != given[row["parent_id"]]:
             said = f"{row['parent_id']} delegated {given[row['parent_id']]} tasks"
@@ -309,7 +305,7 @@ def _ends_reported(db: sqlite3.Connection) -> Iterator[str]:
     for row in db.execute(
         "select n.id, n.creator_id, n.assignee_id from nodes n join agents a on a.id = n.creator_id"
         " where n.status in ('completed', 'failed') and n.creator_id <> n.assignee_id"
-        " and n.parent_id is not null and coalesce(n.research, 'job') = 'job'"
+        " and n.parent_id is not null and n.is_step = 0"
     ):
         read = db.execute(
             "select count(*) from journal t join threads h on h.id = t.thread_id"

@@ -17,7 +17,9 @@ from agiraph.domain.agents import Trust
 from agiraph.domain.grants import Grant
 from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.persons import OWNER
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.domain.work_kinds import PUBLIC_TASK
 from agiraph.home import scopes
 from agiraph.providers.base import Request
 from agiraph.runtime import plain_replies, steps
@@ -366,7 +368,7 @@ async def test_a_public_reader_sees_nothing_of_the_team(scene: Scene) -> None:
     team = await team_with_insight(scene, OPEN)
     assert not [text for text in reader_texts(scene) if SECRET in text]
     node = (await scene.nodes(team))[-1]
-    assert (node.is_public, node.status) == (True, NodeStatus.COMPLETED)
+    assert ((not node.kind.sees_team), node.status) == (True, NodeStatus.COMPLETED)
 
 
 async def test_a_public_reader_opens_and_searches_what_it_likes(scene: Scene) -> None:
@@ -399,7 +401,7 @@ async def begin_with_mail(scene: Scene) -> NewTeam:
         given: dict[str, Any] = {"team_id": team.team.id}
         bob = roster.hire(tx, name="bob", role="worker", model="scripted/reader", **given)
         planning.create(
-            tx, task=f"Read {MENU}", source="user", assignee_id=bob.id, is_public=True, **given
+            tx, task=f"Read {MENU}", source="user", assignee_id=bob.id, kind=PUBLIC_TASK, **given
         )
         words = f"The password is {SECRET}."
         bus.send(tx, sender=team.coordinator.id, recipient=bob.id, text=words, **given)
@@ -427,16 +429,18 @@ async def test_a_labelled_reply_opens_a_reader_with_the_persons_whole_words_only
     await scene.world.chat(team.coordinator.id, "How is bread baked?")
     await scene.world.settle()
     found = await scene.nodes(team)
-    [job] = [n for n in found if n.research == "job"]
+    [job] = [n for n in found if part_of(n) == "job"]
     assert bool(job.label) is not is_public
-    readers = [n for n in found if n.research == "reader"]
-    assert {(n.is_public, bool(n.label)) for n in readers} == {(is_public, not is_public)}
+    readers = [n for n in found if part_of(n) == "reader"]
+    assert {((not n.kind.sees_team), bool(n.label)) for n in readers} == {
+        (is_public, not is_public)
+    }
 
 
 async def test_mail_for_a_reader_stays_out_of_its_public_thread(scene: Scene) -> None:
     team = await begin_with_mail(scene)
     assert not [text for text in reader_texts(scene) if SECRET in text]
-    assert [node.is_public for node in await scene.nodes(team)] == [False, True, False]
+    assert [(not node.kind.sees_team) for node in await scene.nodes(team)] == [False, True, False]
 
 
 async def test_nothing_is_added_to_the_thread_of_a_public_task(scene: Scene) -> None:
@@ -527,7 +531,7 @@ async def test_a_reader_goes_to_each_page_once_and_to_few(scene: Scene) -> None:
     assert [a for a in answers if a.startswith("A reader has read its links for you.")] == answers[
         2:4
     ]
-    assert len([n for n in await scene.nodes(team) if n.is_public]) == 1
+    assert len([n for n in await scene.nodes(team) if (not n.kind.sees_team)]) == 1
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from agiraph.domain.agents import Rule, Trust
 from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle import conversation
 from agiraph.services.lifecycle.teams import NewTeam
@@ -268,7 +269,7 @@ async def test_an_injected_order_cannot_exceed_the_limits_of_research(scene: Sce
     listed = "\n".join(orders).replace("{SINK}", scene.sink.url("").rstrip("/"))
     scene.sink.pages["/page"] = listed
     await scene.world.settle()
-    [node] = [n for n in await scene.world.board(team.team.id) if n.research == "job"]
+    [node] = [n for n in await scene.world.board(team.team.id) if part_of(n) == "job"]
     assert node.budget.calls == {"web_search": 0, "web_fetch": 2}
     assert scene.sink.received.count(b"GET ") == 2
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.persons import OWNER
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.lifecycle import conversation
@@ -139,7 +140,7 @@ class Scene:
 
     async def job(self) -> WorkNode:
         """Return the newest job."""
-        found = [n for n in await self.world.board(self.team.team.id) if n.research == "job"]
+        found = [n for n in await self.world.board(self.team.team.id) if part_of(n) == "job"]
         return await self.world.node(found[-1].id)
 
     async def parts(self, job: WorkNode) -> list[WorkNode]:

@@ -9,6 +9,7 @@ import pytest
 
 from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.persons import OWNER
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import NodeStatus
 from agiraph.services.board import jobs
 from agiraph.services.research import state
@@ -49,7 +50,7 @@ async def test_a_quick_job_delivers_a_report_whose_sentences_have_sources(
             it.team.coordinator.id,
         )
         reading, writing = await it.parts(job)
-        assert [(n.research, n.is_public, n.status) for n in (reading, writing)] == [
+        assert [(part_of(n), (not n.kind.sees_team), n.status) for n in (reading, writing)] == [
             ("reader", True, NodeStatus.COMPLETED),
             ("writing", True, NodeStatus.COMPLETED),
         ]
@@ -115,7 +116,7 @@ async def test_three_readers_work_side_by_side(tmp_path: Path) -> None:
     async with scene(tmp_path, cast) as it:
         job = await it.start()
         parts = await it.parts(job)
-        assert [n.research for n in parts] == [*["reader"] * 3, "gaps", "writing", "support"]
+        assert [part_of(n) for n in parts] == [*["reader"] * 3, "gaps", "writing", "support"]
         assert job.status is NodeStatus.COMPLETED
         assert len({n.assignee_id for n in parts[:3]}) == 3
         assert len(await it.ledger(job)) == 3
@@ -134,7 +135,7 @@ async def test_gaps_are_read_for_before_the_report_is_written(tmp_path: Path) ->
     )
     async with scene(tmp_path, cast) as it:
         job = await it.start()
-        parts = [n.research for n in await it.parts(job)]
+        parts = [part_of(n) for n in await it.parts(job)]
         assert parts == ["reader", "gaps", "reader", "writing", "support"]
         assert [quote for _, _, quote in await it.ledger(job)] == [TALL, SURVEY]
         # The words of a page led to the second question: it stands in a fence.

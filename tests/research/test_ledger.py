@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from agiraph.domain import research_kinds
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import ThreadId
@@ -61,8 +62,7 @@ def _job(tx: Tx, lead: Agent, earlier: WorkNode | None = None) -> tuple[WorkNode
         task="How tall?",
         source="delegation",
         parent_id=job.id,
-        is_public=True,
-        research="reader",
+        kind=research_kinds.step("reader", is_labelled=False),
     )
     reading = Reading(number=1, question="How tall?", node_id=reader.id)
     JOBS.update(tx, job.id, readings=(reading,))

@@ -14,6 +14,7 @@ from agiraph.domain.labels import of_client
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.research import DEPTHS
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
 from agiraph.home.specialists import specialists
 from agiraph.services.lifecycle import (
@@ -137,7 +138,7 @@ async def test_words_of_a_person_reach_the_next_look_for_gaps(tmp_path: Path) ->
     async with scene(tmp_path, cast) as it:
         cast.before_reading = once(lambda: it.tell(said))
         job = await it.start()
-        assert [n.research for n in await it.parts(job)] == ["reader", "gaps", "reader", "writing"]
+        assert [part_of(n) for n in await it.parts(job)] == ["reader", "gaps", "reader", "writing"]
         assert said in cast.asked("gaps")[0][0]
         assert said in cast.asked("writing")[0][0]
         assert [quote for _, _, quote in await it.ledger(job)] == [TALL, SURVEY]
@@ -347,7 +348,7 @@ async def test_what_is_told_to_a_reader_is_heard_by_its_job(tmp_path: Path) -> N
         cast.before_reading = once(tell)
         job = await _start_by_api(it)
         assert said in cast.asked("writing")[-1][0]
-        assert "gaps" in [n.research for n in await it.parts(job)]
+        assert "gaps" in [part_of(n) for n in await it.parts(job)]
 
 
 async def test_when_the_time_is_over_the_report_has_what_there_is(tmp_path: Path) -> None:
@@ -408,7 +409,7 @@ async def test_a_late_answer_continues_the_research_that_asked(
         assert await it.world.questions(it.team.team.id) == []
         reports = [m.node_id for m in await it.world.inbox() if m.kind == "report"]
         assert reports == [first.id, second.id]
-        begun = [n.research for n in await it.world.board(it.team.team.id) if not n.parent_id]
+        begun = [part_of(n) for n in await it.world.board(it.team.team.id) if not n.parent_id]
         assert begun == ["job", "job"]  # nothing else is made of the answer
 
 

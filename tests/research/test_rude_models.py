@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.report_words import ENGLISH
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.testing import call, says
 from tests.research.kit import (
@@ -173,7 +174,7 @@ async def test_an_unreadable_look_for_gaps_leads_to_the_report(
     async with scene(tmp_path, cast) as it:
         job = await it.start()
         assert job.status is NodeStatus.COMPLETED
-        assert [n.research for n in await it.parts(job)].count("reader") == 1
+        assert [part_of(n) for n in await it.parts(job)].count("reader") == 1
         assert "10,100" not in await it.report()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain import research_kinds
 from agiraph.domain.errors import Refused
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
@@ -132,7 +133,7 @@ async def noted(it: Scene, job: WorkNode, quote: str, url: str = FACTS) -> None:
 
 
 def reader_of(job: WorkNode) -> WorkNode:
-    return replace(job, parent_id=job.id, research="reader")
+    return replace(job, parent_id=job.id, kind=research_kinds.step("reader", is_labelled=False))
 
 
 @pytest.mark.slow

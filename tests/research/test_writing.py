@@ -9,6 +9,7 @@ import pytest
 from agiraph.domain import report_check
 from agiraph.domain.persons import OWNER
 from agiraph.domain.report_words import ENGLISH, words_of
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import Extension, NodeStatus, StopReason
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.lifecycle import extensions
@@ -87,7 +88,7 @@ async def test_messages_make_a_job_write_again_only_a_few_times(tmp_path: Path) 
     async with scene(tmp_path, cast) as it:
         cast.tell = lambda: it.tell("And once more.")
         job = await it.start(depth="quick")
-        parts = [n.research for n in await it.parts(job)]
+        parts = [part_of(n) for n in await it.parts(job)]
         assert parts.count("writing") == frame.MOST_WRITINGS
         assert job.status is NodeStatus.COMPLETED
         assert ENGLISH.not_used in await it.report()

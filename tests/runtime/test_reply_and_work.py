@@ -12,6 +12,7 @@ from agiraph.domain.ids import MessageId
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
+from agiraph.domain.work_kinds import REFLECTION
 from agiraph.providers.catalogue import OWN
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.services.board import planning
@@ -249,7 +250,7 @@ async def test_what_a_reply_reads_of_labelled_work_labels_it(world: World) -> No
 async def test_a_reply_looks_into_work_only(world: World) -> None:
     founded = await world.found("Keep watch", start=False)
     reflection = await world.store.write(
-        planning.create, team_id=founded.team.id, task="Look back", source="self", lane="reflection"
+        planning.create, team_id=founded.team.id, task="Look back", source="self", kind=REFLECTION
     )
     looks = [call("look_into", what=reflection.id), call("read_report", id=reflection.id)]
     mouth = world.script("mouth", says(*looks), says("I cannot see that.", NO_WORK))

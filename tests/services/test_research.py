@@ -130,7 +130,7 @@ async def test_research_agent_execution(world: World, bakery: Site) -> None:
         "Research: How is bread baked?",
     )
     assert node.budget.calls == {"web_search": 4, "web_fetch": 6}
-    assert [n.is_public for n in (node, reader, writing)] == [False, True, True]
+    assert [(not n.kind.sees_team) for n in (node, reader, writing)] == [False, True, True]
     assert set(rob.requests[1].tools) == set(READER)
     answers = [t.text for t in rob.requests[4].turns if t.role == "tool"]
     assert bakery.url("/bread") in answers[0]

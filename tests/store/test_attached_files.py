@@ -59,6 +59,8 @@ def to_schema_24(tx: Tx) -> None:
     tx.run("drop table attached_files")
     # Later migrations add these again.
     tx.run("drop index threads_to_prune")
+    tx.run("alter table nodes add column research text")
+    tx.run("alter table nodes add column is_public integer not null default 0")
     for column in (
         "messages.ends_waits",
         "messages.summary",
@@ -67,6 +69,8 @@ def to_schema_24(tx: Tx) -> None:
         "messages.closed_at",
         "nodes.given_up",
         "nodes.line_kinds",
+        "nodes.kind",
+        "nodes.is_step",
         "threads.pruned_at",
         "persons.zone",
         "grants.is_typed",

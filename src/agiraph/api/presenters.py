@@ -151,7 +151,7 @@ def node_view(tx: Tx, node: WorkNode) -> NodeView:
         trigger_id=node.trigger_id,
         thread_id=node.thread_id,
         depth=node.depth,
-        is_public=node.is_public,
+        is_public=not node.kind.sees_team,
         effort=node.effort,
         attempt=node.attempt,
         waiting_reason=node.waiting_reason,

@@ -6,6 +6,9 @@ from typing import NamedTuple
 from agiraph.domain.fence import OF_TEAM, enclose_retold
 from agiraph.domain.labels import CLEAN, Label
 
+LOOK = 'look_into("{id}") shows what it holds'
+"""Where a clean reader finds untrusted text that a line leaves out."""
+
 
 class Line(NamedTuple):
     """A line of a list in a prompt, or several lines that belong together."""

@@ -9,8 +9,8 @@ from agiraph.domain.effort import Effort
 from agiraph.domain.errors import IllegalMove
 from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.research import Part
 from agiraph.domain.value import value
+from agiraph.domain.work_kinds import TASK, Lane, WorkKind
 
 Source = Literal["user", "delegation", "trigger", "self", "system"]
 """Who asked for the work. Every node has exactly one reason to exist."""
@@ -22,10 +22,6 @@ IfUnmet = Literal["fail", "skip", "go_on", "ask"]
 
 JobState = Literal["running", "waiting", "queued", "done", "partial", "failed", "cancelled"]
 """The status of a node in the words of a list of jobs."""
-
-Lane = Literal["work", "reply", "reflection"]
-"""What an agent can do at the same time: work, a reply to a person, a reflection on ended work.
-In each lane it runs one node at a time."""
 
 
 class Queue(NamedTuple):
@@ -306,7 +302,11 @@ class WorkNode:
     task: str
     source: Source
     created_at: datetime
+    kind: WorkKind = TASK
     lane: Lane = "work"
+    """That of its kind, for queries."""
+    is_step: bool = False
+    """As its kind says, for queries."""
     status: NodeStatus = NodeStatus.PENDING
     title: str = ""
     creator_id: str
@@ -320,15 +320,11 @@ class WorkNode:
     thread_id: ThreadId | None = None
     """Its thread; a node that resumes another one continues in that one's thread."""
     reviews_call: str | None = None
-    """Of a review: the call of its parent node that submitted the result it judges."""
+    """The call of its parent node that submitted the result it judges."""
     asked_of: AgentId | None = None
     """Of research: the agent that was asked; its conversation gets the summary."""
-    research: Part | None = None
-    """What it does for a research job; None for all other work."""
     label: Label = CLEAN
     """The sources outside the team that words of its task came from."""
-    is_public: bool = False
-    """Whether its thread holds nothing of the team's: only its task, the web and its scratch."""
     depth: int = 0
     """How many ancestors it has."""
     hops: int = 0
@@ -375,9 +371,9 @@ class WorkNode:
         return self.source == "system" and self.parent_id is None
 
     @property
-    def is_research_part(self) -> bool:
-        """Whether it is a step of the research job above it, which waits for it."""
-        return self.research is not None and self.research != "job"
+    def is_work(self) -> bool:
+        """Whether it is a piece of the team's work, as boards show it: no reply, no reflection."""
+        return self.lane == "work"
 
     @property
     def lines_to_prove(self) -> tuple[str, ...]:

@@ -7,14 +7,12 @@ from typing import NamedTuple
 from agiraph.domain.work import Budget, StopReason
 from agiraph.run_context import RunContext
 from agiraph.services.lifecycle.journal import Reservation, SystemNote
-from agiraph.services.research import starting
 
 WARN_AT = 0.8
 LANDING_S = 120.0
 SHORTEST_LANDING_S = 2.0
 LANDING_SHARE = 0.25
 """The share of the node's time limit that the last answer may take on top of it."""
-NOTE_AND_END = "note what you have read and not noted yet, then call done."
 REPLY_TOKENS = 4096
 """Tokens that are reserved for a reply before its length is known."""
 
@@ -82,10 +80,8 @@ class BudgetPolicy:
         # All calls of the reply are counted already; those after the current call are not made yet.
         same = [call.id for call in reply.calls if call.name == tool]
         later = len(same) - same.index(ctx.current_call_id) - 1
-        if ctx.consumed.calls[tool] - later > limit and ctx.node.research is not None:
-            return f"{starting.EXHAUSTED} All {limit} calls of {tool} are used: {NOTE_AND_END}"
         if ctx.consumed.calls[tool] - later > limit:
-            return f"all {limit} calls of {tool} that this work had are used; go on without it."
+            return ctx.node.kind.calls_used_up.format(limit=limit, tool=tool)
         return None
 
     def reservation(self, ctx: RunContext) -> Reservation:

@@ -20,11 +20,6 @@ from agiraph.services.lifecycle import asks, digest, grants
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 
-NOT_IN_A_REPLY = (
-    "Not in a reply: this conversation holds words from outside the team, so the human has to "
-    "agree to this call. Start it as work; there they are asked."
-)
-NOT_IN_A_REVIEW = "A person would have to approve this call. Judge without it."
 APPROVED = Done("approved")
 ASKED = "Not made yet: a person decides on this call"
 _ASKED = (
@@ -135,9 +130,8 @@ class PermissionPolicy:
     def _is_allowed(self, tx: Tx, ctx: RunContext, call: ToolCall, ruling: "Ruling") -> bool:
         """Whether a person has allowed the call without a request: by a grant, or by naming the
         address that it opens."""
-        is_reply = ctx.node.lane == "reply"
         tool = self.tools.get(call.name)
-        if not is_reply and provenance.is_named_by_person(tx, ctx, tool, call):
+        if not ctx.node.kind.no_ways_out and provenance.is_named_by_person(tx, ctx, tool, call):
             return True
         used = grants.use(
             tx, team_id=ctx.team.id, node_id=ctx.node.id, call=call, way_out=ruling.way_out
@@ -187,11 +181,10 @@ def _wait_for(tx: Tx, asked: Message, call: ToolCall, limit: timedelta | None) -
 
 def _cannot_ask(tx: Tx, ctx: RunContext, ruling: Ruling) -> str | None:
     """Return why no person may be asked about this call; None if one may."""
-    if ctx.node.reviews_call is not None:  # a review must not wait for a person
-        return NOT_IN_A_REVIEW
-    if ruling.way_out is None:
-        return None
-    return NOT_IN_A_REPLY if ctx.node.lane == "reply" else asks.refusal(tx, ctx.node.id)
+    kind = ctx.node.kind
+    if kind.no_requests or ruling.way_out is None:
+        return kind.no_requests or None
+    return kind.no_ways_out or asks.refusal(tx, ctx.node.id)
 
 
 def _why(ctx: RunContext, way_out: WayOut | None) -> str:

@@ -22,7 +22,7 @@ async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) ->
     runs_commands = tool.properties.runs_commands
     # A command reads the folders of a person by itself, also where nothing has been read of them.
     label = ctx.label | (given_folders.label_of(ctx) if runs_commands else CLEAN)
-    is_free = not label or ctx.node.is_public
+    is_free = not label or not ctx.node.kind.sees_team
     is_confined = ctx.command_rules.confinement.is_confined
     if is_free and (is_confined or not runs_commands):
         return await private_sends.way_out(ctx, tool, call)

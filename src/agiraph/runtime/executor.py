@@ -1,22 +1,22 @@
-"""Executor: runs one leased node: loads its rows, prepares its folders, and starts the right run.
+"""Executor: loads the rows of a leased node and lets the runner of its kind work.
 
-A `work` node is run by a model in the loop or by a program, a `reply` or `reflection` node by its
-own module.
+It has what all runners need: models, tools, programs, folders and the context of a run.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Protocol, cast
 
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import LEAN_SYSTEM, Lease, Transcript
 from agiraph.domain.effort import Effort, first_effort
-from agiraph.domain.errors import Misconfigured
 from agiraph.domain.folders import seen_by
 from agiraph.domain.ids import TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.time import Clock
-from agiraph.home.layout import Home, TeamFolder
+from agiraph.domain.work_kinds import found_at
+from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules
 from agiraph.home.scopes import Scope
 from agiraph.policies.breaker import Breaker
@@ -26,34 +26,22 @@ from agiraph.providers.catalogue import SHORT_WAIT_S, Catalogue
 from agiraph.providers.hireable import hireable_models
 from agiraph.run_context import RunContext
 from agiraph.runtime import (
-    conversation_summary,
-    own_notices,
     plans,
     prompt,
-    reflection,
-    refs,
-    reply,
-    reply_prompt,
-    research,
 )
 from agiraph.runtime.calls import ToolCaller
-from agiraph.runtime.command_line import ProgramRunner
-from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.loading import Loaded, load
-from agiraph.runtime.loop import Loop
 from agiraph.runtime.means import Means
 from agiraph.runtime.offered_tools import OfferedTools
 from agiraph.runtime.program_setup import Command
 from agiraph.runtime.prompt import Opening
-from agiraph.runtime.shown_files import ShownFiles
 from agiraph.runtime.steps import Steps
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
-from agiraph.services.lifecycle import journal, summaries
+from agiraph.services.lifecycle import journal
 from agiraph.store.database import Store
 from agiraph.tools.base import Tool
-from agiraph.tools.foreground import BASIC, FOREGROUND, UNSHOWN
-from agiraph.tools.toolsets import PUBLIC, READER, REVIEW, Toolset, all_shown
+from agiraph.tools.toolsets import Toolset
 from agiraph.web.access import Web
 
 
@@ -93,7 +81,7 @@ class Executor:
         await self._prepare_team(loaded.team)
         # The prompt and its compaction follow the window, which a server of one's own may tell.
         if loaded.agent.kind != "cli":
-            await self.models.learn(self._model_for(loaded))
+            await self.models.learn(self.model_for(loaded))
         if self.tracing is None:
             return await self._run(lease, loaded)
         with self.tracing.run(loaded.agent, loaded.node, lease) as span:
@@ -102,75 +90,8 @@ class Executor:
             return outcome
 
     async def _run(self, lease: Lease, loaded: Loaded) -> Outcome:
-        match loaded.node.lane:
-            case "work":
-                return await self._work(lease, loaded)
-            case "reply":
-                return await self._reply(lease, loaded)
-            case "reflection":
-                return await self._reflect(lease, loaded)
-
-    async def _work(self, lease: Lease, loaded: Loaded) -> Outcome:
-        folder = self.home.team(loaded.team.id)
-        await self._prepare_folders(loaded, folder)
-        skills = () if loaded.node.is_public else await self.offered.skills_of(loaded.team)
-        extra = await self.offered.of_team(loaded.team, skills)
-        tools = Toolset({}) if loaded.agent.kind == "cli" else self._tools(loaded, extra)
-        ctx = self._context(lease, loaded, folder, extra)
-        ctx.skills = skills
-        await own_notices.tell(ctx, self.offered.take_notices())
-        if loaded.node.research is not None:
-            return await self._research(ctx, loaded, tools)
-        if not loaded.turns:
-            await _begin(ctx, await self._opening(ctx, loaded, folder, tools))
-        if loaded.agent.kind == "cli":
-            return await ProgramRunner(self.commands).run(ctx)
-        compaction = Compaction(self.models.window(ctx.agent.model))
-        return await Loop(steps=self._steps(ctx, tools), compaction=compaction).run(ctx)
-
-    async def _opening(
-        self, ctx: RunContext, loaded: Loaded, folder: TeamFolder, tools: Toolset
-    ) -> Opening:
-        """Return the first entries of a new thread. They are stored and never change, so that the
-        vendor's cache holds for all of its calls."""
-        now, is_lean = self.clock.now(), self._is_lean(loaded)
-        if loaded.node.is_public:
-            return prompt.public_opening(loaded.node, now)
-        assert loaded.prior_knowledge is not None
-        known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
-        means = self.means_of(loaded.agent)
-
-        def build(shown: ShownFiles) -> str:
-            if loaded.node.reviews_call is not None:
-                return prompt.review_prompt(loaded.agent, shown, now)
-            about = (loaded.agent, folder, tools, loaded.giver, means, loaded.team_state)
-            room = prompt.LEAN_BEFORE_BYTES if is_lean else prompt.BEFORE_BYTES
-            before = shown.lines(loaded.said_before, room)
-            more = {"shown": shown, "skills": ctx.skills, "zone": loaded.zone, "before": before}
-            reader = prompt.Reader(*about, is_lean=is_lean, **more)
-            return prompt.system_prompt(loaded.team, reader, now, known)
-
-        label = loaded.prior_knowledge.label | known.label
-        system, shown = await prompt.with_files(ctx, label, build)
-        assignment = prompt.assignment(
-            loaded.node,
-            giver=loaded.giver,
-            thread=ctx.lease.thread_id,
-            refs=await self._refs(ctx, tools),
-            said=loaded.said,
-        )
-        used = known.ids(is_lean=is_lean)
-        return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
-
-    async def _research(self, ctx: RunContext, loaded: Loaded, tools: Toolset) -> Outcome:
-        """Run a research job or one of its parts."""
-        if not loaded.turns:
-            await _begin(ctx, await research.opening(ctx))
-        steps = self._steps(ctx, tools)
-        if loaded.node.research == "reader":
-            compaction = Compaction(self.models.window(ctx.agent.model))
-            return await Loop(steps=steps, compaction=compaction).run(ctx)
-        return await research.run(steps, ctx, reader_model=self.reader_model)
+        runner = cast(Runner, found_at(loaded.node.kind.runner))
+        return await runner.run(self, lease, loaded)
 
     def means_of(self, agent: Agent) -> Means:
         """Return what the settings offer to an agent that gives work away."""
@@ -182,46 +103,13 @@ class Executor:
             usd_per_day=None if self.daily is None else self.daily.limit_usd,
         )
 
-    async def _refs(self, ctx: RunContext, tools: Toolset) -> list[str] | None:
-        """Return the texts of the node's refs for an agent that cannot read them itself."""
-        return None if tools.tools or ctx.agent.kind == "cli" else await refs.as_text(ctx)
-
-    async def _reply(self, lease: Lease, loaded: Loaded) -> Outcome:
-        """Answer a person's message, while the agent's work goes on in its own lane."""
-        loaded = loaded._replace(agent=replace(loaded.agent, model=self._model_for(loaded)))
-        ctx, is_lean, upto = self._context(lease, loaded), self._is_lean(loaded), ""
-        tools = all_shown(BASIC if is_lean else FOREGROUND, besides=UNSHOWN)
-        if not loaded.turns:
-            opening = await reply_prompt.opening(ctx, tools.shown, is_lean=is_lean)
-            upto = opening.summarise_upto
-            await _begin(ctx, opening)
-        try:
-            steps = self._steps(ctx, tools, patient=False)
-        except Misconfigured as error:
-            return await reply.acknowledge(ctx, error)
-        return await reply.answer(steps, ctx, summarise_upto=upto)
-
-    def _model_for(self, loaded: Loaded) -> str:
+    def model_for(self, loaded: Loaded) -> str:
         """Return the model that this run asks."""
-        replies = loaded.node.lane == "reply"
+        replies = loaded.node.kind.answers_messages
         return (replies and self.reply_model) or loaded.agent.model
 
-    async def _reflect(self, lease: Lease, loaded: Loaded) -> Outcome:
-        """Extract insights from closed threads, or write the summary of a conversation."""
-        ctx = self._context(lease, loaded)
-        if loaded.node.task == summaries.TASK:
-            return await self._summarise(ctx, loaded)
-        if not loaded.turns:
-            await _begin(ctx, await reflection.opening(ctx))
-        window = self.models.window(ctx.agent.model)
-        return await reflection.reflect(self._steps(ctx, Toolset({})), ctx, window)
-
-    async def _summarise(self, ctx: RunContext, loaded: Loaded) -> Outcome:
-        if not loaded.turns:
-            await _begin(ctx, await conversation_summary.opening(ctx))
-        return await conversation_summary.write(self._steps(ctx, Toolset({})), ctx)
-
-    def _steps(self, ctx: RunContext, toolset: Toolset, *, patient: bool = True) -> Steps:
+    def steps(self, ctx: RunContext, toolset: Toolset, *, patient: bool = True) -> Steps:
+        """Return the steps of a run: the model with these tools, and the policies."""
         tools = toolset.tools
         budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy(tools)
         model = self.models.resolve(ctx.agent.model, patient=patient)
@@ -250,27 +138,16 @@ class Executor:
         of_role = self.efforts.get(ctx.agent.role)
         return first_effort(ctx.node.effort, ctx.agent.effort, ctx.team.effort, of_role)
 
-    def _tools(self, loaded: Loaded, extra: tuple[Tool, ...]) -> Toolset:
-        if loaded.node.research is not None:
-            return all_shown(READER if loaded.node.research == "reader" else {})
-        if loaded.node.parent_id is not None and loaded.node.budget.is_single_turn:
-            return Toolset({})  # a single answer of the model
-        if loaded.node.reviews_call is not None:
-            return all_shown(REVIEW)
-        if loaded.node.is_public:
-            return all_shown(PUBLIC)
-        return self.offered.toolset(loaded.agent, extra, is_lean=self._is_lean(loaded))
-
-    def _is_lean(self, loaded: Loaded) -> bool:
+    def is_lean(self, loaded: Loaded) -> bool:
         """Whether the thread has the short prompt: decided by settings and window when it begins,
         and kept for its life."""
         if loaded.turns:
             return loaded.turns[0].ref == LEAN_SYSTEM
         return self.models.wants_lean_prompt(loaded.agent.model, below=prompt.LEAN_WINDOW)
 
-    async def _prepare_folders(self, loaded: Loaded, folder: TeamFolder) -> None:
+    async def prepare_folders(self, loaded: Loaded) -> None:
         """Create the folders of the agent and the node."""
-        agent, node = loaded.agent, loaded.node
+        agent, node, folder = loaded.agent, loaded.node, self.home.team(loaded.team.id)
         folder.agent(agent.name, identity=agent.identity, notes=agent.notes).close()
         if folder.node(node.id).prepare(node, node.refs):
             await asyncio.to_thread(self.home.settle, loaded.team.id, node.id)
@@ -281,15 +158,9 @@ class Executor:
             await plans.prepare(self.store, self.home, team)
             self.prepared[team.id] = team.goal
 
-    def _context(
-        self,
-        lease: Lease,
-        loaded: Loaded,
-        folder: TeamFolder | None = None,
-        extra: tuple[Tool, ...] = (),
-    ) -> RunContext:
+    def context(self, lease: Lease, loaded: Loaded, extra: tuple[Tool, ...] = ()) -> RunContext:
+        """Return what the run knows."""
         agent, node = loaded.agent, loaded.node
-        folder = folder or self.home.team(loaded.team.id)
         ctx = RunContext(
             store=self.store,
             home=self.home,
@@ -302,10 +173,10 @@ class Executor:
                 role=agent.role,
                 agent=agent.name,
                 node=node.id,
-                team=folder,
-                reviewed=None if node.reviews_call is None else node.parent_id,
-                is_public=node.is_public,
-                given=seen_by(loaded.team.folders, reviews=node.reviews_call is not None),
+                team=self.home.team(loaded.team.id),
+                reviewed=node.parent_id if node.reviews_call else None,
+                is_public=not node.kind.sees_team,
+                given=seen_by(loaded.team.folders, reviews=bool(node.reviews_call)),
             ),
             # Empty here; `add_turns` fills it and counts what the node has consumed.
             transcript=Transcript(),
@@ -325,7 +196,15 @@ class Executor:
         return ctx
 
 
-async def _begin(ctx: RunContext, opening: Opening) -> None:
+class Runner(Protocol):
+    """Runs leased work of one kind; `WorkKind.runner` names it."""
+
+    async def run(self, executor: Executor, lease: Lease, loaded: Loaded) -> Outcome:
+        """Run it until it is finished, parked or failed."""
+        ...
+
+
+async def begin(ctx: RunContext, opening: Opening) -> None:
     """Write the system prompt and the assignment of a new thread."""
     ctx.add_turns(
         *await ctx.store.write(

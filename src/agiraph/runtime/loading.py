@@ -59,7 +59,7 @@ def load(tx: Tx, lease: Lease) -> Loaded:
     team = TEAMS.get(tx, lease.team_id)
     # The threads of a research are shown nothing of what the team knows.
     asked = messages.of_node(tx, node.id)
-    is_fresh = node.lane == "work" and not turns and node.research is None
+    is_fresh = node.is_work and not turns and node.kind.is_told
     return Loaded(
         team=team,
         agent=agent,

@@ -28,18 +28,10 @@ async def park_plain_reply(steps: Steps, ctx: RunContext) -> Outcome | None:
             ctx.lease,
             reply=newest[0].seq,
             words=newest[0].text,
-            question=silence.question(transcript) if _may_ask(ctx) else None,
+            question=silence.question(transcript) if ctx.node.kind.may_ask else None,
             remark=silence.remark(transcript),
         )
         if not turns:
             return None
         ctx.add_turns(*turns)
     return Parked(())
-
-
-def _may_ask(ctx: RunContext) -> bool:
-    # A review waits for nobody: without a verdict, its result counts with doubts. A public reader
-    # asks nobody: an answer would bring the team's words into its thread. The readers of a research
-    # ask nobody either: the job does, once.
-    is_alone = ctx.node.is_public or ctx.node.research is not None
-    return not ctx.node.reviews_call and not is_alone

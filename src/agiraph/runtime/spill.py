@@ -26,7 +26,7 @@ async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
         return answer
     # A model or a vendor chose the call's id, so it may contain anything, such as a slash.
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in call.id)[:80]
-    desk = "scratch" if ctx.node.is_public else f"agents/{ctx.agent.name}"
+    desk = f"agents/{ctx.agent.name}" if ctx.node.kind.sees_team else "scratch"
     path = f"{desk}/results/{ctx.lease.thread_id}-{name}.txt"
 
     def keep() -> None:

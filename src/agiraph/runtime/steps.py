@@ -129,7 +129,7 @@ class Steps:
             ctx.lease,
             answers=ctx.take_deferred_answers(),
             notes=notes,
-            deliver_mail=deliver_mail and _hears_mail(ctx),
+            deliver_mail=deliver_mail and ctx.node.kind.hears_mail,
             reservation=reservation,
             paid_from=ctx.envelopes,
             outermost=ctx.outermost_budget,
@@ -152,7 +152,7 @@ class Steps:
             return
         thread_id = ctx.lease.thread_id
         try:
-            if ctx.node.lane == "work":
+            if ctx.node.is_work:
                 await self.daily.check_pace(ctx.lease)
             await self.daily.reserve(thread_id, reservation.model, reservation.usd)
         except (BurnRateReached, DailyLimitReached):
@@ -286,7 +286,7 @@ class Steps:
 
     async def _holds_back(self, ctx: RunContext, call: ToolCall) -> bool:
         """Answer a call that is not begun as not made, if the agent must hear a person first."""
-        if ctx.node.lane != "work" or not _hears_mail(ctx):
+        if not ctx.node.is_work or not ctx.node.kind.hears_mail:
             return False
         if not ctx.has_word:
             await self.caller.commit_deferred(ctx)
@@ -329,12 +329,6 @@ class Steps:
         """Whether the last reply holds a call that ends nothing."""
         reply = ctx.transcript.last_reply
         return reply is not None and not all(map(self._ends, reply.calls))
-
-
-def _hears_mail(ctx: RunContext) -> bool:
-    # The team's words stay out of a public thread: its agent's mail waits for other work.
-    # What is said to a research is heard by the job, and not by the part that its agent works on.
-    return not ctx.node.is_public and not ctx.node.is_research_part
 
 
 def _date_notes(ctx: RunContext) -> list[SystemNote]:

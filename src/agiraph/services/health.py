@@ -78,7 +78,7 @@ def _unattended(tx: Tx, node: WorkNode) -> str | None:
         )
     if node.cancel_requested and tx.now - stalled.last_activity(tx, node) > LATE:
         return f"{node.id} was cancelled and has not stopped: restart the server, which ends it."
-    if node.lane == "work" and stalled.is_stalled(tx, node):
+    if node.is_work and stalled.is_stalled(tx, node):
         at = stalled.last_activity(tx, node)
         return (
             f"{node.id} is running, but has done nothing since {at:%Y-%m-%d %H:%M}: cancel it, or "

@@ -285,23 +285,23 @@ def ended_lately(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
 
 
 _ENDED = "team_id = :team and lane = 'work' and ended_at is not null"
-_NO_PART = "(research is null or research = 'job')"
+_NO_STEP = "is_step = 0"
 _LAST_FIRST = "order by ended_at desc, id desc limit :limit"
 
 
 def ended_of(tx: Tx, agent: Agent, *, limit: int) -> list[WorkNode]:
     """Return the `limit` nodes of the `work` lane that an agent ended last, newest first; of an
-    agent that did only parts of a research the last one."""
+    agent that did only steps of other work the last one."""
     where = f"{_ENDED} and assignee_id = :agent"
     own = {"team": agent.team_id, "agent": agent.id}
-    found = NODES.select(tx, f"{where} and {_NO_PART} {_LAST_FIRST}", limit=limit, **own)
+    found = NODES.select(tx, f"{where} and {_NO_STEP} {_LAST_FIRST}", limit=limit, **own)
     return found or NODES.select(tx, f"{where} {_LAST_FIRST}", limit=1, **own)
 
 
 def ended_of_others(tx: Tx, agent: Agent, *, limit: int) -> list[WorkNode]:
     """Return the `limit` nodes of the `work` lane that the agent's teammates ended last, newest
-    first, without the parts of a research."""
-    where = f"{_ENDED} and coalesce(assignee_id, '') <> :agent and {_NO_PART} {_LAST_FIRST}"
+    first, without steps of other work."""
+    where = f"{_ENDED} and coalesce(assignee_id, '') <> :agent and {_NO_STEP} {_LAST_FIRST}"
     return NODES.select(tx, where, team=agent.team_id, agent=agent.id, limit=limit)
 
 
@@ -361,11 +361,11 @@ def failed_in_a_row(tx: Tx, root_id: NodeId, *, since: datetime) -> int:
 def open_below(tx: Tx, node_id: NodeId) -> list[WorkNode]:
     """Return the tasks of a node that have not ended, and those that run on below a partial one.
 
-    Reviews, and tasks that were told to stop, are left out.
+    Steps, and tasks that were told to stop, are left out.
     """
     where = (
         "id in (with recursive down(id, status) as (select id, status from nodes"
-        " where parent_id = :id and reviews_call is null"
+        " where parent_id = :id and is_step = 0"
         " union all select n.id, n.status from nodes n join down d on n.parent_id = d.id"
         " where d.status = 'partial') select id from down)"
         " and status in ('pending', 'assigned', 'running', 'waiting')"

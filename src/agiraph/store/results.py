@@ -29,12 +29,11 @@ class Changed(NamedTuple):
 def delivered(
     tx: Tx, team_id: TeamId, *, before: Before, limit: int, with_parts: bool
 ) -> list[WorkNode]:
-    """Return ended work that has a result, newest first. Steps of a research job, reviews and wakes
+    """Return ended work that has a result, newest first. Steps of other work, and wakes
     that found nothing to do are left out; without `with_parts` all work below other work is."""
     where = (
         "team_id = :team_id and lane = 'work' and status in ('completed', 'partial')"
-        " and ended_at is not null and reviews_call is null"
-        " and (research is null or research = 'job')"
+        " and ended_at is not null and is_step = 0"
         " and (stop_reason is null or stop_reason <> 'nothing_to_do')"
         " and (ended_at < :at or (ended_at = :at and id < :id))"
     )

@@ -26,6 +26,7 @@ from agiraph.domain.errors import NotFound, StoreDamaged
 from agiraph.domain.json_text import without_surrogates
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work_kinds import WorkKind, kind_named
 from agiraph.redaction import redact, redact_json
 from agiraph.store.tx import Tx
 
@@ -105,6 +106,8 @@ def _codec(hint: Any) -> tuple[Codec, Codec]:
         return from_label, to_label
     if hint is WaitingOn:
         return lambda v: to_text(str(v)), WaitingOn.parse
+    if hint is WorkKind:
+        return lambda v: v.name, kind_named
     if hint in (int, float) or get_origin(hint) is Literal:
         return _same, _same
     if isinstance(hint, type) and issubclass(hint, StrEnum):
@@ -147,7 +150,7 @@ class Table(Generic[T]):
             for place, decode in self._decode:
                 values[place] = decode(values[place])
             return self.value_type(**dict(zip(self.fields, values, strict=True)))
-        except (ValueError, TypeError, OverflowError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
 
     def find(self, tx: Tx, key: str, *, lock: bool = False) -> T | None:

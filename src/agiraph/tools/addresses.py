@@ -194,7 +194,7 @@ def _was_read_before(tx: Tx, ctx: RunContext, wanted: str) -> bool:
 
 def _in_public_results(tx: Tx, ctx: RunContext, wanted: str) -> bool:
     """Whether a public reader of this node has reported it: it knows nothing of the team's."""
-    readers = [node for node in nodes.children(tx, ctx.node.id) if node.is_public]
+    readers = [node for node in nodes.children(tx, ctx.node.id) if not node.kind.sees_team]
     return any(links.holds(node.result or "", wanted) for node in readers)
 
 

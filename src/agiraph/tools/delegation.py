@@ -18,6 +18,7 @@ from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.domain.work_kinds import PUBLIC_TASK, TASK
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
 from agiraph.services.board import (
@@ -189,7 +190,7 @@ def assign_task(
         parent_id=ctx.node.id,
         budget=budgets.share(tx, ctx.node),
         effort=effort,
-        is_public=public,
+        kind=PUBLIC_TASK if public else TASK,
     )
     hiring.set_purpose(tx, worker, node.id)
     if earlier is not None:

@@ -15,6 +15,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.labels import join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.board import texts
@@ -82,7 +83,7 @@ def _continue(tx: Tx, ctx: RunContext, identity: str, task: str) -> Answer:
         raise Refused(
             f'{earlier.id} is still {earlier.status}: tell("{earlier.id}") reaches its worker.'
         )
-    if earlier.research is not None:
+    if part_of(earlier) is not None:
         return _research_further(tx, ctx, earlier)
     if earlier.thread_id is None or earlier.assignee_id is None:
         raise Refused(f"Nobody ever began {earlier.id}; call start_work without continues.")
@@ -97,7 +98,7 @@ def _continue(tx: Tx, ctx: RunContext, identity: str, task: str) -> Answer:
 
 def _research_further(tx: Tx, ctx: RunContext, earlier: WorkNode) -> Answer:
     """Start research that goes on from the ledger of an earlier one, in the person's own words."""
-    if earlier.is_research_part and earlier.parent_id is not None:
+    if earlier.is_step and earlier.parent_id is not None:
         earlier = NODES.get(tx, earlier.parent_id)
     asked = messages.to_answer(tx, ctx.node.id)
     goal = "\n\n".join(message.text for message in asked)

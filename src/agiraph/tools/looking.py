@@ -243,7 +243,7 @@ def _of_node(tx: Tx, node: WorkNode, file: str, text: str) -> _Text:
     reports = [name for name in written if "report" in name.lower()] or written
     chosen = file or (reports[0] if len(reports) == 1 else "")
     path = f"nodes/{node.id}/published/{chosen}" if chosen else ""
-    rows = [] if file or node.research != "job" else evidence.of_job(tx, node.id)
+    rows = [] if file else evidence.of_job(tx, node.id)
     label |= join(row.label for row in rows)
     named = f"the result of {node.id}"
     return _Text(named, "" if file else text, label, path, _ledger(rows))

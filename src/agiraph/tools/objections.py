@@ -100,7 +100,7 @@ def _sent_back(ctx: RunContext, found: Sequence[str], ending: str, *, has_lines:
 
 
 def _load(tx: Tx, node: WorkNode) -> _Rows:
-    tasks = [n for n in nodes.children(tx, node.id) if n.reviews_call is None]
+    tasks = [n for n in nodes.children(tx, node.id) if not n.is_step]
     # A goal is asked for files of its own; other work may be about those of earlier work.
     others = tasks if node.is_goal else nodes.latest(tx, node.team_id, limit=200)
     return _Rows(

@@ -30,7 +30,7 @@ _READ_BY_TOOL = frozenset({Area.GIVEN_TO_READ, Area.GIVEN_TO_CHANGE, Area.UPLOAD
 async def sources(ctx: RunContext) -> list[str]:
     """Return what of a person's a command of this thread can send, in words; nothing for a public
     thread and in a team whose trust is open."""
-    if ctx.node.is_public or ctx.team.trust == "open":
+    if not ctx.node.kind.sees_team or ctx.team.trust == "open":
         return []
     found = [f"the folder {one.name}" for one in given_folders.seen_by(ctx)]
     labelled = await ctx.store.read(file_labels.under, ctx.team.id, f"{UPLOADS}/")

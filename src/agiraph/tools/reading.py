@@ -12,6 +12,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Pending
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work_kinds import LINK_READER
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, planning
@@ -63,7 +64,7 @@ def read_links(
         assignee_id=reader.id,
         parent_id=ctx.node.id,
         budget=replace(budget, calls={web_fetch.name: PAGES, web_search.name: SEARCHES}),
-        is_public=True,
+        kind=LINK_READER,
     )
     hiring.set_purpose(tx, reader, node.id)
     return Pending(WaitingOn("node", node.id), f"{reader.name}: the links of a page")
@@ -81,7 +82,7 @@ def _checked(tx: Tx, ctx: RunContext, wanted: str | None) -> str:
             "You have not opened this page. Give the exact address of a page that you have opened."
         )
     # Also those that failed: what they opened told a stranger something.
-    sent = [child.task for child in nodes.children(tx, ctx.node.id) if child.title == TITLE]
+    sent = [child.task for child in nodes.children(tx, ctx.node.id) if child.kind is LINK_READER]
     if _task(wanted) in sent:
         raise Refused(
             "A reader has read its links for you. Work with the report, or ask the human."

@@ -52,7 +52,7 @@ def research_start(
     check_engine(ctx.web, goal)
     # In a reply the person asked for it. Elsewhere it is a part of the work, and paid from its
     # budget.
-    is_reply = ctx.node.lane == "reply"
+    is_reply = ctx.node.kind.answers_messages
     # The person's own question stays clean, whatever stands around it in the conversation.
     label = CLEAN if is_reply and _is_asked(tx, ctx, goal) else ctx.label
     if is_reply:

@@ -82,7 +82,7 @@ async def submit(
     author that cannot rework its result publishes it with the findings as doubts.
     """
     # A reviewer's findings would bring the team's words into a public thread.
-    how = "never" if ctx.node.is_public else ctx.team.review
+    how = ctx.team.review if ctx.node.kind.is_reviewed else "never"
     node = await ctx.store.read(NODES.get, ctx.node.id)  # its lines may be newer than the run
     if how == "never" or (how == "auto" and doubts):
         return await publish(_with_unseen(node, evidence, doubts))

@@ -18,7 +18,7 @@ def path_of(ctx: RunContext, url: str, wanted: PageRange) -> str:
     public reader, which has no such folder."""
     part = "" if wanted == ALL else f"#{wanted.first}-{wanted.last}"
     digest = hashlib.sha256(f"{links.requested(url)}{part}".encode()).hexdigest()[:16]
-    desk = "scratch" if ctx.node.is_public else f"agents/{ctx.agent.name}"
+    desk = f"agents/{ctx.agent.name}" if ctx.node.kind.sees_team else "scratch"
     return f"{desk}/{PAGES}/{digest}.md"
 
 

@@ -164,7 +164,7 @@ async def _may_redirect(ctx: RunContext, address: str) -> MayRedirect | None:
     An address that the model made up was let through for its host alone, and a redirect of that
     host could carry what the model wrote into the address to any other.
     """
-    is_bound = ctx.label and not ctx.node.is_public and not ctx.is_confirmed
+    is_bound = ctx.label and ctx.node.kind.sees_team and not ctx.is_confirmed
     if not is_bound or ctx.team.trust == "open":
         return None
     if await ctx.store.read(addresses.origin, ctx, address) not in addresses.UNKNOWN:

@@ -16,6 +16,7 @@ from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.plurals import counted
 from agiraph.domain.research import Reading, ResearchJob
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.value import value
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
@@ -146,9 +147,9 @@ async def of_part(ctx: RunContext) -> Opening:
     shown, label = ledger_text(found.rows, thread=thread, window=ctx.window, groups=_groups(found))
     said, of_words = steering.as_text(list(found.said[: found.job.heard]), thread=thread)
     plan, of_plan = _plan(found.job, thread)
-    sections = [prompt(f"research_{ctx.node.research}"), f"# The question\n\n{plan}"]
+    sections = [prompt(f"research_{part_of(ctx.node)}"), f"# The question\n\n{plan}"]
     sections += [f"# What the person said since\n\n{said}"] if said else []
-    sections += [_new_only(found.news)] if ctx.node.research == "writing" and found.news else []
+    sections += [_new_only(found.news)] if part_of(ctx.node) == "writing" and found.news else []
     sections += [f"# The evidence\n\n{shown}"]
     of_all = label | of_words | of_plan | ctx.node.label
     return Opening(_join(sections, now), ctx.node.task, label=of_all)

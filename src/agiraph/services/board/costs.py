@@ -59,7 +59,7 @@ def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -
     own: defaultdict[str, list[Spend]] = defaultdict(list)
     for line in lines:
         own[line.node_id].append(line)
-    made = [node for node in nodes.everything(tx, team_id) if node.lane == "work" or own[node.id]]
+    made = [node for node in nodes.everything(tx, team_id) if node.is_work or own[node.id]]
     known = {node.id for node in made}
     below: defaultdict[str | None, list[int]] = defaultdict(list)
     for index, node in enumerate(made):

@@ -62,7 +62,7 @@ def _order(node: WorkNode) -> int:
 
 def _job(tx: Tx, node: WorkNode) -> Job:
     worker = "nobody yet" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
-    below = [child for child in nodes.children(tx, node.id) if child.reviews_call is None]
+    below = [child for child in nodes.children(tx, node.id) if not child.is_step]
     return Job(
         node=node,
         state=state_of(node),
@@ -85,11 +85,11 @@ def _position(tx: Tx, node: WorkNode) -> int | None:
 
 
 def used_calls(tx: Tx, node: WorkNode) -> Counter[str]:
-    """Return how many calls it made of each tool that its budget limits; of a research job, how
-    many its readers made. Failed calls are free."""
-    if node.research == "job":
-        readers = [child for child in nodes.children(tx, node.id) if child.research == "reader"]
-        return sum((used_calls(tx, reader) for reader in readers), Counter[str]())
+    """Return how many calls it made of each tool that its budget limits, those of its steps among
+    them. Failed calls are free."""
+    steps = [child for child in nodes.children(tx, node.id) if child.kind.is_bounded_above]
+    if steps:
+        return sum((used_calls(tx, step) for step in steps), Counter[str]())
     if not node.budget.calls or node.thread_id is None:
         return Counter()
     turns = [turn for turn in threads.turns(tx, node.thread_id) if turn.node_id == node.id]

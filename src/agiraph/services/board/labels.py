@@ -62,8 +62,7 @@ def of_task(tx: Tx, node: WorkNode) -> Label:
     """Return the label of a node's task, its messages and the work that it builds on."""
     named = [path.split("/")[1] for path in node.refs.values() if path.startswith("nodes/")]
     needed = [needed.id for needed in dependencies.needs(tx, node.id)]
-    is_reply = node.lane == "reply"
-    heard = messages.to_answer(tx, node.id) if is_reply else messages.of_node(tx, node.id)
+    heard = (messages.to_answer if node.kind.answers_messages else messages.of_node)(tx, node.id)
     said = join(message.label for message in heard)
     return node.label | said | of_nodes(tx, [*named, *needed])
 

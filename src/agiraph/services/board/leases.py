@@ -81,7 +81,7 @@ def continue_thread(
     """Let a new node continue the thread of an earlier one, with its assignment at the end, and
     what was `said` about it."""
     assert earlier.thread_id is not None
-    if earlier.is_public:
+    if not earlier.kind.sees_team:
         # A retry of the public node would find the team's words in its thread.
         raise Refused(
             f"{earlier.id} was public, and nothing is added to its thread. Give a new task, with "
@@ -99,9 +99,8 @@ def last_task(tx: Tx, agent: Agent) -> WorkNode | None:
     last = None if agent.persistent or agent.kind != "llm" else nodes.last_of(tx, agent.id)
     if last is None or last.thread_id is None or not last.status.is_final:
         return None
-    is_closed = last.is_public or last.research is not None
     is_pruned = THREADS.get(tx, last.thread_id).pruned_at is not None
-    return None if is_closed or is_pruned else last
+    return last if last.kind.goes_on and not is_pruned else None
 
 
 def charge_lost_call(tx: Tx, lease: Lease, *, cause: LossCause = "interrupted") -> None:

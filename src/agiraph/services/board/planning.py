@@ -11,8 +11,8 @@ from agiraph.domain.events.work import NodeAssigned, NodeChanged, NodeCreated
 from agiraph.domain.ids import AgentId, NodeId, PersonId, StageId, TeamId, TriggerId, new_id
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
-from agiraph.domain.research import Part
-from agiraph.domain.work import Budget, IfUnmet, Lane, LineKind, NodeStatus, Source, WorkNode
+from agiraph.domain.work import Budget, IfUnmet, LineKind, NodeStatus, Source, WorkNode
+from agiraph.domain.work_kinds import SINGLE_ANSWER, TASK, WorkKind
 from agiraph.services.board import labels, texts
 from agiraph.services.members import roster
 from agiraph.store import dependencies, messages, nodes, persons, teams, waits
@@ -41,13 +41,10 @@ class NodeDetails(TypedDict, total=False):
     needs_tools: tuple[str, ...]
     if_unmet: IfUnmet
     hops: int
-    lane: Lane
     trigger_id: TriggerId | None
     asked_of: AgentId | None
     reviews_call: str | None
     effort: Effort | None
-    is_public: bool
-    research: Part | None
 
 
 TAKES_NOTHING = (
@@ -62,6 +59,7 @@ def create(
     team_id: TeamId,
     task: str,
     source: Source,
+    kind: WorkKind = TASK,
     depends_on: Sequence[NodeId] = (),
     refs: Mapping[str, str] | None = None,
     budget: Budget | None = None,
@@ -76,10 +74,11 @@ def create(
         raise Refused("Say what is to be done: the task is empty.")
     parent_id = details.get("parent_id")
     parent = None if parent_id is None else NODES.get(tx, parent_id)
-    # The parts of a research job are steps of one task, which was allowed; the job bounds them.
-    if parent is not None and details.get("research") in (None, "job"):
+    if parent is not None and not kind.is_bounded_above:
         _check_limits(tx, parent)
-    if details.get("is_public") and (refs or depends_on):
+    if kind is TASK and parent is not None and budget is not None and budget.is_single_turn:
+        kind = SINGLE_ANSWER
+    if not kind.sees_team and (refs or depends_on):
         raise Refused(TAKES_NOTHING)
     if "creator_id" not in details:
         details["creator_id"] = persons.owner_of(tx, team_id)
@@ -89,6 +88,9 @@ def create(
         team_id=team_id,
         task=task,
         source=source,
+        kind=kind,
+        lane=kind.lane,
+        is_step=kind.is_step,
         created_at=tx.now,
         label=label | labels.of_nodes(tx, paid_by),
         depth=0 if parent is None else parent.depth + 1,
@@ -174,12 +176,12 @@ def is_ready(tx: Tx, node: WorkNode) -> bool:
 def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
     """Put a node into an agent's queue. Locks the agent's row."""
     agent = teams.lock(tx, agent_id)
-    if node.is_public and agent.kind != "llm":
+    if not node.kind.sees_team and agent.kind != "llm":
         raise Refused(
             f"{agent.name} is a program, which sees files of this machine; a public task takes an "
             "agent with a model."
         )
-    if node.lane == "work":
+    if node.is_work:
         agent = roster.reinstate(tx, agent)
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, assignee_id=agent_id, waiting_reason=None)
     tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=agent_id, agent=agent.name))
@@ -258,7 +260,7 @@ def _hire_worker(tx: Tx, node: WorkNode) -> Agent:
 def person_for(tx: Tx, node: WorkNode) -> PersonId:
     """Return the person whom a node is for: the one it replies to, else the one who asked for its
     root node, else the team's owner."""
-    if node.lane == "reply" and (asked := messages.to_answer(tx, node.id)):
+    if node.kind.answers_messages and (asked := messages.to_answer(tx, node.id)):
         creator = asked[-1].sender
     else:
         creator = nodes.root(tx, node).creator_id

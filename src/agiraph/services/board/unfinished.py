@@ -139,7 +139,7 @@ def end_wait_for_tasks(tx: Tx, ended: WorkNode) -> None:
 
 
 def _told_ends(tx: Tx, node_id: NodeId) -> str:
-    tasks = [child for child in nodes.children(tx, node_id) if child.reviews_call is None]
+    tasks = [child for child in nodes.children(tx, node_id) if not child.is_step]
     told = [f"{texts.title_of(each)!r} ({each.id}): {each.status}" for each in tasks]
     return ENDED.format(tasks=texts.join_limited(told[::-1]))
 

@@ -73,7 +73,7 @@ def query_for(tx: Tx, team: Team, node: WorkNode) -> Query | None:
 
     The sentences that the runtime puts around them are left out, because every task has them.
     """
-    if node.reviews_call is not None or not rows.has_insights(tx, team.id):
+    if not node.kind.recalls or not rows.has_insights(tx, team.id):
         return None
     said = [message.text for message in messages.of_node(tx, node.id)]
     task = without_frames(f"{node.title}\n{node.task}").replace(team.goal, " ")

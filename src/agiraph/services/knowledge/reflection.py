@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agiraph.domain import work_kinds
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease, Thread
 from agiraph.domain.events.knowledge import ThreadHarvested
@@ -16,6 +17,7 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.work import Budget, NodeStatus, Queue, WorkNode
 from agiraph.redaction import mask_secrets
 from agiraph.services.board import planning, texts
+from agiraph.services.board.kind_verbs import KindVerbs
 from agiraph.services.knowledge import items
 from agiraph.services.knowledge.merging import ADD
 from agiraph.store import knowledge as rows
@@ -68,7 +70,7 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
     everyone = agent.role == "coordinator"
     found = threads.awaiting_reflection(tx, agent, role=kind, everyone=everyone)
     node = nodes.unbegun(tx, Queue(agent.id, "reflection"))
-    if node is not None and node.task != TASK:
+    if node is not None and node.kind is not work_kinds.REFLECTION:
         node = None  # the summary of a conversation waits in the same lane
     batch = _batch(found, [] if node is None else threads.of_reflection(tx, node.id))
     if not batch:
@@ -82,9 +84,9 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
             source="self",
             creator_id=SYSTEM,
             assignee_id=agent.id,
-            payer_id=last.payer_id if last.lane == "reflection" else last.id,
+            payer_id=last.id if last.is_work else last.payer_id,
             budget=Budget(turns=TURNS),
-            lane="reflection",
+            kind=work_kinds.REFLECTION,
         )
     # The caller's lock keeps this reflection from being claimed while threads are added. A thread
     # of another agent may be taken by another reflection at the same time: its row lock decides.
@@ -99,7 +101,7 @@ def go_on(tx: Tx, agent: Agent, ended: WorkNode) -> None:
     A failed reflection queues nothing, so that a model that is down is not called in a loop; the
     next work that ends queues one. The caller holds the agent's row lock.
     """
-    if ended.status is NodeStatus.COMPLETED and ended.task == TASK:
+    if ended.status is NodeStatus.COMPLETED:
         start(tx, agent, ended)
 
 
@@ -230,3 +232,11 @@ def _mark(tx: Tx, thread: Thread, *, insights: int) -> None:
         thread.team_id,
         ThreadHarvested(thread_id=thread.id, agent_id=thread.agent_id, insights=insights),
     )
+
+
+class _Reflection(KindVerbs):
+    def agent_idle(self, tx: Tx, agent: Agent, last: WorkNode) -> None:
+        go_on(tx, agent, last)
+
+
+REFLECTION = _Reflection()

@@ -15,9 +15,9 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import LATE, NEEDS_ANSWER, Decision, Message
 from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import labels, stage_clocks, waiting
+from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.services.lifecycle import asks, burn_rate, daily_limit, grants
 from agiraph.services.mail import bus
-from agiraph.services.research import starting
 from agiraph.store import daily_limits, messages, teams, waits
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
@@ -162,13 +162,9 @@ def _goes_on_with(tx: Tx, question: Message, said: Message, person_id: PersonId)
     """Continue an ended research with a late answer to its question. Return False if no research
     asked, or if the team has no room for another one."""
     node = None if question.node_id is None else NODES.get(tx, question.node_id)
-    if node is None or node.research != "job" or not node.status.is_final:
+    if node is None or not node.status.is_final:
         return False
-    try:
-        starting.continue_with_answer(tx, node, said.text, person_id=person_id, label=said.label)
-    except Refused:
-        return False
-    return True
+    return verbs_of(node).goes_on_with(tx, node, said, person_id)
 
 
 def _decide_by_rule(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agiraph.domain import quotations
+from agiraph.domain import quotations, work_kinds
 from agiraph.domain.acts import Act
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease
@@ -19,6 +19,7 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import leases, planning, texts, waiting
+from agiraph.services.board.kind_verbs import KindVerbs
 from agiraph.services.board.texts import first_line, join_limited, truncate
 from agiraph.services.lifecycle import endings, routing, summaries
 from agiraph.services.mail import bus, deliveries
@@ -27,6 +28,7 @@ from agiraph.store import messages, nodes, teams, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
+NO_REPLY = "I have your message, but something went wrong while I answered it: {why}"
 FILE_NAME = 60
 """Characters of a file's name in a title."""
 TURNS = 8
@@ -146,7 +148,7 @@ def _pending_reply(tx: Tx, agent: Agent, person_id: PersonId) -> WorkNode:
         creator_id=SYSTEM,
         assignee_id=agent.id,
         budget=Budget(turns=TURNS),
-        lane="reply",
+        kind=work_kinds.REPLY,
     )
 
 
@@ -431,3 +433,12 @@ def _reactivate_team(tx: Tx, agent: Agent) -> None:
         teams.TEAMS.update(tx, team.id, status="active")
         tx.emit(team.id, TeamResumed())
         definitions.revive(tx, team.id)
+
+
+class _Reply(KindVerbs):
+    def failed(self, tx: Tx, lease: Lease, outcome: Failed) -> bool:
+        end_reply(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
+        return True
+
+
+REPLY = _Reply()

@@ -36,12 +36,11 @@ from agiraph.services.board import (
     unfinished,
     waiting,
 )
+from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.services.knowledge import files
 from agiraph.services.lifecycle import asks, idle, spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.services.research import delivery
-from agiraph.services.research import parts as research_parts
 from agiraph.services.triggers import definitions, firing
 from agiraph.store import (
     dependencies,
@@ -115,7 +114,7 @@ _BY_ITS_WORD = {
 def _with_remark(tx: Tx, node: WorkNode, result: str) -> str:
     """Return the result; one for a person with a sentence about the lines that the work wrote to
     MEMORY.md and nobody has checked."""
-    if node.lane != "work" or not is_person(node.creator_id):
+    if not node.is_work or not is_person(node.creator_id):
         return result
     remark = files.remark_on_memory(tx, node.team_id, since=node.created_at)
     return f"{result}\n\n{remark}" if remark else result
@@ -146,7 +145,7 @@ def _as_stored(node: WorkNode, outcome: Finished | Failed) -> tuple[NodeStatus, 
             return status, texts.fit_message(result), cut
         case Failed(reason, detail, result, manifest):
             shows_something = bool(result or manifest or node.checkpoint)
-            if node.lane == "work" and reason.is_cut_off and shows_something:
+            if node.is_work and reason.is_cut_off and shows_something:
                 so_far = texts.so_far(detail, result or node.checkpoint)
                 return NodeStatus.PARTIAL, texts.fit_message(so_far), None
             said = texts.so_far(detail, result) if reason is StopReason.SILENT else detail
@@ -321,12 +320,7 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
 
     A creator that waits gets the answer to its wait and no second message.
     """
-    if node.reviews_call is not None:
-        # Without an answer: the call that submits the result is made again and reads the verdict.
-        waiting.settle(tx, WaitingOn("node", node.id), None)
-        return
-    if node.is_research_part:
-        research_parts.ended(tx, node, text)
+    if verbs_of(node).ended(tx, node, text):
         return
     # Before `settle`, which deletes the waits.
     creator_is_told = _creator_waits(tx, node)
@@ -341,9 +335,7 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
     if node.stage_id is not None:
         told = tell_stage_end(tx, stages.check_contract(tx, node.stage_id))
         creator_is_told = creator_is_told or told == node.creator_id
-    if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
-        delivery.deliver(tx, node, text)
-        creator_is_told = creator_is_told or is_person(node.creator_id)
+    creator_is_told = verbs_of(node).delivered(tx, node, text) or creator_is_told
     answers_creator = spoken_questions.answer_with_result(tx, node, report)
     if not creator_is_told and not answers_creator:
         _report_end(tx, node, text, report)

@@ -110,7 +110,7 @@ def _is_cut_off(node: WorkNode) -> bool:
 def _check_node(tx: Tx, node: WorkNode) -> None:
     """Refuse a node that higher limits cannot help. The newest goal is never refused."""
     name, reason = subject_of(node), node.stop_reason
-    if node.lane != "work":
+    if not node.is_work:
         raise Refused(f"{name!r} is a {node.lane}, not a task: it cannot be extended.")
     if (team := teams.TEAMS.get(tx, node.team_id)).status == "archived":
         raise Refused(ARCHIVED.format(team.name))

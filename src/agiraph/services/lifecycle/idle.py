@@ -2,6 +2,7 @@
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.work import WorkNode
+from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.services.knowledge import reflection
 from agiraph.services.triggers import due, firing
 from agiraph.store import nodes
@@ -13,11 +14,10 @@ def start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
 
     After a reflection, go on with the ended threads that it left.
     """
-    if last.lane == "reflection":
-        reflection.go_on(tx, agent, last)
-    if last.lane != "work" or nodes.has_open(tx, agent.id):
+    verbs_of(last).agent_idle(tx, agent, last)
+    if not last.is_work or nodes.has_open(tx, agent.id):
         return
     due.agent_idle(tx, agent, last)
-    # A run that found nothing to do, and a review, need no reflection.
-    if not firing.found_nothing_to_do(last) and last.reviews_call is None:
+    # A run that found nothing to do needs no reflection.
+    if not firing.found_nothing_to_do(last) and last.kind.is_reflected_on:
         reflection.start(tx, agent, last)

@@ -39,8 +39,9 @@ from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services.board import budgets, labels, leases, texts
 from agiraph.services.board.budgets import Envelope, LimitsOfRun
+from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.services.knowledge import recall
-from agiraph.services.lifecycle import claims, conversation, endings, teams
+from agiraph.services.lifecycle import claims, endings, teams
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, spend, threads, waits
 from agiraph.store.nodes import NODES
@@ -48,7 +49,6 @@ from agiraph.store.teams import AGENTS, coordinator
 from agiraph.store.tx import Tx
 
 GO_ON = "[Runtime] Your limits were raised meanwhile. Your tools are back: go on with the work."
-NO_REPLY = "I have your message, but something went wrong while I answered it: {why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +318,10 @@ def ask_permission(
 
 def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
     """End the node, and with it a finite team whose goal that node was."""
-    if isinstance(outcome, Failed) and NODES.get(tx, lease.node_id).lane == "reply":
-        return conversation.end_reply(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
+    if isinstance(outcome, Failed) and verbs_of(NODES.get(tx, lease.node_id)).failed(
+        tx, lease, outcome
+    ):
+        return None
     if isinstance(outcome, Failed) and _has_new_limits(tx, lease, outcome):
         _ThreadWriter(tx, lease).write(role="user", ref=f"{AGAIN}raised-{lease.epoch}", text=GO_ON)
         return claims.release(tx, lease)
@@ -343,8 +345,7 @@ def stop_for_model(
     another model of those that exist; any other node waits for a person's answer."""
     node = NODES.get(tx, lease.node_id)
     is_asked_for = is_person(node.creator_id) or node.creator_id == SYSTEM
-    # A review ends without a verdict: the judged work goes on with doubts.
-    if node.reviews_call is None and (node.parent_id is None or is_asked_for):
+    if not node.is_step and (node.parent_id is None or is_asked_for):
         leads = lease.agent_id == coordinator(tx, lease.team_id).id
         text = texts.stopped_by_model(reason, lease.team_id if leads else None)
         return claims.ask_whether_to_continue(

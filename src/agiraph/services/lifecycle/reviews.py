@@ -7,6 +7,7 @@ rows alone decide what comes next, and a crash neither loses nor repeats a revie
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from agiraph.domain import work_kinds
 from agiraph.domain.chat import Turn
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import SYSTEM, NodeId
@@ -14,7 +15,8 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason, WorkNode
-from agiraph.services.board import budgets, planning, texts
+from agiraph.services.board import budgets, planning, texts, waiting
+from agiraph.services.board.kind_verbs import KindVerbs
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import hiring
 from agiraph.services.members.hiring import Hirer
@@ -50,7 +52,7 @@ def look(tx: Tx, node: WorkNode, call_id: str, task: str) -> Found:
     A message may have interrupted the call that waited for a review. If the same task was judged
     in the meantime, its verdict holds.
     """
-    reviews = [child for child in nodes.children(tx, node.id) if child.reviews_call is not None]
+    reviews = [child for child in nodes.children(tx, node.id) if child.kind is work_kinds.REVIEW]
     same = [r for r in reviews if r.task == task and r.stop_reason is StopReason.ACCEPTED]
     review = next((r for r in reviews if r.reviews_call == call_id), same[-1] if same else None)
     thread = None if review is None else threads.of_node(tx, review.id)
@@ -85,7 +87,7 @@ def begin(tx: Tx, hirer: Hirer, node_id: NodeId, *, call_id: str, task: str) -> 
     for left in nodes.children(tx, node.id):
         if left.task == task and left.stop_reason is StopReason.ACCEPTED:
             return left  # it ended since `look`
-        if left.reviews_call is None or left.status.is_final:
+        if left.kind is not work_kinds.REVIEW or left.status.is_final:
             continue
         if left.task == task:
             NODES.update(tx, left.id, reviews_call=call_id)
@@ -106,7 +108,18 @@ def begin(tx: Tx, hirer: Hirer, node_id: NodeId, *, call_id: str, task: str) -> 
         parent_id=node.id,
         refs=node.refs,
         budget=share,
+        kind=work_kinds.REVIEW,
         reviews_call=call_id,
     )
     hiring.set_purpose(tx, reviewer, review.id)
     return review
+
+
+class _Review(KindVerbs):
+    def ended(self, tx: Tx, node: WorkNode, text: str) -> bool:
+        # Without an answer: the call that submits the result is made again and reads the verdict.
+        waiting.settle(tx, WaitingOn("node", node.id), None)
+        return True
+
+
+REVIEW = _Review()

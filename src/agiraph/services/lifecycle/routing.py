@@ -48,7 +48,7 @@ def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
     work."""
     try:
         node = nodes.find(tx, agent.team_id, identity)
-        if node.lane != "work":
+        if not node.is_work:
             # Reflections hold insights, and replies what others were told in confidence.
             raise Refused(f"{node.id} is not work; check_board lists the team's work.")
         return node
@@ -99,8 +99,8 @@ def tell(tx: Tx, agent: Agent, reply_id: NodeId, identity: str, words: str = "")
 
 def _hearing(tx: Tx, node: WorkNode) -> WorkNode:
     """Return the open work that hears what is said to a node; raise `Refused` if nobody would."""
-    if node.is_research_part and node.parent_id is not None:
-        # A reader is told nothing after it has begun; its job hears it, and plans by it.
+    if node.is_step and not node.kind.hears_mail and node.parent_id is not None:
+        # It is told nothing after it has begun; the work above hears it, and plans by it.
         node = NODES.get(tx, node.parent_id)
     if node.assignee_id is not None:
         # Under the worker's lock its work cannot end before the message is stored.
@@ -111,7 +111,7 @@ def _hearing(tx: Tx, node: WorkNode) -> WorkNode:
             f"{node.id} has ended ({node.status}), so nobody there would hear it. To go on with "
             f'it, call start_work(continues="{node.id}").'
         )
-    if node.is_public:
+    if not node.kind.hears_mail:
         raise Refused(
             f"{node.id} is a public reader, which is told nothing after it has begun. Stop it with "
             "stop_work and start the research anew, in the person's words."

@@ -191,7 +191,7 @@ def release(tx: Tx, node: WorkNode) -> None:
 
     The caller has ended the node. A question that the agent has not seen becomes its next work.
     """
-    if node.assignee_id is None or node.lane != "work":
+    if node.assignee_id is None or not node.is_work:
         return
     for question in messages.open_questions_to(tx, node.assignee_id):
         if question.seen_at is not None:

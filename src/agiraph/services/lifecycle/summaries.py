@@ -16,6 +16,7 @@ from agiraph.domain.labels import Label
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished
 from agiraph.domain.work import Budget, StopReason
+from agiraph.domain.work_kinds import CONVERSATION_SUMMARY
 from agiraph.redaction import mask_secrets
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings
@@ -90,7 +91,7 @@ def queue(tx: Tx, agent: Agent, person_id: PersonId, *, upto: str) -> None:
         creator_id=SYSTEM,
         assignee_id=agent.id,
         budget=Budget(turns=TURNS),
-        lane="reflection",
+        kind=CONVERSATION_SUMMARY,
     )
     if found is None:
         made = ConversationSummary(

@@ -285,7 +285,7 @@ def close_after(tx: Tx, node: WorkNode) -> None:
     the last of the tasks that ran on below it has ended; an extension reopens it.
     """
     team = teams.TEAMS.get(tx, node.team_id)
-    if team.mode != "finite" or team.status != "active" or node.lane != "work":
+    if team.mode != "finite" or team.status != "active" or not node.is_work:
         return
     if node.parent_id is not None:
         return _stop_after_partial(tx, team.id)

@@ -107,8 +107,7 @@ def _stopped_below(tx: Tx, node: WorkNode, since: datetime) -> list[WorkNode]:
     agents gave up themselves, reviews and parts of a research are not among them."""
     found: list[WorkNode] = []
     for child in nodes.children(tx, node.id):
-        is_own = child.given_up is None and child.reviews_call is None
-        if is_own and not child.is_research_part and _was_stopped(child, since):
+        if child.given_up is None and not child.is_step and _was_stopped(child, since):
             found += [child, *_stopped_below(tx, child, since)]
     return found
 

@@ -14,19 +14,18 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Turn
 from agiraph.domain.fence import one_line, without_fences
 from agiraph.domain.ids import NodeId, PersonId, ThreadId
-from agiraph.domain.labels import CLEAN, Label, join
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
-from agiraph.domain.plurals import counted
-from agiraph.domain.prompt_lines import Line
+from agiraph.domain.prompt_lines import LOOK, Line
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.services.board.confided import Confided
+from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.services.mail import bus
 from agiraph.services.triggers import promises
 from agiraph.services.triggers.promises import Promise
-from agiraph.store import evidence, messages, nodes, persons, spend, team_threads, teams, triggers
-from agiraph.store.research import JOBS
+from agiraph.store import messages, nodes, persons, spend, team_threads, teams, triggers
 from agiraph.store.triggers import Trigger
 from agiraph.store.tx import Tx
 
@@ -87,7 +86,7 @@ def _of_team(tx: Tx, agent: Agent, since: datetime | None) -> WorkState:
         now=[
             *_budget_lines(tx, still_open),
             *_open_lines(view, still_open, agent, tails),
-            *(_ledger_line(tx, node) for node in still_open if node.research == "job"),
+            *(line for node in still_open for line in verbs_of(node).state_lines(tx, node)),
         ],
         own=[_ended_line(view, node) for node in own],
         lately=[_ended_line(view, node) for node in others],
@@ -113,7 +112,7 @@ def said_before(tx: Tx, agent: Agent, node: WorkNode, thread: str) -> list[Line]
     ][-EXCHANGE:]
     ended = [n for n in nodes.ended_of(tx, agent, limit=RESULTS) if n.id != node.id]
     view = _view(tx, agent, ended)
-    lines = [_ended_line(view, n, is_at_work=True) for n in ended if n.lane == "work" and n.result]
+    lines = [_ended_line(view, n, is_at_work=True) for n in ended if n.is_work and n.result]
     return [*(_said_line(message, thread) for message in spoken), *lines]
 
 
@@ -228,31 +227,10 @@ def _open_line(view: _View, node: WorkNode, tail: Sequence[Turn]) -> Line:
         told.append(f"  last checkpoint: {texts.truncate(one_line(node.checkpoint), 400)}")
     if steps := _steps(tail, STEPS):
         told.append("  last steps: " + "; ".join(steps))
-    plain = f"- a task of {view.who(node)} ({node.id}): {state}{new}; {_LOOK.format(id=node.id)}"
+    plain = f"- a task of {view.who(node)} ({node.id}): {state}{new}; {LOOK.format(id=node.id)}"
     return Line("\n".join(told), view.label(node), plain)
 
 
-def _ledger_line(tx: Tx, node: WorkNode) -> Line:
-    """Return a line on a running research job: its questions and its newest evidence."""
-    job, rows = JOBS.find(tx, node.id), evidence.of_job(tx, node.id)
-    if job is None or not job.readings:
-        return Line("")
-    asked = (
-        f"- {node.id} reads for {counted(len(job.readings), 'question')} and has noted "
-        f"{counted(len(rows), 'finding')}"
-    )
-    told = [f"{asked}:"]
-    for each in job.readings:
-        found = sum(row.question == each.number for row in rows)
-        told.append(
-            f"  {each.number}. {texts.truncate(each.question, 160)}: {counted(found, 'finding')}"
-        )
-    told += [f'  [{row.id}] {row.claim} "{texts.truncate(row.quote, 160)}"' for row in rows[-5:]]
-    label = join(row.label for row in rows) | join(each.label for each in job.readings)
-    return Line("\n".join(told), label | node.label, f"{asked}; {_LOOK.format(id=node.id)}")
-
-
-_LOOK = 'look_into("{id}") shows what it holds'
 _REPORT = 'read_report("{id}") has all'
 _TASK_OUTPUT = 'task_output("{id}") shows it whole'
 
@@ -304,7 +282,7 @@ def _ended_line(view: _View, node: WorkNode, *, is_at_work: bool = False) -> Lin
         told.append(f"  files: {texts.join_limited(sorted(node.manifest), ', ')}")
     if node.doubts:
         told.append(f"  not confirmed: {texts.truncate(one_line(node.doubts), texts.REASON)}")
-    look = (_TASK_OUTPUT if is_at_work else _LOOK).format(id=node.id)
+    look = (_TASK_OUTPUT if is_at_work else LOOK).format(id=node.id)
     plain = f"- {new}a task of {view.who(node)} ({node.id}): {state}; {look}"
     return Line("\n".join(told), view.label(node), plain)
 

@@ -14,6 +14,7 @@ from agiraph.domain.labels import Label, join
 from agiraph.domain.messages import MessageKind
 from agiraph.domain.report_words import ENGLISH, ReportPhrases, words_of
 from agiraph.domain.research import Brief, ResearchJob
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.research_report import Counts, Report
 from agiraph.domain.sentences import units
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
@@ -84,7 +85,7 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
     rows = tuple(evidence.of_job(tx, job_id))
     parts = reading_budget.parts(tx, job_id)
     done = NodeStatus.COMPLETED
-    last = next((part for part in reversed(parts) if part.research == "writing"), None)
+    last = next((part for part in reversed(parts) if part_of(part) == "writing"), None)
     stopped = StopReason(job.stopped) if job.stopped else None
     return Findings(
         job=job,

@@ -12,6 +12,7 @@ from typing import Any
 from agiraph.domain.chat import Lease
 from agiraph.domain.ids import NodeId
 from agiraph.domain.research import Part, Phase, Reading, ResearchJob
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.research import parts, planning, reading_budget, standing_questions, steering
@@ -228,7 +229,7 @@ def _has_unheard(step: _Step) -> bool:
 
 def _writings(step: _Step) -> int:
     made = reading_budget.parts(step.tx, step.job.id)
-    return sum(part.research == "writing" for part in made)
+    return sum(part_of(part) == "writing" for part in made)
 
 
 def _support(step: _Step) -> Next:

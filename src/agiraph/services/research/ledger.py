@@ -14,6 +14,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import of_page
 from agiraph.domain.page_quotes import QuoteFound, QuoteMissing, find_quote
 from agiraph.domain.research import ResearchJob, ResearchPage
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import WorkNode
 from agiraph.services.research.pages import address_of
 from agiraph.store import evidence, research
@@ -89,7 +90,7 @@ def note(
 
 
 def _job_of(node: WorkNode) -> NodeId:
-    if node.research != "reader" or node.parent_id is None:
+    if part_of(node) != "reader" or node.parent_id is None:
         raise Refused("Evidence is noted by the readers of a research only.")
     return node.parent_id
 

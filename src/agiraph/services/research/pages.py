@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.research import ResearchPage
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import WorkNode
 from agiraph.store import research
 from agiraph.store.rows import to_text
@@ -21,7 +22,7 @@ def keep_page(
 
     The same text of the same address is one row, however often it is fetched.
     """
-    if node.research != "reader" or node.parent_id is None:
+    if part_of(node) != "reader" or node.parent_id is None:
         return
     # As the row will hold it: the hash and the places of quotations are about that text.
     kept = to_text(text[:LONGEST_PAGE])

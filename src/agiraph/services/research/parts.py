@@ -1,5 +1,6 @@
 """Parts: start the readers of a research job and its other steps, and resume it when one ends."""
 
+from agiraph.domain import research_kinds
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
@@ -39,8 +40,7 @@ def start_reader(
         parent_id=job.id,
         budget=budget,
         label=job.label | reading.label,
-        is_public=not job.label,
-        research="reader",
+        kind=research_kinds.step("reader", is_labelled=bool(job.label)),
     )
 
 
@@ -61,8 +61,7 @@ def start_part(tx: Tx, lease: Lease, job: WorkNode, part: Part, *, model: str) -
         parent_id=job.id,
         budget=reading_budget.for_writing(),
         label=job.label,
-        is_public=not job.label,
-        research=part,
+        kind=research_kinds.step(part, is_labelled=bool(job.label)),
     )
 
 

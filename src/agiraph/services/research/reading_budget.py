@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.research import ResearchJob
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import budgets, jobs
 from agiraph.services.research.starting import FETCH, SEARCH
@@ -47,11 +48,11 @@ class Remaining(NamedTuple):
 
 def readers(tx: Tx, job_id: NodeId) -> list[WorkNode]:
     """Return the readers of a job, in the order in which they were started."""
-    return [part for part in parts(tx, job_id) if part.research == "reader"]
+    return [part for part in parts(tx, job_id) if part_of(part) == "reader"]
 
 
 def parts(tx: Tx, job_id: NodeId) -> list[WorkNode]:
-    found = [child for child in nodes.children(tx, job_id) if child.is_research_part]
+    found = [child for child in nodes.children(tx, job_id) if child.kind.is_bounded_above]
     return sorted(found, key=lambda part: part.id)
 
 

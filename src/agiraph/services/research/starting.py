@@ -8,6 +8,7 @@ from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId, PersonId, ThreadId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.research import DEPTHS, Depth, Limits, ResearchJob
+from agiraph.domain.research_kinds import RESEARCH
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import Budget, Source, WorkNode
 from agiraph.services.board import budgets, planning, texts
@@ -26,7 +27,6 @@ RESEARCHER = "researcher"
 TOOLS = ("web_search", "web_fetch", "note_evidence", "done")
 """The tools of a researcher and of its readers. They read untrusted pages, so none of the tools
 stores knowledge."""
-EXHAUSTED = "Budget exhausted — synthesise your findings now."
 JOB_TURNS = 12
 """Turns of the job's own thread, which holds the brief; its parts have their own."""
 SEARCH, FETCH = "web_search", "web_fetch"
@@ -77,7 +77,7 @@ def start(
         trigger_id=None if standing is None else standing.id,
         payer_id=None if standing is None else standing.payer_id,
         label=label,
-        research="job",
+        kind=RESEARCH,
     )
     job = ResearchJob(
         id=node.id,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.research import ResearchJob
+from agiraph.domain.research_kinds import part_of
 from agiraph.domain.sentences import Unit, units
 from agiraph.services.research import reading_budget
 from agiraph.store.tx import Tx
@@ -49,7 +50,7 @@ def compared(tx: Tx, job: ResearchJob, rows: Sequence[EvidenceRow]) -> Compared 
     """Return how much of a job's report was compared, from the result of the part that did it; None
     if the last part of the job was another."""
     parts = reading_budget.parts(tx, job.id)
-    if not parts or parts[-1].research != "support":
+    if not parts or part_of(parts[-1]) != "support":
         return None
     found = _RESULT.match(parts[-1].result or "")
     if found is None:  # the part failed

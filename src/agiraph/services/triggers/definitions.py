@@ -154,7 +154,7 @@ def _payer(made_in: WorkNode | None) -> NodeId | None:
     """Return the node whose budget pays: the work in which the trigger was created."""
     if made_in is None:
         return None
-    return made_in.id if made_in.lane == "work" else made_in.payer_id
+    return made_in.id if made_in.is_work else made_in.payer_id
 
 
 def _check_limits(

@@ -1,0 +1,48 @@
+"""Kind verbs: what the end, the state and a late answer of work mean, by its kind."""
+
+from typing import cast
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.chat import Lease
+from agiraph.domain.ids import PersonId
+from agiraph.domain.messages import Message
+from agiraph.domain.outcomes import Failed
+from agiraph.domain.prompt_lines import Line
+from agiraph.domain.work import WorkNode
+from agiraph.domain.work_kinds import found_at
+from agiraph.store.tx import Tx
+
+
+class KindVerbs:
+    """The verbs of an ordinary task; other kinds replace some of them."""
+
+    def ended(self, tx: Tx, node: WorkNode, text: str) -> bool:
+        """Do what the end of a node means. Return False if whoever gave it is told as usual."""
+        return False
+
+    def delivered(self, tx: Tx, node: WorkNode, text: str) -> bool:
+        """Give people what an ended node has found. Return whether its creator has it with that."""
+        return False
+
+    def failed(self, tx: Tx, lease: Lease, outcome: Failed) -> bool:
+        """End the node of a run that failed. Return False if it ends as usual."""
+        return False
+
+    def agent_idle(self, tx: Tx, agent: Agent, last: WorkNode) -> None:
+        """Do what follows this node, which an agent has just ended."""
+
+    def state_lines(self, tx: Tx, node: WorkNode) -> list[Line]:
+        """Return what a reply is told about open work beyond the line that all work has."""
+        return []
+
+    def goes_on_with(self, tx: Tx, node: WorkNode, said: Message, person_id: PersonId) -> bool:
+        """Go on with the late answer to a question of work that has ended. Return False if it does
+        not go on by itself."""
+        return False
+
+
+TASK = KindVerbs()
+
+
+def verbs_of(node: WorkNode) -> KindVerbs:
+    return cast(KindVerbs, found_at(node.kind.verbs))

@@ -1,0 +1,96 @@
+"""The kind of work: found for the nodes of an earlier release, and refused if nothing brings it."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agiraph.domain.errors import StoreDamaged
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import WorkNode
+from agiraph.services.board import planning
+from agiraph.store import postgres
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+from agiraph.testing import World
+
+SUMMARY = "Write the summary of the older part of your conversation with the person."
+LINKS = "Read the links of a page"
+BEFORE: dict[str, dict[str, Any]] = {
+    "task": {"is_below": True},
+    "single_answer": {"is_below": True, "budget": '{"turns":1}'},
+    "task of one turn that was retried": {
+        "is_below": True,
+        "budget": '{"turns":4,"given":{"turns":1.0}}',
+        "kind": "single_answer",
+    },
+    "goal of one turn": {"budget": '{"turns":1}', "kind": "task"},
+    "review": {"is_below": True, "reviews_call": "call_1", "is_step": 1},
+    "public_task": {"is_below": True, "is_public": 1},
+    "link_reader": {"is_below": True, "is_public": 1, "title": LINKS},
+    "reply": {"lane": "reply"},
+    "reflection": {"lane": "reflection"},
+    "conversation_summary": {"lane": "reflection", "task": SUMMARY},
+    "research": {"research": "job"},
+    "reader": {"is_below": True, "research": "reader", "is_public": 1, "is_step": 1},
+    "labelled_writing": {"is_below": True, "research": "writing", "is_step": 1},
+}
+"""Nodes as the release before stored them, by what they become."""
+
+
+async def pending(world: World) -> WorkNode:
+    """Return a task that nobody has begun."""
+    founded = await world.found("Count", start=False, acceptance=())
+    about: dict[str, Any] = {"team_id": founded.team.id, "source": "delegation"}
+    return await world.store.write(planning.create, task="Count beans", **about)
+
+
+def to_schema_36(tx: Tx, ids: dict[str, NodeId], goal: NodeId) -> None:
+    """Make the database one from before the column `kind`, with these nodes."""
+    tx.run("alter table nodes add column research text")
+    tx.run("alter table nodes add column is_public integer not null default 0")
+    for name, before in BEFORE.items():
+        sets = {k: v for k, v in before.items() if k not in ("kind", "is_step", "is_below")}
+        sets["parent_id"] = goal if before.get("is_below") else None
+        assigned = ", ".join(f"{column} = :{column}" for column in sets)
+        tx.run(f"update nodes set {assigned} where id = :id", id=ids[name], **sets)
+    tx.run("alter table nodes drop column kind")
+    tx.run("alter table nodes drop column is_step")
+    match tx.dialect:
+        case "sqlite":
+            tx.run("pragma user_version = 36")
+        case "postgres":
+            tx.run("delete from schema_version where version > 36")
+
+
+async def test_a_migration_finds_the_kind_of_each_node(world: World, database_url: str) -> None:
+    goal = await pending(world)
+    ids = {name: NodeId(f"node_{place}") for place, name in enumerate(BEFORE)}
+
+    def add(tx: Tx) -> None:
+        for node_id in ids.values():
+            NODES.insert(tx, replace(goal, id=node_id, title="", assignee_id=None))
+        to_schema_36(tx, ids, goal.id)
+
+    await world.store.write(add)
+    await world.stop()
+    if database_url.startswith("postgresql"):
+        await asyncio.to_thread(postgres.upgrade, database_url)
+    await world.start()
+    found = {name: await world.store.read(NODES.get, node_id) for name, node_id in ids.items()}
+    expected = {
+        name: (before.get("kind", name), bool(before.get("is_step")))
+        for name, before in BEFORE.items()
+    }
+    assert {name: (n.kind.name, n.is_step) for name, n in found.items()} == expected
+    assert {name: n.lane for name, n in found.items()} == {
+        name: before.get("lane", "work") for name, before in BEFORE.items()
+    }
+
+
+async def test_a_kind_that_nothing_brings_is_named(world: World) -> None:
+    goal = await pending(world)
+    await world.store.write(lambda tx: tx.run("update nodes set kind = 'dream'"))
+    with pytest.raises(StoreDamaged, match="dream"):
+        await world.store.read(NODES.get, goal.id)
