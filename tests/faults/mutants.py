@@ -13,7 +13,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Done, Finished
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
-from agiraph.domain.waits import DAY, WaitingOn
+from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.faultpoints import fault
 from agiraph.home import git_commits, safe_folder
 from agiraph.home.node_folder import NodeFolder
@@ -285,12 +285,12 @@ def split_firing() -> None:
     """A timer is taken in one transaction, and its trigger fires in the next."""
     write = SqliteStore.write
 
-    def take(tx: Tx) -> list[str]:
+    def take(tx: Tx) -> list[Timer]:
         return [timer for timer in waits.due(tx) if waits.take_due_timer(tx, timer)]
 
-    def fire(tx: Tx, timers: list[str]) -> None:
+    def fire(tx: Tx, timers: list[Timer]) -> None:
         for timer in timers:
-            due.fire_due(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+            due.fire_due(tx, TriggerId(timer.subject))
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
         if verb is not timers.fire_due:
@@ -317,7 +317,7 @@ def split_allowance() -> None:
         def allow(tx: Tx) -> None:
             [row] = later
             daily_limits.DAILY_LIMITS.update(tx, row.day, allowed_usd=row.offered_usd)
-            waiting.resume(tx, WaitingOn("time", f"{DAY}{row.day}"))
+            waiting.resume(tx, WaitingOn.end_of_day(row.day))
 
         daily_limit.decide = only_record
         try:

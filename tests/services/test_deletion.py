@@ -12,6 +12,7 @@ from agiraph.domain.deletions import Deletion
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.ids import TeamId
 from agiraph.domain.persons import OWNER
+from agiraph.domain.waits import Timer
 from agiraph.services import health
 from agiraph.services.lifecycle import answers, daily_limit, deletion, digest
 from agiraph.services.lifecycle.teams import NewTeam
@@ -117,12 +118,12 @@ async def test_the_timer_of_a_day_stays_for_the_other_teams(world: World) -> Non
 
     def sleep_until_midnight(tx: Tx) -> None:
         tx.run("update waits set waiting_on = :midnight", midnight="time:day:2026-01-05")
-        waits.set_timer(tx, "day:2026-01-05", tx.now + timedelta(days=1))
+        waits.set_timer(tx, Timer("day", "2026-01-05"), tx.now + timedelta(days=1))
 
     await world.store.write(sleep_until_midnight)
     while await world.store.write(deletion.drop_rows, team):
         pass
-    assert await world.store.read(waits.is_set, "day:2026-01-05")
+    assert await world.store.read(waits.is_set, Timer("day", "2026-01-05"))
 
 
 async def test_a_team_at_work_does_not_delay_the_removal_of_another(world: World) -> None:

@@ -61,7 +61,10 @@ def to_schema_24(tx: Tx) -> None:
     tx.run("drop index threads_to_prune")
     tx.run("alter table nodes add column research text")
     tx.run("alter table nodes add column is_public integer not null default 0")
+    tx.run("drop index timers_of")
     for column in (
+        "timers.kind",
+        "timers.subject",
         "messages.ends_waits",
         "messages.summary",
         "messages.acts",

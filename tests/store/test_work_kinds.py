@@ -1,16 +1,20 @@
-"""The kind of work: found for the nodes of an earlier release, and refused if nothing brings it."""
+"""Kinds of work and of timers: found for the rows of an earlier release, and refused if unknown."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, get_args
 
 import pytest
 
 from agiraph.domain.errors import StoreDamaged
 from agiraph.domain.ids import NodeId
+from agiraph.domain.waits import Timer, TimerKind
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import planning
-from agiraph.store import postgres
+from agiraph.store import postgres, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import World
@@ -46,16 +50,20 @@ async def pending(world: World) -> WorkNode:
     return await world.store.write(planning.create, task="Count beans", **about)
 
 
-def to_schema_36(tx: Tx, ids: dict[str, NodeId], goal: NodeId) -> None:
+def to_schema_36(tx: Tx, ids: Mapping[str, NodeId] = MappingProxyType({}), goal: str = "") -> None:
     """Make the database one from before the column `kind`, with these nodes."""
     tx.run("alter table nodes add column research text")
     tx.run("alter table nodes add column is_public integer not null default 0")
-    for name, before in BEFORE.items():
+    for name in ids:
+        before = BEFORE[name]
         sets = {k: v for k, v in before.items() if k not in ("kind", "is_step", "is_below")}
         sets["parent_id"] = goal if before.get("is_below") else None
         assigned = ", ".join(f"{column} = :{column}" for column in sets)
         tx.run(f"update nodes set {assigned} where id = :id", id=ids[name], **sets)
     tx.run("alter table nodes drop column kind")
+    tx.run("drop index timers_of")
+    tx.run("alter table timers drop column kind")
+    tx.run("alter table timers drop column subject")
     tx.run("alter table nodes drop column is_step")
     match tx.dialect:
         case "sqlite":
@@ -87,6 +95,25 @@ async def test_a_migration_finds_the_kind_of_each_node(world: World, database_ur
     assert {name: n.lane for name, n in found.items()} == {
         name: before.get("lane", "work") for name, before in BEFORE.items()
     }
+
+
+async def test_a_migration_finds_what_each_timer_is_about(world: World, database_url: str) -> None:
+    await pending(world)
+    set_before = {Timer(kind, f"{kind}_1") for kind in get_args(TimerKind)}
+
+    def add(tx: Tx) -> None:
+        for timer in set_before:
+            waits.set_timer(tx, timer, tx.now + timedelta(days=9))
+        to_schema_36(tx)
+
+    await world.store.write(add)
+    await world.stop()
+    if database_url.startswith("postgresql"):
+        await asyncio.to_thread(postgres.upgrade, database_url)
+    await world.start()
+    rows = await world.store.read(lambda tx: tx.all("select id, kind, subject from timers"))
+    assert set_before <= {Timer(kind, subject) for _, kind, subject in rows}
+    assert [Timer(kind, subject).id for _, kind, subject in rows] == [id for id, _, _ in rows]
 
 
 async def test_a_kind_that_nothing_brings_is_named(world: World) -> None:

@@ -1,14 +1,28 @@
 """Waits: what a parked node waits for."""
 
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 WaitKind = Literal["answer", "approval", "reply", "node", "stage", "tasks", "time"]
 """A person's answer, a person's approval, a teammate's answer, another node's end, a stage's end,
 the end of all tasks below the waiting node (the id is its own), or a timer."""
-DAY = "day:"
-"""Prefix of the ids of timers that end a day on which the daily limit was reached."""
+TimerKind = Literal["wait", "stage", "trigger", "day", "ask", "snooze", "digest", "unowned"]
+"""What a timer is for: a sleeping node, a stage's end, a trigger, the end of a day on which the
+daily limit was reached, a request that ends, an item that comes back into the inbox, a notice of a
+digest, a node that nobody has taken."""
 _KINDS = frozenset(get_args(WaitKind))
+
+
+class Timer(NamedTuple):
+    """A time at which something happens to a node, a stage, a trigger and so on."""
+
+    kind: TimerKind
+    subject: str
+    """The id of what it is about; of a day, its date."""
+
+    @property
+    def id(self) -> str:
+        return self.subject if self.kind == "wait" else f"{self.kind}:{self.subject}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +50,12 @@ class WaitingOn:
     def is_for_person(self) -> bool:
         """Whether only a person can end this wait."""
         return self.kind in ("answer", "approval")
+
+    @classmethod
+    def end_of_day(cls, day: str) -> "WaitingOn":
+        """Wait for the end of a day on which the daily limit was reached."""
+        return cls("time", Timer("day", day).id)
+
+    @property
+    def is_end_of_day(self) -> bool:
+        return self.kind == "time" and self.id.startswith(Timer("day", "").id)

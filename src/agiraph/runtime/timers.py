@@ -27,7 +27,7 @@ async def fire_due(store: Store, periodic: PeriodicTasks) -> None:
         periodic.item_failed(ALL, error, "each is fired by itself")
         # Read anew: another process may have fired some of them since.
         for timer in await store.read(waits.due):
-            with periodic.isolated(f"timer {timer}"):
+            with periodic.isolated(f"timer {timer.id}"):
                 await store.write(timers.fire_due, timer)
                 continue
             await store.write(

@@ -7,6 +7,7 @@ from agiraph.domain.deliveries import Delivery
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeAssigned
 from agiraph.domain.plurals import counted, times
+from agiraph.domain.waits import Timer
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services.board import waiting
 from agiraph.services.lifecycle import stalled
@@ -161,7 +162,7 @@ def _set_timers(tx: Tx) -> list[str]:
     done: list[str] = []
     for wait in health.sleeping_without_a_timer(tx):
         # Now, because the time it was set for was lost with the timer.
-        waits.set_timer(tx, wait.waiting_on.id, tx.now)
+        waits.set_timer(tx, Timer("wait", wait.waiting_on.id), tx.now)
         done.append(f"{wait.node_id} wakes now.")
     for trigger in health.triggers_without_timer(tx):
         firing.arm(tx, trigger, trigger.due_at)

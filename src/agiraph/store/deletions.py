@@ -2,7 +2,6 @@
 
 from agiraph.domain.deletions import Deletion
 from agiraph.domain.ids import TeamId
-from agiraph.domain.waits import DAY
 from agiraph.store.rows import Table, from_json
 from agiraph.store.tx import Tx
 
@@ -25,14 +24,11 @@ _PASSAGES = "(select id from passages where team_id = :team order by id limit :b
 _NODES = "(select id from nodes where team_id = :team)"
 _TRIGGERS = "(select id from triggers where team_id = :team)"
 _MESSAGES = "(select id from messages where team_id = :team)"
-_TIMERS = (
-    ("unowned:", "nodes"), ("stage:", "stages"), ("trigger:", "triggers"), ("ask:", "messages"),
-    ("snooze:", "messages"),
-)  # fmt: skip
-"""The prefixes of timers, each with the table whose ids follow it."""
+_SUBJECTS = ("nodes", "stages", "triggers", "messages")
+"""The tables whose rows timers are about."""
 _STATEMENTS = (
     # All teams share the timer of a day.
-    f"delete from timers where id not like '{DAY}%' and 'time:' || id in (select waiting_on from"
+    "delete from timers where kind = 'wait' and 'time:' || id in (select waiting_on from"
     f" waits where node_id in {_NODES})",
     f"update daily_limits set question_id = null where question_id in {_MESSAGES}",
     "update channels set agent_id = null"
@@ -95,10 +91,10 @@ def drop_batch(tx: Tx, team_id: TeamId) -> bool:
 
 def drop_team(tx: Tx, team_id: TeamId) -> None:
     """Delete the team and all its rows that `drop_batch` leaves."""
-    tx.run("delete from timers where id = :timer", timer=f"digest:{team_id}")
-    for prefix, table in _TIMERS:
-        ids = f"(select '{prefix}' || id from {table} where team_id = :team)"
-        tx.run(f"delete from timers where id in {ids}", team=team_id)
+    tx.run("delete from timers where subject = :team", team=team_id)
+    for table in _SUBJECTS:
+        ids = f"(select id from {table} where team_id = :team)"
+        tx.run(f"delete from timers where subject in {ids}", team=team_id)
     for sql in _STATEMENTS:
         tx.run(sql, team=team_id)
     # Responses to requests with an Idempotency-Key hold what the team was told.

@@ -127,7 +127,7 @@ def triggers_without_timer(tx: Tx) -> list[Trigger]:
     """Return active triggers with a due time but no timer: they would never fire."""
     where = (
         "status = 'active' and due_at is not null and not exists (select 1 from timers t"
-        " where t.id = 'trigger:' || triggers.id) order by due_at limit :most"
+        " where t.kind = 'trigger' and t.subject = triggers.id) order by due_at limit :most"
     )
     return TRIGGERS.select(tx, where, most=_MAX_ROWS)
 

@@ -111,7 +111,7 @@ def overdue(tx: Tx, *, since: datetime, team_id: TeamId | None = None) -> list[T
         "status = 'active' and due_at < :since and exists (select 1 from teams t"
         " where t.id = triggers.team_id and t.status in ('active', 'completed'))"
         " and not exists (select 1 from timers t"
-        " where t.id = 'trigger:' || triggers.id and t.due_at >= :since)"
+        " where t.kind = 'trigger' and t.subject = triggers.id and t.due_at >= :since)"
         + ("" if team_id is None else " and team_id = :team_id")
         + " order by due_at"
     )
@@ -255,11 +255,7 @@ def events_after_cursor(tx: Tx, trigger: Trigger, pattern: str, *, limit: int) -
     return events.after(tx, trigger.team_id, trigger.cursor, limit=limit, like=like)
 
 
-# ---- timers and errands --------------------------------------------------------------------
-
-
-def drop_timer(tx: Tx, timer_id: str) -> None:
-    tx.run("delete from timers where id = :id", id=timer_id)
+# ---- errands --------------------------------------------------------------------
 
 
 class Errand(NamedTuple):
@@ -329,8 +325,7 @@ def payer(tx: Tx, trigger: Trigger) -> WorkNode | None:
     return None if trigger.payer_id is None else NODES.get(tx, NodeId(trigger.payer_id))
 
 
-def gated_by_budget(tx: Tx, payer_id: NodeId, gate: str) -> list[Trigger]:
-    """Return the active triggers, paid from this node, whose gate closed for a reason that begins
-    with `gate`."""
-    where = "payer_id = :payer and status = 'active' and gate like :gate order by id"
-    return TRIGGERS.select(tx, where, payer=payer_id, gate=f"{gate}%")
+def gated(tx: Tx, payer_id: NodeId) -> list[Trigger]:
+    """Return the active triggers, paid from this node, that waited when they were last due."""
+    where = "payer_id = :payer and status = 'active' and gate is not null order by id"
+    return TRIGGERS.select(tx, where, payer=payer_id)

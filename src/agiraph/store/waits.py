@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.ids import NodeId, ThreadId
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.store.rows import Table, from_micros, to_micros
 from agiraph.store.tx import Tx
 
@@ -69,19 +69,22 @@ def drop(tx: Tx, node_id: NodeId) -> None:
     tx.run("delete from waits where node_id = :id", id=node_id)
 
 
-def set_timer(tx: Tx, timer_id: str, due_at: datetime) -> None:
+def set_timer(tx: Tx, timer: Timer, due_at: datetime) -> None:
     tx.run(
-        "insert into timers (id, due_at, created_at) values (:id, :due, :now)"
+        "insert into timers (id, kind, subject, due_at, created_at)"
+        " values (:id, :kind, :subject, :due, :now)"
         " on conflict (id) do update set due_at = excluded.due_at",
-        id=timer_id,
+        id=timer.id,
+        kind=timer.kind,
+        subject=timer.subject,
         due=to_micros(due_at),
         now=to_micros(tx.now),
     )
     tx.alarm()
 
 
-def drop_timer(tx: Tx, timer_id: str) -> None:
-    tx.run("delete from timers where id = :id", id=timer_id)
+def drop_timer(tx: Tx, timer: Timer) -> None:
+    tx.run("delete from timers where id = :id", id=timer.id)
 
 
 def until(tx: Tx, waiting_on: WaitingOn) -> datetime | None:
@@ -95,9 +98,9 @@ def until(tx: Tx, waiting_on: WaitingOn) -> datetime | None:
     return None if row is None or row[0] is None else from_micros(row[0])
 
 
-def is_set(tx: Tx, timer_id: str) -> bool:
+def is_set(tx: Tx, timer: Timer) -> bool:
     """Whether a timer is set and has not fired."""
-    return tx.one("select 1 from timers where id = :id", id=timer_id) is not None
+    return tx.one("select 1 from timers where id = :id", id=timer.id) is not None
 
 
 def next_due(tx: Tx) -> datetime | None:
@@ -105,18 +108,18 @@ def next_due(tx: Tx) -> datetime | None:
     return None if row is None or row[0] is None else from_micros(row[0])
 
 
-def take_due_timer(tx: Tx, timer_id: str) -> bool:
+def take_due_timer(tx: Tx, timer: Timer) -> bool:
     """Delete a timer that is due; return False if it is gone or not due."""
     sql = "delete from timers where id = :id and due_at <= :now"
-    return tx.run(sql, id=timer_id, now=to_micros(tx.now)) == 1
+    return tx.run(sql, id=timer.id, now=to_micros(tx.now)) == 1
 
 
-def postpone_timer(tx: Tx, timer_id: str, by: timedelta) -> None:
+def postpone_timer(tx: Tx, timer: Timer, by: timedelta) -> None:
     """Postpone a timer that is due."""
     sql = "update timers set due_at = :later where id = :id and due_at <= :now"
-    tx.run(sql, id=timer_id, later=to_micros(tx.now + by), now=to_micros(tx.now))
+    tx.run(sql, id=timer.id, later=to_micros(tx.now + by), now=to_micros(tx.now))
 
 
-def due(tx: Tx, *, limit: int = 100) -> list[str]:
-    sql = "select id from timers where due_at <= :now order by due_at limit :limit"
-    return [row[0] for row in tx.all(sql, now=to_micros(tx.now), limit=limit)]
+def due(tx: Tx, *, limit: int = 100) -> list[Timer]:
+    sql = "select kind, subject from timers where due_at <= :now order by due_at limit :limit"
+    return [Timer(*row) for row in tx.all(sql, now=to_micros(tx.now), limit=limit)]

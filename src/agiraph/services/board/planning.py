@@ -11,6 +11,7 @@ from agiraph.domain.events.work import NodeAssigned, NodeChanged, NodeCreated
 from agiraph.domain.ids import AgentId, NodeId, PersonId, StageId, TeamId, TriggerId, new_id
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
+from agiraph.domain.waits import Timer
 from agiraph.domain.work import Budget, IfUnmet, LineKind, NodeStatus, Source, WorkNode
 from agiraph.domain.work_kinds import SINGLE_ANSWER, TASK, WorkKind
 from agiraph.services.board import labels, texts
@@ -22,8 +23,6 @@ from agiraph.store.tx import Tx
 
 UNOWNED_FOR = timedelta(seconds=30)
 """How long the creator of a node may take to choose somebody for it."""
-UNOWNED_TIMER = "unowned:"
-"""Prefix of the timer that hands out a node without an assignee; the node's id follows."""
 
 
 class NodeDetails(TypedDict, total=False):
@@ -221,7 +220,7 @@ def assign_unowned(tx: Tx, team_id: TeamId) -> None:
 def hand_out_later(tx: Tx, node: WorkNode) -> None:
     """Set the timer at which a node that nothing has started is assigned (`assign_unowned`),
     although its creator still works."""
-    waits.set_timer(tx, UNOWNED_TIMER + node.id, tx.now + UNOWNED_FOR)
+    waits.set_timer(tx, Timer("unowned", node.id), tx.now + UNOWNED_FOR)
 
 
 def assign_ready(tx: Tx, node: WorkNode) -> WorkNode:

@@ -4,17 +4,14 @@ from datetime import timedelta
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.stages import Stage
+from agiraph.domain.waits import Timer
 from agiraph.store import stages, waits
 from agiraph.store.stages import STAGES
 from agiraph.store.tx import Tx
 
-TIMER = "stage:"
-"""Prefix of the ids of stage timers; `lifecycle/timers.py` tells timers apart by it."""
 
-
-def timer(stage: Stage) -> str:
-    """Return the id of the stage's timer."""
-    return f"{TIMER}{stage.id}"
+def timer(stage: Stage) -> Timer:
+    return Timer("stage", stage.id)
 
 
 def seconds_left(tx: Tx, stage: Stage) -> float:

@@ -8,7 +8,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person
 from agiraph.domain.stages import Stage
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import cycles, patience, planning, texts, waiting
 from agiraph.store import dependencies, messages, nodes, stages, threads, waits
@@ -81,7 +81,7 @@ def limit_wait(tx: Tx, lease: Lease, waited_for: Sequence[WaitingOn]) -> None:
         timer = new_id("timer")
         late = WaitingOn("time", timer)
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=late, reason=LATE)
-        waits.set_timer(tx, timer, first)
+        waits.set_timer(tx, Timer("wait", timer), first)
 
 
 def pending_look(tx: Tx, lease: Lease) -> Pending | None:

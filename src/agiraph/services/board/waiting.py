@@ -15,7 +15,7 @@ from agiraph.domain.ids import AgentId, MessageId, TeamId, ThreadId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
-from agiraph.domain.waits import DAY, WaitingOn
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus
 from agiraph.services.board import approvals, labels, stage_clocks
 from agiraph.store import messages, nodes, threads, waits
@@ -272,7 +272,7 @@ def _requeue(tx: Tx, wait: Wait) -> None:
         return
     # A sleep counts towards the node's time limit; waiting for people, for teammates or for the
     # next day's money does not.
-    is_work = _is_time(wait) and not wait.call_id and not wait.waiting_on.id.startswith(DAY)
+    is_work = _is_time(wait) and not wait.call_id and not wait.waiting_on.is_end_of_day
     paused = (tx.now - wait.created_at).total_seconds() if is_work else 0.0
     worked = node.worked_seconds + paused
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, waiting_reason=None, worked_seconds=worked)

@@ -15,7 +15,7 @@ from agiraph.domain.events.work import NODE_ENDS
 from agiraph.domain.fence import without_marks
 from agiraph.domain.phases import WORK_PHASES, Phase, TickKind
 from agiraph.domain.value import value
-from agiraph.domain.waits import DAY, WaitingOn
+from agiraph.domain.waits import WaitingOn
 
 _PROVIDER_WORDS = "the model cannot be reached"
 LABEL_CHARACTERS = 160
@@ -91,7 +91,7 @@ def wait_phase(on: Sequence[str], reason: str | None, *, after_failure: bool = F
         return "child"
     if "reply" in kinds:
         return "teammate"
-    if any(each.id.startswith(DAY) for each in found):
+    if any(each.is_end_of_day for each in found):
         return "budget"
     if after_failure or (reason or "").startswith(_PROVIDER_WORDS):
         return "provider"

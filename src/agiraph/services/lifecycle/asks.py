@@ -10,6 +10,7 @@ from agiraph.domain.grants import ASK_LASTS
 from agiraph.domain.ids import AgentId, MessageId, NodeId
 from agiraph.domain.messages import Message
 from agiraph.domain.sinks import WayOut
+from agiraph.domain.waits import Timer
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import approvals
 from agiraph.services.mail import bus, deliveries
@@ -19,8 +20,6 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
-TIMER = "ask:"
-"""Prefix of the ids of timers that end a request whose node ended before requests ended with it."""
 CLOSED = "Closed: the work that asked has ended."
 MOST_ASKS = 20
 """Requests that a node may send about ways out."""
@@ -107,6 +106,6 @@ def expire(tx: Tx, request_id: MessageId) -> None:
     if request is None or request.answered_at is not None:
         return
     if request.node_id is not None and not NODES.get(tx, request.node_id).status.is_final:
-        waits.set_timer(tx, TIMER + request.id, tx.now + ASK_LASTS)
+        waits.set_timer(tx, Timer("ask", request.id), tx.now + ASK_LASTS)
         return
     close(tx, request, "Nobody decided, and the work has ended.")

@@ -9,7 +9,7 @@ from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.messages import STOPPED, Message, StoppedBy
 from agiraph.domain.outcomes import Parked
 from agiraph.domain.plurals import times
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services.board import budgets, leases, planning, stage_clocks, texts, waiting
 from agiraph.services.lifecycle import endings
@@ -229,5 +229,5 @@ def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
     on = WaitingOn("time", timer)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     # Timer and wait commit together: a node that sleeps without a timer would never wake.
-    waits.set_timer(tx, timer, tx.now + timedelta(seconds=seconds))
+    waits.set_timer(tx, Timer("wait", timer), tx.now + timedelta(seconds=seconds))
     park(tx, lease, Parked((on,), reason))

@@ -16,7 +16,7 @@ from agiraph.domain.events.mail import QuestionAnswered
 from agiraph.domain.ids import MessageId, PersonId, TeamId
 from agiraph.domain.messages import Decision
 from agiraph.domain.outcomes import Parked
-from agiraph.domain.waits import DAY, WaitingOn
+from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.services.board import planning, waiting
 from agiraph.services.lifecycle import claims
 from agiraph.services.mail import bus
@@ -72,13 +72,13 @@ def park(tx: Tx, lease: Lease, *, limit_usd: float) -> None:
     row = _lock_and_ask(tx, lease, limit_usd)
     if row is None:
         return claims.release(tx, lease)
-    ending, reason = _end_of(row.day), REASON.format(most=limit_usd + row.allowed_usd)
+    ending, reason = WaitingOn.end_of_day(row.day), REASON.format(most=limit_usd + row.allowed_usd)
     asked = None if row.question_id is None else MESSAGES.get(tx, row.question_id)
     for_whom = [] if asked is None or asked.answered_at else [WaitingOn("approval", asked.id)]
     for on in (*for_whom, ending):
         waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     # Timer and wait commit together: a node that sleeps without a timer would never wake.
-    waits.set_timer(tx, ending.id, _midnight_after(row.day))
+    waits.set_timer(tx, Timer("day", row.day), _midnight_after(row.day))
     return claims.park(tx, lease, Parked((*for_whom, ending), reason))
 
 
@@ -88,7 +88,7 @@ def ask_once(tx: Tx, lease: Lease, *, limit_usd: float) -> None:
     row = _lock_and_ask(tx, lease, limit_usd)
     if row is not None:
         # The end of the day closes the request, also if no node waits.
-        waits.set_timer(tx, _end_of(row.day).id, _midnight_after(row.day))
+        waits.set_timer(tx, Timer("day", row.day), _midnight_after(row.day))
 
 
 def _lock_and_ask(tx: Tx, lease: Lease, limit_usd: float) -> DailyLimit | None:
@@ -150,7 +150,7 @@ def decide(tx: Tx, day: str, text: str, *, person_id: PersonId, decision: Decisi
     if decision == "approve":
         allowed = row.allowed_usd + (row.offered_usd if amount is None else amount)
         DAILY_LIMITS.update(tx, day, allowed_usd=allowed)
-        waiting.resume(tx, _end_of(day))
+        waiting.resume(tx, WaitingOn.end_of_day(day))
     else:
         # The nodes still wait for the end of the day.
         waits.take(tx, WaitingOn("approval", row.question_id))
@@ -192,13 +192,13 @@ def withdraw_requests(tx: Tx, team_id: TeamId) -> None:
     work of the other teams goes on, and asks anew if the limit is still reached."""
     for row in daily_limits.open_in(tx, team_id):
         DAILY_LIMITS.update(tx, row.day, question_id=None, stopped_usd=None)
-        waiting.resume(tx, _end_of(row.day))
+        waiting.resume(tx, WaitingOn.end_of_day(row.day))
 
 
 def _free(tx: Tx, row: DailyLimit, why: str) -> None:
     if row.question_id is not None:
         _close(tx, row.question_id, why)
-    waiting.resume(tx, _end_of(row.day))
+    waiting.resume(tx, WaitingOn.end_of_day(row.day))
 
 
 def _close(tx: Tx, question_id: MessageId, why: str) -> None:
@@ -209,11 +209,6 @@ def _close(tx: Tx, question_id: MessageId, why: str) -> None:
             message_id=question_id, node_id=None, text=why, decision=None, is_closed=True
         )
         tx.emit(question.team_id, closed)
-
-
-def _end_of(day: str) -> WaitingOn:
-    """Return the wait of all nodes that the limit of this day has stopped."""
-    return WaitingOn("time", f"{DAY}{day}")
 
 
 def _midnight_after(day: str) -> datetime:

@@ -16,7 +16,7 @@ from agiraph.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
 from agiraph.domain.labels import Label
 from agiraph.domain.messages import Message
 from agiraph.domain.plurals import counted, times
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.home.kept_files import DAY
 from agiraph.services.board import approvals
 from agiraph.services.knowledge import files, items
@@ -32,8 +32,6 @@ from agiraph.store.teams import TEAMS
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 
-TIMER = "digest:"
-"""Prefix of the ids of timers that notify a team's owner of its digest."""
 BATCH = timedelta(hours=1)
 """How long a first entry waits for others before the owner is notified."""
 EVERY = timedelta(days=1)
@@ -262,11 +260,11 @@ def decide_one(tx: Tx, identity: str, decision: EntryDecision, *, person_id: Per
 
 def schedule(tx: Tx, team_id: TeamId) -> None:
     """Set the timer that notifies the owner of the digest, at most once a day."""
-    if waits.is_set(tx, TIMER + team_id):
+    if waits.is_set(tx, Timer("digest", team_id)):
         return
     last = messages.digest_notice(tx, team_id)
     due = tx.now + BATCH if last is None else max(tx.now + BATCH, last.created_at + EVERY)
-    waits.set_timer(tx, TIMER + team_id, due)
+    waits.set_timer(tx, Timer("digest", team_id), due)
 
 
 def notify(tx: Tx, team_id: TeamId) -> None:
@@ -276,7 +274,7 @@ def notify(tx: Tx, team_id: TeamId) -> None:
     """
     team = TEAMS.get(tx, team_id, lock=True)
     if (end := quiet_hours.end_of_quiet(team, tx.now)) is not None:
-        waits.set_timer(tx, TIMER + team_id, end)
+        waits.set_timer(tx, Timer("digest", team_id), end)
         return
     found = of_team(tx, team_id, person_id=team.owner_id)
     waiting = [e for e in found.entries if e.kind != "use" and not e.is_waited_for]

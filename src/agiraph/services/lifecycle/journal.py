@@ -35,7 +35,7 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.persons import is_person
 from agiraph.domain.value import value
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services.board import budgets, labels, leases, texts
 from agiraph.services.board.budgets import Envelope, LimitsOfRun
@@ -277,7 +277,7 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
             # Two waits of one call. The first that ends answers the call and drops the other.
             late = WaitingOn("time", timer)
             waits.open(tx, lease, call_id=call.id, waiting_on=late, reason=answer.if_late)
-            waits.set_timer(tx, timer, tx.now + timedelta(seconds=answer.seconds))
+            waits.set_timer(tx, Timer("wait", timer), tx.now + timedelta(seconds=answer.seconds))
         return []
     turn = writer.answer(call, answer)
     if answer.outcome is not None:

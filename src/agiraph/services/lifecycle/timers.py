@@ -1,42 +1,46 @@
 """Timers: fires due timers: of waits, stages, triggers, requests, snoozed items, unowned nodes."""
 
+from collections.abc import Callable, Mapping
+
 from agiraph.domain.ids import MessageId, NodeId, StageId, TeamId, TriggerId
-from agiraph.domain.waits import DAY
-from agiraph.services.board import planning, stage_clocks, stages, waiting
+from agiraph.domain.waits import Timer, TimerKind
+from agiraph.services.board import planning, stages, waiting
 from agiraph.services.lifecycle import asks, daily_limit, digest, endings
 from agiraph.services.mail import filing
-from agiraph.services.triggers import due, firing
+from agiraph.services.triggers import due
 from agiraph.store import waits
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 
-def fire_due(tx: Tx, *timer_ids: str) -> int:
+def _end_stage(tx: Tx, subject: str) -> None:
+    endings.tell_stage_end(tx, stages.check_deadline(tx, StageId(subject)))
+
+
+def _assign_unowned(tx: Tx, subject: str) -> None:
+    planning.assign_unowned(tx, NODES.get(tx, NodeId(subject)).team_id)
+
+
+_ON_DUE: Mapping[TimerKind, Callable[[Tx, str], object]] = {
+    "wait": waiting.time_out,
+    "stage": _end_stage,
+    "trigger": lambda tx, subject: due.fire_due(tx, TriggerId(subject)),
+    "day": daily_limit.end_day,
+    "ask": lambda tx, subject: asks.expire(tx, MessageId(subject)),
+    "snooze": lambda tx, subject: filing.bring_back(tx, MessageId(subject)),
+    "digest": lambda tx, subject: digest.notify(tx, TeamId(subject)),
+    "unowned": _assign_unowned,
+}
+
+
+def fire_due(tx: Tx, *timers: Timer) -> int:
     """Fire every timer that is due, or only these; return how many fired.
 
     A timer's row is deleted in the transaction that acts on it. Of two processes that see the same
     timer, one deletes the row and acts; the other finds no row and does nothing.
     """
-    # `timer_ids` may name timers that another process has fired since they were read.
-    fired = [timer for timer in timer_ids or waits.due(tx) if waits.take_due_timer(tx, timer)]
-    # Each prefix belongs to one kind of timer; ids of plain timers have none.
+    # `timers` may name some that another process has fired since they were read.
+    fired = [timer for timer in timers or waits.due(tx) if waits.take_due_timer(tx, timer)]
     for timer in fired:
-        if timer.startswith(stage_clocks.TIMER):
-            stage_id = StageId(timer.removeprefix(stage_clocks.TIMER))
-            endings.tell_stage_end(tx, stages.check_deadline(tx, stage_id))
-        elif timer.startswith(firing.TIMER):
-            due.fire_due(tx, TriggerId(timer.removeprefix(firing.TIMER)))
-        elif timer.startswith(DAY):
-            daily_limit.end_day(tx, timer.removeprefix(DAY))
-        elif timer.startswith(asks.TIMER):
-            asks.expire(tx, MessageId(timer.removeprefix(asks.TIMER)))
-        elif timer.startswith(filing.TIMER):
-            filing.bring_back(tx, MessageId(timer.removeprefix(filing.TIMER)))
-        elif timer.startswith(digest.TIMER):
-            digest.notify(tx, TeamId(timer.removeprefix(digest.TIMER)))
-        elif timer.startswith(planning.UNOWNED_TIMER):
-            node = NODES.get(tx, NodeId(timer.removeprefix(planning.UNOWNED_TIMER)))
-            planning.assign_unowned(tx, node.team_id)
-        else:
-            waiting.time_out(tx, timer)
+        _ON_DUE[timer.kind](tx, timer.subject)
     return len(fired)

@@ -14,12 +14,11 @@ from agiraph.domain.events.mail import MessageFiled, MessageSeen
 from agiraph.domain.ids import MessageId, PersonId, TeamId
 from agiraph.domain.messages import INBOX, Filing, Message
 from agiraph.domain.value import value
+from agiraph.domain.waits import Timer
 from agiraph.store import inbox_items, waits
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
-TIMER = "snooze:"
-"""Prefix of the ids of timers that bring an item back; the id of the message follows."""
 MOST_ITEMS = 500
 LONGEST = timedelta(days=366)
 NOT_HERE = "It is not in your inbox."
@@ -104,11 +103,11 @@ def _apply(tx: Tx, message: Message, action: Filing, until: datetime | None) -> 
         case "snooze":
             assert until is not None
             changes = {"snoozed_until": until, "archived_at": None, "seen_at": tx.now}
-            waits.set_timer(tx, TIMER + message.id, until)
+            waits.set_timer(tx, Timer("snooze", message.id), until)
         case "restore":
             changes = {"archived_at": None, "snoozed_until": None}
     if action in ("archive", "restore") and message.snoozed_until is not None:
-        waits.drop_timer(tx, TIMER + message.id)
+        waits.drop_timer(tx, Timer("snooze", message.id))
     MESSAGES.update(tx, message.id, **changes)
 
 

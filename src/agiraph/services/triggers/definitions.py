@@ -16,13 +16,14 @@ from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.plurals import times
 from agiraph.domain.research import DEPTHS
 from agiraph.domain.triggers import ActionType, Trigger
+from agiraph.domain.waits import Timer
 from agiraph.domain.work import WorkNode
 from agiraph.services.mail.bus import TEXT_LIMIT
 from agiraph.services.triggers import firing, labelled
-from agiraph.services.triggers.firing import TIMER, slot_at
+from agiraph.services.triggers.firing import slot_at
 from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
-from agiraph.store import events, nodes, persons, teams, triggers
+from agiraph.store import events, nodes, persons, teams, triggers, waits
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
@@ -316,7 +317,7 @@ def _reconfigure(tx: Tx, trigger: Trigger, agent: Agent, config: dict[str, Any])
     firing.arm(tx, trigger, _first_due(tx, agent, kind, read), **columns)
     # `arm` sets a timer in any case, but a paused trigger has none until it is resumed.
     if trigger.status == "paused":
-        triggers.drop_timer(tx, TIMER + trigger.id)
+        waits.drop_timer(tx, Timer("trigger", trigger.id))
 
 
 def _emit_changed(tx: Tx, trigger_id: TriggerId) -> Trigger:
@@ -339,7 +340,7 @@ def pause(tx: Tx, trigger_id: TriggerId) -> Trigger:
     if trigger.status != "active":
         raise Refused(f"{trigger_id} is {trigger.status}; only an active one can be paused.")
     TRIGGERS.update(tx, trigger_id, status="paused")
-    triggers.drop_timer(tx, TIMER + trigger_id)
+    waits.drop_timer(tx, Timer("trigger", trigger_id))
     triggers.drop_errands(tx, trigger_id)
     return _emit_changed(tx, trigger_id)
 

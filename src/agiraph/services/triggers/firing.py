@@ -20,6 +20,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
 from agiraph.domain.triggers import Firing, Outcome, Trigger, TriggerStatus
+from agiraph.domain.waits import Timer
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.services.board import budgets, labels, planning
@@ -33,11 +34,7 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.triggers import FIRINGS, TRIGGERS, Errand
 from agiraph.store.tx import Tx
 
-# Prefix of the ids of trigger timers; `lifecycle/timers.py` tells timers apart by it.
-TIMER = "trigger:"
 OVERLAP = "overlap"
-BUDGET_GATE = "budget: "
-"""Prefix of a trigger's `gate` reason while it waits because a budget is used up."""
 MISFIRE = "misfire"
 REMINDER = "Reminder"
 """The title of a scheduled message to a person."""
@@ -122,22 +119,22 @@ def closed_by_budget(tx: Tx, trigger: Trigger) -> str | None:
     if trigger.action not in ("wake_agent", "research") or payer is None:
         return None
     spent = budgets.exhausted_above(tx, payer)
-    return None if spent is None else f"{BUDGET_GATE}{spent}"
+    return None if spent is None else f"budget: {spent}"
 
 
 def arm(tx: Tx, trigger: Trigger, due: datetime | None, **changes: Any) -> None:
     """Set the trigger's due time and its timer, or remove both. `changes` are other columns."""
     TRIGGERS.update(tx, trigger.id, due_at=due, **changes)
     if due is None:
-        triggers.drop_timer(tx, TIMER + trigger.id)
+        waits.drop_timer(tx, Timer("trigger", trigger.id))
     else:
-        waits.set_timer(tx, TIMER + trigger.id, due)
+        waits.set_timer(tx, Timer("trigger", trigger.id), due)
 
 
 def postpone(tx: Tx, trigger: Trigger, until: datetime, why: str) -> None:
     """Check a due trigger again at that moment. Its due time, and with it its slot, stays."""
     TRIGGERS.update(tx, trigger.id, gated=trigger.gated + 1, gate=why)
-    waits.set_timer(tx, TIMER + trigger.id, until)
+    waits.set_timer(tx, Timer("trigger", trigger.id), until)
     if trigger.gate is None and trigger.due_at is not None:  # once, not at every check
         postponed = TriggerPostponed(
             trigger_id=trigger.id,
@@ -161,8 +158,9 @@ def pay_from(tx: Tx, goal: WorkNode) -> None:
 
 
 def recheck_budget(tx: Tx, payer_id: NodeId) -> None:
-    """Make the triggers due that waited because the budget of this node was used up."""
-    for waiting in triggers.gated_by_budget(tx, payer_id, BUDGET_GATE):
+    """Make the triggers due that wait and are paid from this node: it may be its budget that they
+    wait for, and any other reason closes their gate again."""
+    for waiting in triggers.gated(tx, payer_id):
         teams.lock(tx, waiting.agent_id)  # before the trigger's row: the order of locks
         trigger = TRIGGERS.get(tx, waiting.id, lock=True)
         if trigger.status == "active":
@@ -173,7 +171,7 @@ def end(tx: Tx, trigger: Trigger, status: TriggerStatus, why: str) -> None:
     """End a trigger. Work that it has started continues."""
     changes = {"status": status, "due_at": None, "gate": None, "ended_at": tx.now, "ended": why}
     TRIGGERS.update(tx, trigger.id, **changes)
-    triggers.drop_timer(tx, TIMER + trigger.id)
+    waits.drop_timer(tx, Timer("trigger", trigger.id))
     triggers.drop_errands(tx, trigger.id)
     tx.emit(
         trigger.team_id,
