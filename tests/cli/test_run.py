@@ -309,6 +309,23 @@ async def test_a_question_at_the_terminal_is_answered_at_the_prompt(either: Shel
     assert server.requests[1].messages[-1].text == "blau wie Grüße"
 
 
+async def test_a_question_at_the_terminal_says_until_when_it_waits(either: Shell) -> None:
+    asks = call("ask_human", question="Red or blue?", default="blue", timeout_minutes=90)
+    async with (
+        ModelServer([says(asks), FINISH]) as server,
+        use_model_server(either, server).start_at_terminal(
+            "run", "Paint it", "--accept", "answer"
+        ) as running,
+    ):
+        await running.says("your answer: ")
+        before = running.seen
+        running.types(b"Red\n")
+        assert (await running.ends()).code == 0
+    assert re.search(
+        r"Waits until [\d-]+ \d\d:\d\d UTC, then goes on without your answer\.", before
+    )
+
+
 async def test_leaving_the_prompt_says_how_to_answer_and_continue_later(agiraph: Shell) -> None:
     async with ModelServer([says(call("ask_human", question="Which?"))]) as server:
         async with use_model_server(agiraph, server).start_at_terminal("run", "Ask") as running:
