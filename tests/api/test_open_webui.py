@@ -20,6 +20,8 @@ from tests.programs import pypi
 
 START_S = 400.0
 """It imports two gigabytes of packages and migrates its database: 80 s on two idle cores."""
+HEADERS = {"X-Agiraph-Task": "{{TASK}}"}
+"""The headers of the connection: Open WebUI puts the name of each side call into the braces."""
 pytestmark = pytest.mark.long
 
 
@@ -48,6 +50,7 @@ async def open_webui(folder: Path, served: Served) -> AsyncIterator[OpenWebUi]:
     settings = {
         "OPENAI_API_BASE_URL": f"{served.origin}/v1",
         "OPENAI_API_KEY": TOKEN,
+        "OPENAI_API_CONFIGS": json.dumps({"0": {"headers": HEADERS}}),
         "ENABLE_FORWARD_USER_INFO_HEADERS": "true",
         "ENABLE_OLLAMA_API": "False",
         "ENABLE_PERSISTENT_CONFIG": "False",
