@@ -54,6 +54,33 @@ async def test_a_team_that_asked_and_was_answered_is_told_from_its_events(served
         assert (log.next, log.head) == (None, timeline.last_seq)
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_question_that_closed_with_its_work_is_not_told_as_answered(
+    served: Served, is_cancelled: bool
+) -> None:
+    end = says(call("finish", summary="The tower is high."))
+    served.world.script("ada", says(call("ask_human", question="Which tower?")), end)
+    founded = await served.world.found("Measure the tower", acceptance=["answer"])
+    assert founded.node is not None
+    await served.world.settle()
+    if is_cancelled:
+        await served.ask("POST", f"/nodes/{founded.node.id}/cancel")
+    else:
+        await served.world.say(founded.coordinator.id, "Just finish.", team_id=founded.team.id)
+    await served.world.settle()
+
+    async with Client(served.origin, TOKEN) as client:
+        log = await client.event_log(founded.team.id, types=["question"])
+        timeline = await client.timeline(founded.team.id)
+    assert [(event.type, event.data.get("is_closed")) for event in log.events] == [
+        ("question.answered", True),
+        ("question.asked", None),
+    ]
+    assert [tick.kind for tick in timeline.ticks if tick.kind in ("question", "answer")] == [
+        "question"
+    ]
+
+
 async def test_a_long_history_begins_later_and_is_begun_anew_when_it_has_grown(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,11 +15,14 @@ import pytest
 
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
+from tests.habits.kit import OVER_NOTHING
 from tests.postgres_server import free_port
 from tests.programs import pypi
 
 START_S = 400.0
 """It imports two gigabytes of packages and migrates its database: 80 s on two idle cores."""
+HEADERS = {"X-Agiraph-Task": "{{TASK}}"}
+"""The headers of the connection: Open WebUI puts the name of each side call into the braces."""
 pytestmark = pytest.mark.long
 
 
@@ -48,6 +51,7 @@ async def open_webui(folder: Path, served: Served) -> AsyncIterator[OpenWebUi]:
     settings = {
         "OPENAI_API_BASE_URL": f"{served.origin}/v1",
         "OPENAI_API_KEY": TOKEN,
+        "OPENAI_API_CONFIGS": json.dumps({"0": {"headers": HEADERS}}),
         "ENABLE_FORWARD_USER_INFO_HEADERS": "true",
         "ENABLE_OLLAMA_API": "False",
         "ENABLE_PERSISTENT_CONFIG": "False",
@@ -134,7 +138,7 @@ async def test_open_webui_streams_a_reply_gets_the_report_and_its_titles_are_no_
         said: list[dict[str, str]] = [{"role": "user", "content": "Research NVIDIA"}]
         chat = {"model": "Stocks", "chat_id": "temporary:chat-1", "messages": said}
         text = streamed(await webui.ask("POST", "/api/chat/completions", {**chat, "stream": True}))
-        assert text == "I look into it."
+        assert text == "I look into it.\n\n→ Started: Research NVIDIA"
         await served.world.settle()
         board = await served.world.board(team.team.id)
 
@@ -148,12 +152,12 @@ async def test_open_webui_streams_a_reply_gets_the_report_and_its_titles_are_no_
         whole = await webui.ask("POST", "/api/chat/completions", {**chat, "stream": False})
         shown = json.loads(whole)["choices"][0]["message"]["content"]
         assert "**Result**" in shown
-        assert shown.endswith("NVIDIA is up 3 %.\n\n---\n\nYou have it above.")
+        assert shown.endswith(f"NVIDIA is up 3 %.{OVER_NOTHING}\n\n---\n\nYou have it above.")
         conversation = await served.world.conversation(team.coordinator)
         assert [one.text for one in conversation] == [
             "Research NVIDIA",
             "I look into it.",
-            "NVIDIA is up 3 %.",
+            f"NVIDIA is up 3 %.{OVER_NOTHING}",
             "And?",
             "You have it above.",
         ]

@@ -22,7 +22,6 @@ from agiraph.store.knowledge import MEMORIES
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
-from tests.api.test_openai_requests import SIDE_CALLS
 from tests.runtime.waiting import Gate
 
 HELLO = {"role": "user", "content": "Hello agent"}
@@ -83,15 +82,17 @@ async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_
     assert shown.endswith(f"NVIDIA is up 3 %.\n\n{doubt}\n\n---\n\nYou have it above.")
 
     # As Open WebUI does after a reply: title, tags and follow-ups. Nothing is said or started.
+    tasks = ("title_generation", "tags_generation", "follow_up_generation")
     before = await said_to(served, team)
     side = [
         await client.chat.completions.create(
             model="Stocks",
-            messages=[{"role": "user", "content": prompt}],
+            messages=[{"role": "user", "content": "Generate what the chat needs."}],
             stream=False,
             max_completion_tokens=1000,
+            extra_headers={"X-Agiraph-Task": task},
         )
-        for prompt in SIDE_CALLS[:3]
+        for task in tasks
     ]
     assert [made.choices[0].message.content for made in side] == [
         "Stock News", '{"tags": ["General"]}', '{"follow_ups": []}',
@@ -152,7 +153,7 @@ async def test_a_side_call_is_not_paid_from_a_budget_that_is_spent(served: Serve
         await side_calls.answer(served.api, team.coordinator, OWNER, body)
 
 
-async def test_another_agent_that_goes_on_with_a_response_repeats_none_of_its_old_reports(
+async def test_another_agent_in_the_same_chat_repeats_none_of_its_old_reports(
     served: Served, client: AsyncOpenAI
 ) -> None:
     replies = [says(f"Reply {number}.", call("no_work_needed")) for number in (1, 2, 3)]
@@ -161,48 +162,30 @@ async def test_another_agent_that_goes_on_with_a_response_repeats_none_of_its_ol
     await served.world.found("Work", name="Workers")
     await served.world.settle()
     await idle_team(served)
-    first = await client.responses.create(model="Workers", input="One")
-    other = await client.responses.create(model="Stocks", input="Two")
-    both = await client.responses.create(
-        model="Workers", input="Three", previous_response_id=other.id
-    )
-    said = [one.output_text for one in (first, other, both)]
-    assert said == ["Reply 1.", "Reply 2.", "Reply 3."]
+    said: list[Any] = []
+    for model, text in (("Workers", "One"), ("Stocks", "Two"), ("Workers", "Three")):
+        said.append({"role": "user", "content": text})
+        made = await client.chat.completions.create(
+            model=model, messages=said, extra_headers={"X-OpenWebUI-Chat-Id": "chat-1"}
+        )
+        said.append({"role": "assistant", "content": made.choices[0].message.content})
+    assert [turn["content"] for turn in said[1::2]] == ["Reply 1.", "Reply 2.", "Reply 3."]
 
 
-async def test_the_responses_api_continues_a_conversation_by_its_last_response(
+async def test_the_responses_api_is_gone_and_its_paths_name_chat_completions(
     served: Served, client: AsyncOpenAI
 ) -> None:
-    served.world.script("mouth", *(says(f"Reply {n}.", call("no_work_needed")) for n in (1, 2)))
     team = await idle_team(served)
-    first = await client.responses.create(model="Stocks", input="One")
-    assert (first.output_text, first.status) == ("Reply 1.", "completed")
-    events = [
-        event
-        async for event in await client.responses.create(
-            model="Stocks", input="Two", previous_response_id=first.id, stream=True
-        )
-    ]
-    assert [event.type for event in events if "delta" not in event.type] == [
-        "response.created",
-        "response.in_progress",
-        "response.output_item.added",
-        "response.content_part.added",
-        "response.output_text.done",
-        "response.content_part.done",
-        "response.output_item.done",
-        "response.completed",
-    ]
-    assert events[-1].response.output_text == "Reply 2."  # type: ignore[union-attr]
-    # The same request again is the same message, with the same reply.
-    again = await client.responses.create(
-        model="Stocks", input="Two", previous_response_id=first.id
-    )
-    assert again.output_text == "Reply 2."
-    assert await said_to(served, team) == ["One", "Reply 1.", "Two", "Reply 2."]
-    with pytest.raises(openai.BadRequestError) as refused:
-        await client.responses.create(model="Stocks", input="x", previous_response_id="resp_no")
-    assert refused.value.code == "previous_response_not_found"
+    with pytest.raises(openai.APIStatusError, match="/v1/chat/completions") as refused:
+        await client.responses.create(model="Stocks", input="One")
+    problem = json.loads(refused.value.response.text)
+    assert refused.value.response.headers["content-type"] == "application/problem+json"
+    assert (problem["status"], problem["title"]) == (410, "Gone")
+    assert "Chat Completions at /v1/chat/completions" in problem["detail"]
+    with pytest.raises(openai.APIStatusError) as stored:
+        await client.responses.retrieve("resp_1")
+    assert (refused.value.status_code, stored.value.status_code) == (410, 410)
+    assert await said_to(served, team) == []
 
 
 async def test_a_closed_stream_cancels_nothing_and_a_resent_request_is_the_same_message(

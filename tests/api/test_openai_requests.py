@@ -7,7 +7,7 @@ import pytest
 
 from agiraph.api.openai_compat.errors import Unsupported
 from agiraph.api.openai_compat.reply_stream import _StreamedText
-from agiraph.api.openai_compat.requests import SAME_FOR, read_chat, read_response
+from agiraph.api.openai_compat.requests import SAME_FOR, read_chat
 from agiraph.api.openai_compat.side_calls import is_side_call
 from agiraph.domain import fence
 from agiraph.domain.chat import Attachment
@@ -44,17 +44,6 @@ def test_only_words_after_the_last_assistant_message_count() -> None:
 
 def test_a_request_without_history_is_the_same_for_a_short_time_only() -> None:
     assert read_chat(chat(user("hello"))).same_for == SAME_FOR
-    continued = read_response({"model": "m", "input": "x", "previous_response_id": "resp_1"})
-    assert continued.same_for is None
-
-
-def test_the_same_words_after_another_response_are_another_request() -> None:
-    def digest(previous: str) -> str:
-        body = {"model": "m", "input": "yes", "previous_response_id": previous}
-        return read_response(body).digest(caller="c", agent_id="a", key="k", once="")
-
-    assert digest("resp_1") == digest("resp_1")
-    assert digest("resp_1") != digest("resp_2")
 
 
 def test_the_digest_ignores_system_prompts_and_tells_conversations_and_words_apart() -> None:
@@ -73,6 +62,12 @@ def test_the_digest_ignores_system_prompts_and_tells_conversations_and_words_apa
     assert len({same, *others}) == 4
 
 
+def test_a_request_keeps_the_digest_under_which_earlier_versions_stored_it() -> None:
+    words = read_chat(chat(user("one"), assistant("two"), user("three")))
+    stored = "8030bbfd190f8f566768196b46d05aa25e0035fa9944c2d128f4e7edeb84a51c"
+    assert words.digest(caller="c", agent_id="a", key="k", once="") == stored
+
+
 def test_pictures_and_files_in_the_request_become_attachments() -> None:
     url = f"data:image/png;base64,{PNG}"
     content = [
@@ -88,9 +83,7 @@ def test_pictures_and_files_in_the_request_become_attachments() -> None:
             Attachment(name="a.pdf", media_type="application/pdf", data=PNG),
         ),
     )
-    shown = read_response(
-        {"model": "m", "input": [user([{"type": "input_image", "image_url": url}])]}
-    )
+    shown = read_chat(chat(user([{"type": "image_url", "image_url": url}])))
     assert shown.text == "(I attach image-1.png.)"
 
 
@@ -120,73 +113,32 @@ def test_what_an_agent_cannot_do_is_refused_by_name(
     assert (refused.value.param, said in str(refused.value)) == (param, True)
 
 
-@pytest.mark.parametrize(
-    ("more", "param"),
-    [
-        ({"background": True}, "background"),
-        ({"text": {"format": {"type": "json_schema"}}}, "text.format"),
-        ({"tools": [{"type": "web_search"}]}, "tools"),
-        ({"input": [{"type": "function_call_output", "output": "42"}]}, "input"),
-    ],
-)
-def test_the_responses_api_refuses_the_same(more: dict[str, Any], param: str) -> None:
-    with pytest.raises(Unsupported) as refused:
-        read_response({"model": "m", "input": "hello"} | more)
-    assert refused.value.param == param
-
-
-def test_a_responses_request_is_read_in_all_its_forms() -> None:
-    items = [
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "one"}]},
-        {"type": "reasoning", "summary": []},
-        {"role": "assistant", "content": [{"type": "output_text", "text": "two"}]},
-        {"role": "user", "content": "three"},
-    ]
-    body = {"model": "m", "input": items, "conversation": {"id": "conv_1"}, "stream": True}
-    words = read_response(body)
-    assert (words.text, words.key, words.stream) == ("three", "conv_1", True)
-
-
-# The beginnings of the prompts of Open WebUI's `config.py` and of LibreChat's title chain.
-HISTORY = "### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
-SIDE_CALLS = [
-    f"### Task:\nGenerate a concise, 3-5 word title with an emoji.\n{HISTORY}",
-    f"### Task:\nGenerate 1-3 broad tags categorizing the main themes.\n{HISTORY}",
-    f"### Task:\nSuggest 3-5 relevant follow-up questions.\n{HISTORY}",
-    f"### Task:\nYou are an autocompletion system. Continue the text in `<text>`.\n{HISTORY}",
-    "Your task is to reflect the speaker's likely facial expression through a fitting emoji.",
-    "Analyze this conversation and provide:\n1. The detected language of the conversation",
-    "Provide a concise, 5-word-or-less title for the conversation, using title case conventions.",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("prompt", SIDE_CALLS)
-def test_prompts_for_titles_and_tags_are_side_calls(prompt: str) -> None:
-    assert is_side_call(chat(user(prompt)))
-    assert is_side_call({"model": "m", "input": [user([{"type": "input_text", "text": prompt}])]})
-
-
-def test_a_task_in_the_metadata_is_a_side_call() -> None:
+def test_a_task_in_the_header_or_the_metadata_is_a_side_call() -> None:
     for task in ("title_generation", "TASKS.TAGS_GENERATION"):
         assert is_side_call(chat(user("anything"), metadata={"task": task}))
+    assert is_side_call(chat(user("anything")), "title_generation")
+    assert not is_side_call(chat(user("anything")), "  ")
     assert not is_side_call(chat(user("anything"), metadata={"task": "buy milk"}))
-    choosing = {"role": "system", "content": 'Available Tools: []\n… {"tool_calls": []}'}
-    assert is_side_call(chat(choosing, user("Query: hi")))
+
+
+# Words of a person, and prompts with which Open WebUI and LibreChat ask for titles and tags.
+HISTORY = "### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
+TOOL_CHOICE = {"role": "system", "content": 'Available Tools: []\n… {"tool_calls": []}'}
 
 
 @pytest.mark.parametrize(
-    "body",
+    "messages",
     [
-        chat(user("Generate a concise title for my book")),
-        chat(user("### Task:\nWrite the report\n### Output:\nA table")),
-        # Open WebUI's prompt around the documents that a person has attached.
-        chat(user("### Task:\nRespond to the user query using the provided context.\n<context>")),
-        chat(user("a"), assistant("b"), user(SIDE_CALLS[0])),
-        chat(user("a"), user(SIDE_CALLS[0])),
+        [user("Generate a concise title for my book")],
+        [user("### Task:\nWrite the report\n### Output:\nA table")],
+        [user(f"### Task:\nGenerate a concise, 3-5 word title with an emoji.\n{HISTORY}")],
+        [user("Provide a concise, 5-word-or-less title for the conversation, in title case.")],
+        [TOOL_CHOICE, user("Query: hi")],
     ],
 )
-def test_a_persons_words_are_no_side_call(body: dict[str, Any]) -> None:
-    assert not is_side_call(body)
+def test_no_words_of_a_message_make_it_a_side_call(messages: list[dict[str, Any]]) -> None:
+    assert not is_side_call(chat(*messages))
+    assert read_chat(chat(*messages)).text == messages[-1]["content"]
 
 
 # ---- what a stream shows of a reply ------------------------------------------------------------

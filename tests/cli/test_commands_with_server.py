@@ -5,6 +5,7 @@ import contextlib
 import re
 import signal
 from collections.abc import AsyncGenerator, Callable
+from datetime import datetime, timedelta
 
 import orjson
 import pytest
@@ -138,6 +139,33 @@ async def test_what_a_reply_did_is_shown_and_undone_at_the_terminal(agiraph: She
     assert shown == [f"{told}  /undo 1", f"{told} (undone)"]
     assert "No reply shown here did that." in piped.out
     assert "Undone before: Told coordinator" in piped.out
+
+
+def hopes(seen: Seen) -> Step:
+    """Ask with a default; reply to people at once."""
+    if "no_work_needed" in seen.tools:
+        return says(REPLY, call("no_work_needed"))
+    return says(call("ask_human", question="Red or blue?", default="blue", timeout_minutes=90))
+
+
+UNTIL = re.compile(r"Waits until (\d{4}-\d\d-\d\d \d\d:\d\d) UTC, then goes on without")
+
+
+async def test_the_terminal_shows_until_when_a_question_waits(agiraph: Shell) -> None:
+    async with up(agiraph, hopes):
+        await agiraph("new", "Paint it", "--name", "paint")
+        async with agiraph.start_at_terminal("chat", "paint") as chat:
+            await chat.says("Your next line is the answer")
+            chat.types(b"\x04")
+            chatted = (await chat.ends()).out
+        [item] = await read_json(agiraph, "inbox", "--open")
+        asked = datetime.fromisoformat(item["created_at"])
+        opened = (await agiraph("inbox", item["id"])).out
+        listed = " ".join((await agiraph("inbox")).out.split())
+    for shown in (chatted, opened, listed):
+        found = UNTIL.search(shown)
+        assert found is not None, shown
+        assert found[1] == f"{asked + timedelta(minutes=90):%Y-%m-%d %H:%M}"
 
 
 async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:

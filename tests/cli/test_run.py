@@ -13,10 +13,18 @@ import pytest
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Seen, Status, Step
 from tests.cli.shell import Ended, Shell
+from tests.scenarios.endings import opens_and_accepts
+from tests.scenarios.thread_queries import reply_count
 
 pytestmark = pytest.mark.slow
 
 FINISH = says(call("finish", summary="All is well."))
+SUMMARY = "It is in a.md.\n:tada: [/bold] \x1b[2J"
+WRITES = (
+    says(call("set_acceptance", lines=["`a.md` is written"], kinds=["file"])),
+    says("I write it down.", call("write_file", path="a.md", content="x")),
+    says(call("finish", summary=SUMMARY, evidence=["file:a.md"])),
+)
 
 
 def use_model_server(agiraph: Shell, server: ModelServer, key: str = "sk-canary") -> Shell:
@@ -38,7 +46,7 @@ def team_in(text: str) -> str:
 async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(
     executed: Shell,
 ) -> None:
-    ended = await executed("run", "Show me [bold] :smile: what you can do", "--review", "never")
+    ended = await executed("run", "Show me [bold] :smile: what you can do")
 
     team = team_in(ended.out)
     first, second, *_ = ended.out.splitlines()
@@ -50,7 +58,7 @@ async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(
     assert Path(path).is_relative_to(executed.home / "teams" / team)
     assert Path(path).read_text().startswith("# A note from the demo")
     [listed] = orjson.loads((await Shell(executed.home)("teams", "--json")).out)
-    assert listed["review"] == "never"
+    assert listed["review"] == "auto"
 
 
 async def test_a_line_that_asks_for_a_run_is_not_proven_by_a_file(agiraph: Shell) -> None:
@@ -66,17 +74,16 @@ async def test_a_line_that_asks_for_a_run_is_not_proven_by_a_file(agiraph: Shell
 
 
 async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
-    summary = "It is in a.md.\n:tada: [/bold] \x1b[2J"
-    steps = [
-        says(call("set_acceptance", lines=["`a.md` is written"], kinds=["file"])),
-        says("I write it down.", call("write_file", path="a.md", content="x")),
-        says(call("finish", summary=summary, evidence=["file:a.md"])),
-    ]
-    async with ModelServer(steps) as server:
-        ended = await use_model_server(agiraph, server)("run", "Write it down", "--review", "never")
+    def play(seen: Seen) -> Step:
+        if "give_verdict" in seen.tools:
+            return opens_and_accepts(seen)
+        return WRITES[reply_count(seen)]
+
+    async with ModelServer(play) as server:
+        ended = await use_model_server(agiraph, server)("run", "Write it down")
 
     team = team_in(ended.out)
-    [node] = orjson.loads((await agiraph("board", team, "--json")).out)
+    node, _ = orjson.loads((await agiraph("board", team, "--json")).out)
     published = agiraph.home / "teams" / team / "nodes" / node["id"] / "published"
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == (
@@ -87,14 +94,28 @@ async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
         "  → write_file a.md\n"
         "  ✓ Wrote a.md (1 bytes).\n"
         "  → finish It is in a.md. :tada: [/bold] �[2J\n"
+        "+ reviewer joins (reviewer, openai/test)\n"
+        "◇ new task: Review of Write it down\n"
+        "… a review of the result\n"
+        f"  → read_file nodes/{node['id']}/scratch/a.md\n"
+        "  ✓ x\n"
+        "  → give_verdict accept\n"
+        "  ✓ Noted.\n"
         "  ✓ Published: a.md.\n"
         "\n"
-        "Done. 3 turns · 360 tokens · $0.0000 and calls without a known price\n"
+        "Done. 5 turns · 600 tokens · $0.0000 and calls without a known price\n"
         "\n"
         "It is in a.md.\n:tada: [/bold] �[2J\n"
         f"{published / 'a.md'}\n"
     )
     assert server.requests[0].headers["authorization"] == "Bearer sk-canary"
+
+
+async def test_a_run_without_reviews_has_no_reviewer(agiraph: Shell) -> None:
+    async with ModelServer(WRITES) as server:
+        ended = await use_model_server(agiraph, server)("run", "Write it down", "--review", "never")
+    [listed] = orjson.loads((await agiraph("teams", "--json")).out)
+    assert (ended.code, listed["review"], len(server.requests)) == (0, "never", len(WRITES))
 
 
 async def test_a_goal_that_is_done_with_doubts_has_exit_code_3(agiraph: Shell) -> None:
@@ -286,6 +307,23 @@ async def test_a_question_at_the_terminal_is_answered_at_the_prompt(either: Shel
     assert "- red" in ended.out
     assert "All is well." in ended.out
     assert server.requests[1].messages[-1].text == "blau wie Grüße"
+
+
+async def test_a_question_at_the_terminal_says_until_when_it_waits(either: Shell) -> None:
+    asks = call("ask_human", question="Red or blue?", default="blue", timeout_minutes=90)
+    async with (
+        ModelServer([says(asks), FINISH]) as server,
+        use_model_server(either, server).start_at_terminal(
+            "run", "Paint it", "--accept", "answer"
+        ) as running,
+    ):
+        await running.says("your answer: ")
+        before = running.seen
+        running.types(b"Red\n")
+        assert (await running.ends()).code == 0
+    assert re.search(
+        r"Waits until [\d-]+ \d\d:\d\d UTC, then goes on without your answer\.", before
+    )
 
 
 async def test_leaving_the_prompt_says_how_to_answer_and_continue_later(agiraph: Shell) -> None:

@@ -19,13 +19,13 @@ async def test_the_program_of_the_document_talks_to_an_agent(
 ) -> None:
     [program] = blocks(DOCUMENT, "python")
     async with serving(tmp_path / "home", reply_model="scripted/mouth") as served:
-        replies = ("NVIDIA is up.", "AMD too.", "Chips sell.")
+        replies = ("NVIDIA is up.", "AMD too.")
         served.world.script("mouth", *(says(text, call("no_work_needed")) for text in replies))
         await served.world.found("Track stocks", name="Stocks", start=False)
         named = {"server": served.origin, "token": TOKEN}
         await asyncio.to_thread(exec, program, named)
         named["client"].close()  # type: ignore[attr-defined]
-    assert capsys.readouterr().out == "NVIDIA is up.\nChips sell.\n"
+    assert capsys.readouterr().out == "NVIDIA is up.\nAMD too.\n"
 
 
 def test_the_settings_of_the_document_load(tmp_path: Path) -> None:

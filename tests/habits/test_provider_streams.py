@@ -1,5 +1,6 @@
 """Habits P17 to P24: counts, chunks, windows, templates, repetition and names of servers."""
 
+import json
 from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -24,7 +25,16 @@ from agiraph.providers.wires.usage import check_prompt
 from agiraph.services.board import costs
 from agiraph.testing import ManualClock, ModelServer, World, call, says
 from agiraph.testing.model_server import Cut, Seen, Status, Step
-from tests.habits.wire_streams import NO_USAGE, anthropic, chat, gemini, on, piece
+from tests.habits.wire_streams import (
+    NO_USAGE,
+    anthropic,
+    chat,
+    gemini,
+    message,
+    on,
+    piece,
+    responses,
+)
 from tests.providers.transcripts import request, tool_call, turn
 from tests.runtime.test_loop import next_event
 
@@ -365,3 +375,69 @@ async def test_p24_after_an_outage_the_work_goes_on_by_itself(world: World) -> N
     )
     assert questions == []
     assert goal.status is NodeStatus.COMPLETED
+
+
+HALVES = {"path": "a.md", "content": "a\ud800b \ud83d\ude00"}
+MENDED = {"path": "a.md", "content": "a\ufffdb \U0001f600"}
+ITEM = {"type": "function_call", "name": "write_file", "call_id": "c0"}
+
+
+def whole(text: str) -> str:
+    """Return a text with each half of a character as U+FFFD; the step does so with arguments."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+@pytest.mark.parametrize(
+    ("wire", "stream"),
+    [
+        (
+            "openai",
+            chat({"content": "Half \ud800"}, piece("write_file", json.dumps(HALVES), index=0)),
+        ),
+        ("responses", responses(message("Half \ud800"), {**ITEM, "arguments": json.dumps(HALVES)})),
+        ("anthropic", anthropic("Half \ud800", call={"name": "write_file", "input": HALVES})),
+        (
+            "gemini",
+            gemini(
+                {"text": "Half \ud800"}, {"functionCall": {"name": "write_file", "args": HALVES}}
+            ),
+        ),
+    ],
+)
+async def test_half_a_character_breaks_no_reply(http: HttpClient, wire: str, stream: Step) -> None:
+    async with ModelServer([stream]) as server:
+        reply = await on(server, http, wire).reply(request())
+    [made] = reply.calls
+    read = {name: whole(value) for name, value in made.arguments.items()}
+    assert (reply.text, made.malformed, read) == ("Half \ufffd", None, MENDED)
+
+
+async def test_a_character_that_a_server_cuts_in_two_is_whole_while_and_after_it_is_written(
+    tmp_path: Path,
+) -> None:
+    written = json.dumps(json.dumps({"summary": "Done \U0001f600\udc00", "reached": "yes"}))
+    cut = written.index("\\\\ude00")
+    parts = [json.loads(part) for part in (f'{written[:cut]}"', f'"{written[cut:]}')]
+    steps = [
+        chat(
+            {"content": "Words \ud800 and \ud83d"},
+            {"content": "\ude00 joined"},
+            piece("write_file", json.dumps(HALVES), index=0, id="c0"),
+        ),
+        chat(*(piece("finish" if n == 0 else None, part, index=0) for n, part in enumerate(parts))),
+    ]
+    shown: list[str] = []
+    async with ModelServer(steps) as server:
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
+        path = tmp_path / "home"
+        async with World(path, keys=keys, on_delta=lambda _, words: shown.append(words)) as world:
+            founded = await world.found("Go", model="openai/m", acceptance=("answer",))
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+            replies = [t.text for t in await world.turns(goal.id) if t.role == "assistant"]
+            files = world.published(goal)
+    assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "Done \U0001f600\ufffd")
+    assert replies == ["Words \ufffd and \U0001f600 joined", ""]
+    assert "".join(shown) == replies[0]
+    assert files == {"a.md": MENDED["content"]}
+    assert len(server.requests) == 2

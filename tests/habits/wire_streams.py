@@ -1,8 +1,7 @@
 """Wire streams: replies of model servers, event by event, with what is wrong in them."""
 
+import json
 from typing import Any
-
-import orjson
 
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.wires.anthropic import AnthropicModel
@@ -17,7 +16,9 @@ USAGE: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 5}
 
 
 def frames(*events: Any) -> bytes:
-    return b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events)
+    """Return a stream of events; half a character is an escape, as servers in Python write it."""
+    written = [json.dumps(event, separators=(",", ":")) for event in events]
+    return b"".join(b"data: " + each.encode() + b"\n\n" for each in written)
 
 
 def chat(

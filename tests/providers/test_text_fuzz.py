@@ -112,8 +112,7 @@ def lenient_json(body: str) -> Any:
     """Parse JSON with the standard library, which accepts line breaks in strings."""
     try:
         value = json.loads(body.strip() or "{}", strict=False)
-        # Infinity and lone surrogates are refused.
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        json.dumps(value, allow_nan=False)  # Infinity is refused
         return value
     except ValueError:
         return None

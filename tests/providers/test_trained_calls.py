@@ -10,8 +10,12 @@ from agiraph import config
 from agiraph.domain.chat import ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import Misconfigured
 from agiraph.providers.base import Request
-from agiraph.providers.options import TrainedForm
-from agiraph.providers.registry import Registry
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.facts.prices import Prices
+from agiraph.providers.options import CallForm, ModelOptions, TrainedForm
+from agiraph.providers.probe import probe
+from agiraph.providers.registry import Keys, Registry
+from agiraph.providers.servers import Server
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.providers.wires.trained_calls import FoundCalls, TrainedCallsModel, calls_in
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, says
@@ -20,6 +24,14 @@ from tests.providers.transcripts import thread, turn
 TOOLS = (ToolSpec(name="bash", description="Run.", schema={"type": "object", "properties": {}}),)
 HERMES = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 LS, PWD = {"command": "ls"}, {"command": "pwd"}
+WEATHER: dict[TrainedForm, str] = {
+    "hermes": '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>',
+    "qwen": "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n"
+    "</function>\n</tool_call>",
+    "llama": '<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris"}}',
+    "mistral": '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris"}}]',
+}
+"""The same call in each form."""
 
 
 def made(*arguments: dict[str, Any], text: str = "") -> FoundCalls:
@@ -131,6 +143,51 @@ async def test_only_the_text_before_a_call_is_shown_while_it_arrives(
     assert server.requests[0].tools == ("bash",)
     assert [(c.name, c.arguments) for c in first.calls] == [("bash", LS)]
     assert (first.text, second.text, "".join(heard)) == ("I <b>look</b>.", *["Done <too."] * 2)
+
+
+def house(server: ModelServer, calls: CallForm | None = None) -> Catalogue:
+    """Return the models of a server of one's own, with this setting for `house/m`."""
+    keys = Keys(
+        servers={"house": Server(base_url=server.openai_url)},
+        options={} if calls is None else {"house/m": ModelOptions(calls=calls)},
+    )
+    return Catalogue(Registry(keys, ManualClock()), Prices(), ManualClock())
+
+
+@pytest.mark.parametrize("form", WEATHER)
+async def test_without_a_setting_every_form_stays_text_and_no_further_call_is_made(
+    form: TrainedForm,
+) -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    weather = ToolSpec(name="get_weather", description="Tell the weather.", schema=schema)
+    asked = Request(transcript=thread(turn("user", "Is it sunny in Paris?")), tools=(weather,))
+    async with ModelServer([says(WEATHER[form])] * 2) as server:
+        models = house(server)
+        replies = [await models.resolve("house/m").reply(asked) for _ in range(2)]
+        await models.close()
+
+    assert [(reply.text, reply.calls) for reply in replies] == [(WEATHER[form], ())] * 2
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("form", WEATHER)
+async def test_the_test_of_a_model_names_the_setting_for_its_form_which_then_is_read(
+    form: TrainedForm,
+) -> None:
+    answers = ["Sunny.", WEATHER[form]] * 2
+    async with ModelServer([says(text) for text in answers]) as server:
+        unset, set_ = house(server), house(server, form)
+        _, before = await probe(unset, "house/m", ("tool_call",))
+        _, after = await probe(set_, "house/m", ("tool_call",))
+        await unset.close()
+        await set_.close()
+
+    assert (before.verdict, before.what) == (
+        "failed",
+        f"It wrote a call as text in the form {form!r}, which is not read as a call.",
+    )
+    assert f'calls = "{form}" in [models."house/m"] of agiraph.toml' in before.advice
+    assert (after.verdict, after.what) == ("passed", "It calls the tool it is shown.")
 
 
 def test_the_form_is_set_for_a_model_or_its_server(tmp_path: Path) -> None:

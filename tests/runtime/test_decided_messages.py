@@ -8,6 +8,7 @@ import pytest
 
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
+from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import triggers
 from agiraph.testing import Call, Says, World, call, says
@@ -248,6 +249,67 @@ async def test_open_work_hears_a_correction_whatever_the_reply_made_of_it(
     )
     assert ("needs no work" in told) is (not done)
     assert ("→ Started: " in told) is ("started" in done)
+
+
+async def reply_after_it_was_read(
+    world: World, *made: Call
+) -> tuple[NewTeam, ScriptedModel, ScriptedModel]:
+    """Let a reply make these calls when open work has read its message already; return the models
+    of reply and work. The work's one is being asked for its next step."""
+    mouth = world.script("mouth", says("Gladly.", *made))
+    mouth.gate = Gate()
+    step = says(call("checkpoint", summary="1"))
+    founded, work, gate = await busy_team(world, step, step, FINISH, ALSO, ALSO)
+    said = await world.chat(founded.coordinator.id, "Find me a dentist, and use euros.")
+    await mouth.gate.reached()
+    work.gate = Gate()
+    gate.set()
+    await work.gate.reached()
+    assert said.text in heard(work.requests[1])
+    mouth.gate.set()
+    await until(world, lambda: _is_told(world, founded, "Gladly."))
+    return founded, mouth, work
+
+
+DENTIST = call("start_work", task="Find a dentist")
+DONE_WITH = "With that reply this was done"
+
+
+async def test_work_that_has_read_a_message_hears_what_the_reply_did_besides(world: World) -> None:
+    euros = call("tell", node_id="Paint the fence", words="use euros")
+    founded, _, work = await reply_after_it_was_read(world, DENTIST, euros)
+    [_, reply] = await world.conversation(founded.coordinator)
+    assert [kind for kind, _, _ in stated(reply)] == ["started", "told"]
+    assert work.gate is not None
+    work.gate.set()
+    await world.settle()
+    assert heard(work.requests[2]).endswith(
+        "[Message from system (notice)] [Runtime] You have replied to them: 'Gladly.'. "
+        f"{DONE_WITH}, so do not do it again:\n→ Started: Find a dentist"
+    )
+
+
+async def test_what_a_reply_did_is_told_nowhere_if_the_work_that_should_hear_it_is_stopped(
+    world: World,
+) -> None:
+    founded, mouth, work = await reply_after_it_was_read(world, DENTIST)
+    hearer, _ = await world.board(founded.team.id)
+    await world.store.write(endings.cancel, hearer.id)
+    assert work.gate is not None
+    work.gate.set()
+    await world.settle()
+    mouth.lines.append(says("It is done.", NO_WORK))
+    await reply_to(world, founded, "How is it going?")
+    await world.say(founded.coordinator.id, "Count birds.", team_id=founded.team.id)
+    await world.settle()
+    assert [(n.title, str(n.status)) for n in await world.board(founded.team.id)] == [
+        (hearer.title, "cancelled"),
+        ("Find a dentist", "completed"),
+        ("Message from human", "completed"),
+    ]
+    shown = [request for model in (mouth, work) for request in model.requests]
+    assert "Count birds." in heard(shown[-1])
+    assert [r for r in shown if DONE_WITH in r.system + heard(r)] == []
 
 
 @pytest.mark.parametrize(

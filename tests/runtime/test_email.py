@@ -22,7 +22,7 @@ from agiraph.testing import World, call, says
 from agiraph.testing.clock import ManualClock
 from tests.runtime.dovecot import Dovecot
 from tests.runtime.mail_host import ADDRESS, PASSWORD, MailHost
-from tests.runtime.waiting import until
+from tests.runtime.waiting import Gate, until
 
 ADA = "ada@home.test"
 CHOOSE = call("ask_human", question="Which colour?", options=["red", "blue"])
@@ -241,3 +241,31 @@ async def test_servers_that_refuse_are_told_without_the_password() -> None:
         with pytest.raises(DeliveryFailed) as refused:
             await wrong.receive("", None)
         assert "not-the-password" not in str(refused.value)
+
+
+async def test_one_of_the_things_that_a_reply_did_is_undone_by_mail(tmp_path: Path) -> None:
+    async with mail_world(tmp_path) as (world, host):
+        both = [call("start_work", task="Paint"), call("start_work", task="Sweep")]
+        world.script("mouth", says("I do.", *both))
+        gate = world.script("ada").gate = Gate()
+        team = await world.found("Help", name="Painters", start=False)
+
+        async def statuses() -> dict[str, str]:
+            return {n.title: str(n.status) for n in await world.board(team.team.id)}
+
+        host.arrive(mail("Paint and sweep, please", to=await pair(world, host)))
+        [_, reply] = await host.until_sent(2)
+        assert "\n→ Started: Paint\n→ Started: Sweep\n" in reply.get_content()
+        await gate.reached()
+        quoted = "".join(f"> {line}\n" for line in reply.get_content().splitlines())
+        wrote = f"On Mon, Jan 5, 2026 agiraph wrote:\n{quoted}"
+        host.arrive(mail(f"/undo 1\n\n{wrote}", to=reply, Message_ID="<undo@ada>"))
+        [*_, undone] = await host.until_sent(3)
+        assert (undone["To"], undone["In-Reply-To"]) == (ADA, "<undo@ada>")
+        assert undone.get_content() == "Started: Paint (undone)\n"
+        await gate.reached()  # by the other work, which goes on
+        assert await statuses() == {"Paint": "cancelled", "Sweep": "running"}
+
+        host.arrive(mail(f"/undo 1\n\n{wrote}", to=reply, Message_ID="<again@ada>"))
+        [*_, again] = await host.until_sent(4)
+        assert again.get_content() == "Undone before: Started: Paint\n"

@@ -429,6 +429,35 @@ async def test_a_question_says_until_when_it_waits(tmp_path: Path) -> None:
         )
 
 
+async def test_a_question_that_is_added_to_one_on_the_phone_is_shown_there(tmp_path: Path) -> None:
+    async with phone_world(tmp_path) as (world, bot):
+        walls = [call("ask_human", question=f"How wide is wall {n}?") for n in range(2)]
+        more = [call("ask_human", question=f"How high is door {n}?") for n in range(22)]
+        world.script("ada", says(*walls, CHOOSE), says(*more), says(walls[0]))
+        world.script("mouth", says("I ask more.", call("tell", node_id="coordinator")))
+        team = await found(world)
+        await bot.sent(3)
+        await bot.write(ADA, "And the doors?")
+        await bot.sent(4)
+        await world.settle()
+        assert len(await world.questions(team.team.id)) == 3
+        world.clock.advance(minutes=1)
+        whole = (await bot.sent(5))[-1]
+        assert [f"How high is door {n}?" in whole["text"] for n in range(22)] == [True] * 22
+        assert "Which colour? (red / blue)" in whole["text"]
+        asked = next(m for m in bot.messages.values() if bot.buttons(m) == ["1. red", "2. blue"])
+        await bot.press(asked["message_id"], "1. red")
+        await bot.until(lambda: len(bot.answers) == 1)
+        assert bot.answers[0]["text"] == "There is no such option; reply in words."
+        await bot.write(ADA, "Red, and 2 m.", reply_to=whole["message_id"])
+
+        async def only_walls_are_open() -> bool:
+            open_ = [q.text for q in await world.questions(team.team.id)]
+            return open_ == ["How wide is wall 0?", "How wide is wall 1?"]
+
+        await until(world, only_walls_are_open)
+
+
 async def test_what_a_reply_did_is_undone_by_a_button_or_a_command(tmp_path: Path) -> None:
     async with phone_world(tmp_path) as (world, bot):
         begins = [says("I do.", call("start_work", task=task)) for task in ("Paint", "Sweep")]

@@ -12,7 +12,7 @@ from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
 from agiraph.services.board import costs
 from agiraph.store import spend
-from agiraph.testing import ModelServer, World, says
+from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import (
     Cut,
     Empty,
@@ -134,3 +134,21 @@ async def test_the_bill_names_a_lost_call_with_what_it_was_charged(tmp_path: Pat
     shown = sum_text(bill.total)
     assert "1 call · 1 lost call of them, charged as reserved" in shown
     assert not shown.startswith("$0.0000")
+
+
+@pytest.mark.parametrize("model", [MODEL, "openai/first, openai/second"])
+async def test_a_call_that_broke_off_is_charged_beside_the_one_that_was_answered(
+    tmp_path: Path, model: str
+) -> None:
+    """The first try breaks off; made again, or asked of the next model, the call is answered."""
+    broken = [Cut(60, says("This is a long answer that is cut off."))]
+    broken *= 1 if model == MODEL else 4  # the first model gives up after four tries
+    steps: list[Step] = [*broken, says("", call("finish", summary="It is done.", reached="yes"))]
+    async with ModelServer(steps) as server:
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
+        async with World(tmp_path / "home", keys=keys, prices=PRICES, easy_endings=True) as world:
+            founded = await world.found("Try", model=model, budget=Budget(turns=3))
+            await world.settle()
+            total = (await world.store.read(costs.of_team, founded.team.id)).total
+    assert (total.calls, total.lost) == (1, 1)
+    assert "1 lost call of them, charged as reserved" in sum_text(total)

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.work import StopReason
 from agiraph.home import levels
 from agiraph.providers.registry import Account, Keys
 from agiraph.runtime.program_setup import Command
 from agiraph.testing import Call, ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.programs import npm
+from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
+from tests.scenarios.thread_queries import reply_count
 
 GOAL = "Write the word of the day"
 RESULT = "The word is pump."
@@ -102,9 +105,12 @@ async def test_the_program_answers_its_task_in_the_sandbox(tmp_path: Path, name:
     def play(seen: Seen) -> Step:
         if seen.model != "test":
             return plays_the_program(seen)
-        if len(seen.messages) == 1:
-            return says(call("assign_task", agent=f"cli:{name}", task=GOAL, description="A word"))
-        return says(call("finish", summary=seen.messages[-1].text))
+        if "give_verdict" in seen.tools:
+            return OPENS if reply_count(seen) == 0 else ACCEPTS
+        if reply_count(seen) == 0:
+            task = call("assign_task", agent=f"cli:{name}", task=GOAL, description="A word")
+            return says(defines("the word is known"), task)
+        return finishes(seen.messages[-1].text, "the program's answer")
 
     def plays_the_program(seen: Seen) -> Step:
         writing = {"exec_command", "write_file", "write"} & set(seen.tools)
@@ -122,11 +128,13 @@ async def test_the_program_answers_its_task_in_the_sandbox(tmp_path: Path, name:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         home = tmp_path / "home"
         folder.append(home)
-        async with World(home, keys=keys, commands={name: named}, easy_endings=True) as world:
+        async with World(home, keys=keys, commands={name: named}) as world:
             founded = await world.found(GOAL, model="openai/test")
             await world.settle()
-            goal, task = await world.board(founded.team.id)
+            goal, task, *reviews = await world.board(founded.team.id)
             events = await world.events(founded.team.id)
     output = [e.data["text"] for e in events if e.type == "node.output"]
     assert (task.status, RESULT in (goal.result or "")) == ("completed", True), output
+    assert goal.status == "completed"
+    assert [review.stop_reason for review in reviews] == [StopReason.ACCEPTED]
     assert server.refused == []

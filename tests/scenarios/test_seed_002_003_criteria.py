@@ -110,7 +110,7 @@ async def told(home: Path) -> AsyncGenerator[Story]:
             world.model(name, ReactiveModel(f"scripted/{name}", worker.react))
         # As `POST /teams` does it, with nothing chosen.
         founded = await world.store.write(
-            teams.create, goal=GOAL, review="never", model="scripted/ada", owner_id=OWNER
+            teams.create, goal=GOAL, model="scripted/ada", owner_id=OWNER
         )
         await world.settle()
         board = await world.board(founded.team.id)

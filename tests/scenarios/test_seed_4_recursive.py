@@ -206,19 +206,18 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
                 evidence=[f"ran:{COMPILE}", "file:Dockerfile"],
             )
         ),
-        OPENS,
-        ACCEPTS,
     )
     docker = world.script("docker", says(DOCKERFILE))
 
-    founded = await world.found(GOAL, review="never")
+    founded = await world.found(GOAL)
     await world.settle()
 
     board = await world.board(founded.team.id)
-    goal, app, *parts = [node for node in board if node.reviews_call is None]
+    goal, app, *parts, review = board
     events = await world.events(founded.team.id)
     assert {n.status for n in board} == {NodeStatus.COMPLETED}
     assert (goal.stop_reason, goal.doubts) == (StopReason.FINISHED, None)
+    assert (review.parent_id, review.stop_reason) == (goal.id, StopReason.ACCEPTED)
     assert (app.stop_reason, app.doubts) == (StopReason.PUBLISHED, None)
 
     # The tree is two levels deep below the goal.

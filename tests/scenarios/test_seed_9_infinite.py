@@ -204,7 +204,7 @@ def keeps_a_file(request: Request) -> Says:
 async def test_a_team_with_a_cycle_of_30_seconds_goes_on_with_one_file(
     tmp_path: Path, database_url: str
 ) -> None:
-    body = {"goal": GOAL, "mode": "infinite", "interval": 30, "learns": False, "review": "never"}
+    body = {"goal": GOAL, "mode": "infinite", "interval": 30, "learns": False}
     async with serving(tmp_path / "home", database_url=database_url) as served:
         world = served.world
         world.model("ada", ReactiveModel("scripted/ada", keeps_a_file))

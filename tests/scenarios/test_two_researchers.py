@@ -52,9 +52,7 @@ async def test_the_second_researcher_begins_with_what_the_first_one_learned(worl
 
     world.model("ada", ReactiveModel("scripted/ada", leads))
     world.model("rob", ReactiveModel("scripted/rob", researches))
-    founded = await world.found(
-        "Know how people travel", learns=True, start=False, mode="infinite", review="never"
-    )
+    founded = await world.found("Know how people travel", learns=True, start=False, mode="infinite")
     for means in ("bus", "tram"):
         question = f"Find out how many people take the {means}"
         await world.say(founded.coordinator.id, question, team_id=founded.team.id)

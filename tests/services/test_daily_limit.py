@@ -19,6 +19,7 @@ from agiraph.store import inbox_items, waits
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
+from tests.habits.kit import assign
 
 DAY = "2026-01-05"
 DOLLARS = Terms(input_usd=0.001, output_usd=20_000.0)  # a reply of 20 tokens costs 40 cents
@@ -373,7 +374,8 @@ async def test_another_team_asks_anew_when_the_team_that_asked_is_deleted(world:
 
 
 COSTLY = Terms(input_usd=0.001, output_usd=150_000.0)
-FAST = Prices({"scripted/ada": COSTLY, "own": Terms(input_usd=0.001, output_usd=0.001)})
+FREE = Terms(input_usd=0.001, output_usd=0.001)
+FAST = Prices({"scripted/ada": COSTLY, "own": FREE})
 """A reply of 20 tokens costs three dollars."""
 
 
@@ -410,6 +412,29 @@ async def test_a_goal_that_spends_very_fast_is_stopped_if_the_person_says_no(
         await world.settle()
         assert (await goal(world, founded)).status is NodeStatus.CANCELLED
         assert len(ada.requests) == 7
+
+
+async def test_workers_that_spend_very_fast_together_ask_once_for_their_goal(
+    tmp_path: Path, database_url: str
+) -> None:
+    names = ("bob", "cem", "dan", "eve")
+    prices = Prices({f"scripted/{name}": COSTLY for name in names} | {"own": FREE})
+    async with limited(tmp_path, database_url, 50.0, prices=prices) as world:
+        workers = [script(world, name, *work(8), prices=prices) for name in names]
+        tasks = [assign(f"Count {name}", f"new:scripted/{name}") for name in names]
+        script(world, "ada", says(*tasks), *work(0), prices=prices)
+        founded = await world.found("Count", model="scripted/ada")
+        await world.settle()
+        [asked] = await world.questions(founded.team.id)
+        spent = 3 * sum(len(worker.requests) for worker in workers)
+        assert asked.text.startswith("This goal spends fast: $")
+        assert 25 <= spent <= 25 + 3 * len(names), "from half of the limit on, all of them wait"
+        await world.answer(asked, "", decision="deny")
+        await world.settle()
+        assert {node.status for node in await world.board(founded.team.id)} == {
+            NodeStatus.CANCELLED
+        }
+        assert spent == 3 * sum(len(worker.requests) for worker in workers)
 
 
 async def test_a_goal_that_spends_as_much_in_hours_asks_nobody(

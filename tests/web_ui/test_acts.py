@@ -52,7 +52,7 @@ async def desk(
     home = tmp_path_factory.mktemp("acts") / "home"
     async with visiting_world(browser, home) as visit:
         opened = await visit(play)
-        team = await opened.found(GOAL, acceptance=["answer"], review="never")
+        team = await opened.found(GOAL)
         await opened.up.wait_for_event(team["id"], "question.asked")
         yield opened, team
 

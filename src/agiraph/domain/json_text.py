@@ -41,6 +41,11 @@ _BLANKS = re.compile(r"\s*+")
 
 _PAIR, _LONE = re.compile(r"[\ud800-\udbff][\udc00-\udfff]"), re.compile(r"[\ud800-\udfff]")
 """Surrogates: two that encode a character, and any that remain."""
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+"""An escape in JSON; two for one character count as one."""
 
 
 def without_surrogates(text: str) -> str:
@@ -57,6 +62,22 @@ def without_surrogates(text: str) -> str:
 def _joined(pair: re.Match[str]) -> str:
     """Return the character that two surrogates encode."""
     return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def parsed(text: str) -> Any:
+    """Return the JSON value of a text, with half a character in it, which may be written as an
+    escape, as U+FFFD. Raise `ValueError` if it is no JSON."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        whole = _ESCAPE.sub(_without_half, without_surrogates(text))
+        if whole == text:
+            raise
+    return orjson.loads(whole)
+
+
+def _without_half(escape: re.Match[str]) -> str:
+    return "\\ufffd" if escape["half"] else escape[0]
 
 
 def clean(value: Any) -> Any:
@@ -152,8 +173,8 @@ def _values(whole: Any) -> Iterable[Any]:
 
 def _loaded(text: str) -> Any:
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return parsed(text)
+    except ValueError:
         return None
 
 

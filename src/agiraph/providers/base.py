@@ -51,6 +51,8 @@ class Reply:
     the rest."""
     model: str = ""
     """The name of the model that answered, where there was a choice."""
+    after_lost: bool = False
+    """Whether a try before it got no answer, although the vendor may charge for it."""
 
 
 class Model(Protocol):

@@ -14,12 +14,8 @@ from agiraph.providers.facts.model_facts import ModelFacts
 from agiraph.providers.facts.prices import Priced, Prices
 from agiraph.providers.fallback import Fallback
 from agiraph.providers.inventory import OWN_WINDOW_TOKENS, Inventory
-from agiraph.providers.options import TrainedForm
 from agiraph.providers.registry import Account, ModelFactory, Registry
 from agiraph.providers.retry import Retrying
-from agiraph.providers.wires.chat_forms import learned_call_form
-from agiraph.providers.wires.learned_calls import LearnedCallsModel
-from agiraph.providers.wires.remote_model import RemoteModel
 from agiraph.providers.wires.text import TextToolModel
 from agiraph.providers.wires.trained_calls import TrainedCallsModel
 
@@ -233,13 +229,6 @@ class Catalogue:
         left_open = [name for name, size in sizes.items() if size == "auto"]
         return "lean" in sizes.values() or any(self.window(name) < below for name in left_open)
 
-    def learned_call_form(self, name: str) -> TrainedForm | None:
-        """Return the form in which a probe found this model's calls in its text; else None."""
-        if name.startswith("text/") or not self.registry.may_learn_calls(name):
-            return None
-        model = self.registry.resolve(name)
-        return learned_call_form(model.learned) if isinstance(model, RemoteModel) else None
-
     def diagnosis(self, name: str) -> Diagnosis:
         """Return the `Diagnosis` of one model, which adds advice to the messages of its errors."""
         return Diagnosis(name, self.registry, self.inventory)
@@ -304,8 +293,6 @@ class Catalogue:
         model = self.registry.resolve(name)
         match self.registry.call_form(name):
             case "native":
-                if isinstance(model, RemoteModel) and self.registry.may_learn_calls(name):
-                    return LearnedCallsModel(model)
                 return model
             case "text":
                 return TextToolModel(model)

@@ -22,6 +22,7 @@ class _Tried:
 
     reasons: list[str] = field(default_factory=list[str])
     unused: bool = True
+    lost: bool = False
     usage: Usage = Usage()
 
     def take(self, model: Model, error: ModelError) -> None:
@@ -29,10 +30,15 @@ class _Tried:
         self.unused = self.unused and error.unused
         if isinstance(error, ModelGarbled):
             self.usage += lost_usage(error)
+        elif isinstance(error, ModelUnavailable):
+            self.lost = self.lost or not error.unused
 
     def with_cost(self, reply: Reply) -> Reply:
-        """Return the reply with the cost of those that could not be used."""
-        return replace(reply, usage=self.usage + reply.usage) if self.usage.tokens else reply
+        """Return the reply with the cost of those that could not be used or never came."""
+        if not self.usage.tokens and not self.lost:
+            return reply
+        lost = self.lost or reply.after_lost
+        return replace(reply, usage=self.usage + reply.usage, after_lost=lost)
 
     def summed_up(self, last: Model, error: ModelError) -> ModelError:
         """Return the last model's error with the reasons of all models."""

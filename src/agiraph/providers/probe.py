@@ -2,20 +2,34 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from agiraph.domain.chat import ToolSpec
+from agiraph.domain.chat import ToolSpec, Transcript, Turn
 from agiraph.domain.errors import Misconfigured, ModelError
-from agiraph.providers.base import Model, Reply
+from agiraph.domain.ids import ThreadId
+from agiraph.domain.time import SystemClock
+from agiraph.providers.base import Model, Reply, Request
 from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.wires.learned_calls import QUESTION, WEATHER, probe_request
+from agiraph.providers.options import TrainedForm
+from agiraph.providers.wires.trained_calls import calls_in
 from agiraph.redaction import redact
 
 CheckName = Literal["words", "tool_call", "schema", "cache"]
 Verdict = Literal["passed", "failed", "unknown"]
+_MAX_OUTPUT_TOKENS = 256
+_QUESTION = "What is the weather in Paris now? Use the tool get_weather if you have it."
+_WEATHER = ToolSpec(
+    name="get_weather",
+    description="Return the weather in a city now. Call it whenever somebody asks for the weather.",
+    schema={
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "The name of the city."}},
+        "required": ["city"],
+    },
+)
 _FILLER = "This line is only here to make the prompt long enough for a cache. " * 300
 """About 4,000 tokens: vendors cache nothing that is shorter than 1,024 to 4,096."""
 _SMALL_FILLER = "This line is only here to make the prompt longer. " * 60
@@ -87,33 +101,26 @@ class _Calls:
             return Check(name=name, verdict="failed", what=what, advice=advice)
 
     async def _words(self) -> Check:
-        reply = await self._ask(QUESTION)
+        reply = await self._ask(_QUESTION)
         if not reply.text.strip() and not reply.calls:
             return Check(name="words", verdict="failed", what="The reply was empty.")
         return Check(name="words", verdict="passed", what=f"It answers ({_counted(reply)}).")
 
     async def _tool_call(self) -> Check:
-        reply = await self._ask(QUESTION, tools=(WEATHER,))
-        if any(call.name == WEATHER.name and call.malformed is None for call in reply.calls):
-            return self._called()
-        return Check(
-            name="tool_call",
-            verdict="failed",
-            what="It was shown a tool and asked to use it, and answered in words.",
-            advice=self.catalogue.diagnosis(self.name).no_tools(),
-        )
-
-    def _called(self) -> Check:
-        form = self.catalogue.learned_call_form(self.name)
-        what, advice = "It calls the tool it is shown.", ""
-        if form is not None:
-            what = f"It writes its calls as text in the form {form!r}, and they are read as calls."
+        reply = await self._ask(_QUESTION, tools=(_WEATHER,))
+        if any(call.name == _WEATHER.name and call.malformed is None for call in reply.calls):
+            return Check(name="tool_call", verdict="passed", what="It calls the tool it is shown.")
+        what = "It was shown a tool and asked to use it, and answered in words."
+        advice = self.catalogue.diagnosis(self.name).no_tools()
+        forms: tuple[TrainedForm, ...] = get_args(TrainedForm)
+        form = next((form for form in forms if calls_in(reply.text, form) is not None), None)
+        if form is not None and not self.name.startswith("text/"):
+            what = f"It wrote a call as text in the form {form!r}, which is not read as a call."
             advice = (
-                "This is found out anew after each start, with one short call. To choose it for "
-                f'good, set calls = "{form}" in [models."{self.name}"] of agiraph.toml, or set the '
-                "tool parser of the server."
+                "Set the tool parser of the server, or "
+                f'calls = "{form}" in [models."{self.name}"] of agiraph.toml.'
             )
-        return Check(name="tool_call", verdict="passed", what=what, advice=advice)
+        return Check(name="tool_call", verdict="failed", what=what, advice=advice)
 
     async def _schema(self) -> Check:
         reply = await self._ask("Name the largest city of France.", schema=_SCHEMA)
@@ -130,7 +137,7 @@ class _Calls:
         provider = self.name.removeprefix("text/").partition("/")[0]
         # Local servers cache every prompt, and a long one takes them long.
         is_own = self.catalogue.registry.is_own_server(provider)
-        asked = f"{_SMALL_FILLER if is_own else _FILLER}\n{QUESTION}"
+        asked = f"{_SMALL_FILLER if is_own else _FILLER}\n{_QUESTION}"
         await self._ask(asked)
         reply = await self._ask(asked)
         if cached := reply.usage.cached_tokens:
@@ -146,7 +153,21 @@ class _Calls:
         tools: tuple[ToolSpec, ...] = (),
         schema: dict[str, Any] | None = None,
     ) -> Reply:
-        return await self.model.reply(probe_request(text, tools=tools, schema=schema))
+        turn = Turn(
+            thread_id=ThreadId("t_probe"),
+            seq=1,
+            node_id=None,
+            role="user",
+            text=text,
+            at=SystemClock().now(),
+        )
+        request = Request(
+            transcript=Transcript([turn]),
+            tools=tools,
+            schema=schema,
+            max_output_tokens=_MAX_OUTPUT_TOKENS,
+        )
+        return await self.model.reply(request)
 
 
 class _Answer(TypedDict):

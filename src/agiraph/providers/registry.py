@@ -181,18 +181,10 @@ class Registry:
 
     def call_form(self, name: str) -> CallForm:
         """Return how the calls of a model are read, by its own settings or those of its server."""
-        return self._call_form(name) or "native"
-
-    def may_learn_calls(self, name: str) -> bool:
-        """Whether a probe may find out how this model's calls are read. Vendors parse the calls of
-        their own models, and what a person has set is not changed."""
-        return self._call_form(name) is None and self.is_own_server(name.partition("/")[0])
-
-    def _call_form(self, name: str) -> CallForm | None:
         options = self._keys.options.get(name)
         server = self._keys.servers.get(name.partition("/")[0])
         own = None if options is None else options.calls
-        return own or (None if server is None else server.calls)
+        return own or (None if server is None else server.calls) or "native"
 
     def prompt_size(self, name: str) -> PromptSize:
         """Return which prompt a model is shown; `text/…` is the model behind it, unless it has

@@ -22,6 +22,8 @@ class _Tried:
 
     unused: bool = True
     """Whether no attempt can have cost money."""
+    lost: bool = False
+    """Whether an attempt got no answer and may have cost money."""
     garbled: int = 0
     silences: int = 0
     usage: Usage = Usage()
@@ -40,8 +42,10 @@ class _Tried:
         return self.silences > 1
 
     def with_cost(self, reply: Reply) -> Reply:
-        """Return the reply with the cost of the replies that could not be used."""
-        return replace(reply, usage=self.usage + reply.usage) if self.garbled else reply
+        """Return the reply with the cost of the replies that could not be used or never came."""
+        if not self.garbled and not self.lost:
+            return reply
+        return replace(reply, usage=self.usage + reply.usage, after_lost=self.lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ class Retrying:
             try:
                 return tried.with_cost(await self.model.reply(asked, on_delta))
             except ModelUnavailable as error:
+                tried.lost = tried.lost or not error.unused
                 # `unused` means that no attempt can have cost money, not only the last one.
                 tried.unused = error.unused = tried.unused and error.unused
                 wait_s = self._wait_s(attempt, error.retry_after)

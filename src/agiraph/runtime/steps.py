@@ -240,6 +240,7 @@ class Steps:
             purpose=purpose,
             provider_data=reply.provider_data,
             is_cut=reply.is_cut,
+            after_lost=reply.after_lost,
         )
         return turn
 

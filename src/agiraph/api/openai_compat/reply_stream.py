@@ -1,4 +1,5 @@
-"""Reply stream: follows the reply to a client's turn while a model writes it.
+"""Reply stream: follows the reply to a client's turn while a model writes it, and gives it the
+form of chat completions.
 
 The reply is written by the runtime, not here. A client that leaves ends this stream and nothing
 else; when it sends the same request again, it gets the same reply.
@@ -6,7 +7,10 @@ else; when it sends the same request again, it gets the same reply.
 
 import asyncio
 from collections.abc import AsyncGenerator
+from datetime import datetime
 from typing import Any
+
+import orjson
 
 from agiraph.api.deps import Api
 from agiraph.api.live import Subscriber
@@ -15,6 +19,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.messages import Message
 from agiraph.domain.value import value
 from agiraph.domain.visible import visible
+from agiraph.domain.work import Usage
 from agiraph.services.lifecycle import client_turns
 from agiraph.services.lifecycle.client_turns import ClientReply
 from agiraph.store.client_turns import ClientTurn
@@ -31,6 +36,8 @@ LONGEST_WAIT_S = 600.0
 it into the conversation."""
 _ENDINGS = ("message.sent", "node.completed", "node.partial", "node.failed", "node.cancelled")
 _THINKING = "<thinking>"
+KEEP_ALIVE = b": still working\n\n"
+_DONE = b"data: [DONE]\n\n"
 
 
 @value
@@ -225,3 +232,62 @@ def _belongs(frame: dict[str, Any], reply_id: NodeId | None) -> bool:
 
 def _may_end(frame: dict[str, Any]) -> bool:
     return frame["op"] == "event" and frame["event"]["type"] in _ENDINGS
+
+
+@value
+class Chat:
+    """Writes chat completions, whole and as chunks."""
+
+    id: str
+    model: str
+    at: datetime
+
+    def whole(self, text: str, usage: Usage) -> dict[str, Any]:
+        message = {"role": "assistant", "content": text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return {**self._head("chat.completion"), "choices": [choice], "usage": _usage(usage)}
+
+    def begin(self) -> bytes:
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def text(self, words: str) -> bytes:
+        return self._chunk({"content": words})
+
+    def end(self, usage: Usage | None) -> bytes:
+        """Return the chunks that end a stream: one with `finish_reason`, and one with the token
+        usage if the client asked for it."""
+        last = self._chunk({}, finish="stop")
+        if usage is not None:
+            head = self._head("chat.completion.chunk")
+            last += _data({**head, "choices": [], "usage": _usage(usage)})
+        return last + _DONE
+
+    def failure(self, error: dict[str, Any]) -> bytes:
+        return _data(error) + _DONE
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return _data({**self._head("chat.completion.chunk"), "choices": [choice]})
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{self.id}",
+            "object": kind,
+            "created": int(self.at.timestamp()),
+            "model": self.model,
+            "system_fingerprint": None,
+        }
+
+
+def _data(said: dict[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(said) + b"\n\n"
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.thinking_tokens},
+    }

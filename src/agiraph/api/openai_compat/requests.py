@@ -1,4 +1,4 @@
-"""Requests: reads the bodies of `/v1/chat/completions` and `/v1/responses`.
+"""Requests: reads the bodies of `/v1/chat/completions`.
 
 Clients send their whole history; the agent has its own. So only what the user wrote after the last
 assistant message counts. Fields that tune a model (`temperature`, `max_tokens`) mean nothing to an
@@ -49,61 +49,53 @@ class UserInput:
     is_usage_wanted: bool
     key: str
     """The client's name of the conversation; empty: it has none."""
-    previous: str = ""
-    """The id of the response that this request continues; empty: none."""
 
     def digest(self, *, caller: str, agent_id: str, key: str, once: str) -> str:
         """Return the hash by which the same request is recognised. It holds what was said, not
         system prompts, which may tell the time."""
         said = [[said.role, said.text] for said in self.history]
         files = [[file.name, file.data] for file in self.attachments]
-        parts = [caller, agent_id, key, once, self.previous, said, self.text, files]
+        # The empty part keeps the hashes as they are stored, so old requests stay known.
+        parts = [caller, agent_id, key, once, "", said, self.text, files]
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
     @property
     def same_for(self) -> timedelta | None:
         """How long the same request is the same message; None: for ever."""
-        return None if self.history or self.previous else SAME_FOR
+        return None if self.history else SAME_FOR
 
 
 def read_chat(body: Mapping[str, Any]) -> UserInput:
     """Return what a chat completion asks. Raise `Unsupported` with the field that is wrong."""
     refuse_tools(body)
-    _refuse("n", body.get("n") not in (None, 1), "An agent gives one reply.")
-    _refuse_format(body.get("response_format"), "response_format")
-    _refuse_audio(body)
+    _refuse_forms(body)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Unsupported("`messages` must be a list of messages.", "messages", code="invalid")
-    options = _mapping(body.get("stream_options"))
-    return _words(
-        body,
-        [_said(message, "messages") for message in cast(list[Any], messages)],
-        is_usage_wanted=bool(options.get("include_usage")),
+    said = [_said(message) for message in cast(list[Any], messages)]
+    last = max((i for i, message in enumerate(said) if message.role in _ASSISTANT), default=-1)
+    new = [message for message in said[last + 1 :] if message.role == "user"]
+    files = tuple(file for message in new for file in message.attachments)
+    text = "\n\n".join(message.text for message in new if message.text.strip())
+    if not text and not files:
+        raise Unsupported(
+            "There is nothing new to answer: the last message must be the user's, with text.",
+            "messages",
+            code="invalid",
+        )
+    if len(files) > MOST_ATTACHMENTS:
+        raise Unsupported(f"Attach at most {MOST_ATTACHMENTS} files at a time.", "messages")
+    model = body.get("model")
+    if not isinstance(model, str) or not model.strip():
+        raise Unsupported("`model` names the agent: `team` or `team/agent`.", "model")
+    return UserInput(
+        model=model.strip(),
+        text=text or f"(I attach {', '.join(file.name for file in files)}.)",
+        attachments=files,
+        history=tuple(m for m in said[: last + 1] if m.role not in _IGNORED_ROLES),
+        stream=body.get("stream") is True,
+        is_usage_wanted=bool(_mapping(body.get("stream_options")).get("include_usage")),
         key=_text(body.get("user")) or _text(body.get("safety_identifier")),
-    )
-
-
-def read_response(body: Mapping[str, Any]) -> UserInput:
-    """Return what a request to `/v1/responses` asks. Raise `Unsupported` as `read_chat` does."""
-    refuse_tools(body)
-    _refuse("background", bool(body.get("background")), "Work goes on in the background anyway.")
-    _refuse("prompt", bool(body.get("prompt")), "There are no stored prompts here.")
-    _refuse_format(_mapping(body.get("text")).get("format"), "text.format")
-    given = body.get("input")
-    if isinstance(given, str):
-        given = [{"role": "user", "content": given}]
-    if not isinstance(given, list) or not given:
-        raise Unsupported("`input` must be text or a list of messages.", "input", code="invalid")
-    conversation = body.get("conversation")
-    if isinstance(conversation, dict):
-        conversation = cast(dict[str, Any], conversation).get("id")
-    return _words(
-        body,
-        [_said(item, "input") for item in cast(list[Any], given) if _is_message(item)],
-        is_usage_wanted=True,
-        key=_text(conversation) or _text(body.get("user")),
-        previous=_text(body.get("previous_response_id")),
     )
 
 
@@ -127,122 +119,79 @@ def _tool_name(tool: Any) -> str:
     return str(inner.get("name") or fields.get("name") or fields.get("type") or "unnamed")
 
 
-def _words(body: Mapping[str, Any], said: list[Said], **more: Any) -> UserInput:
-    last = max((i for i, message in enumerate(said) if message.role in _ASSISTANT), default=-1)
-    new = [message for message in said[last + 1 :] if message.role == "user"]
-    files = tuple(file for message in new for file in message.attachments)
-    text = "\n\n".join(message.text for message in new if message.text.strip())
-    if not text and not files:
-        raise Unsupported(
-            "There is nothing new to answer: the last message must be the user's, with text.",
-            "messages",
-            code="invalid",
-        )
-    if len(files) > MOST_ATTACHMENTS:
-        raise Unsupported(f"Attach at most {MOST_ATTACHMENTS} files at a time.", "messages")
-    model = body.get("model")
-    if not isinstance(model, str) or not model.strip():
-        raise Unsupported("`model` names the agent: `team` or `team/agent`.", "model")
-    return UserInput(
-        model=model.strip(),
-        text=text or f"(I attach {', '.join(file.name for file in files)}.)",
-        attachments=files,
-        history=tuple(m for m in said[: last + 1] if m.role not in _IGNORED_ROLES),
-        stream=body.get("stream") is True,
-        **more,
-    )
-
-
-def _is_message(item: Any) -> bool:
-    """Whether an item of a Responses input is a message; reasoning and the like are passed over."""
-    kind = _mapping(item).get("type", "message")
-    if kind in ("function_call_output", "computer_call_output", "custom_tool_call_output"):
-        raise Unsupported("Results of the client's tools are not used here.", "input")
-    return kind == "message"
-
-
-def _said(message: Any, param: str) -> Said:
+def _said(message: Any) -> Said:
     fields = _mapping(message)
     role: Any = fields.get("role")
     content = fields.get("content")
     if role == "tool" or role == "function":
-        raise Unsupported("Results of the client's tools are not used here.", param)
+        raise Unsupported("Results of the client's tools are not used here.", "messages")
     if role not in ("user", *_ASSISTANT, *_IGNORED_ROLES):
-        raise Unsupported(f"The role {role!r} is not known.", param, code="invalid")
+        raise Unsupported(f"The role {role!r} is not known.", "messages", code="invalid")
     if isinstance(content, str) or content is None:
         return Said(role=role, text=content or "")
     if not isinstance(content, list):
-        raise Unsupported("`content` must be text or a list of parts.", param, code="invalid")
+        raise Unsupported("`content` must be text or a list of parts.", "messages", code="invalid")
     parts = [_mapping(part) for part in cast(list[Any], content)]
     texts = [_text(part.get("text")) or _text(part.get("refusal")) for part in parts]
     # Files of earlier messages were taken when those were new.
-    files = _attachments(parts, param) if role == "user" else ()
+    files = _attachments(parts) if role == "user" else ()
     return Said(role=role, text="\n".join(t for t in texts if t), attachments=tuple(files))
 
 
-def _attachments(parts: Iterable[Mapping[str, Any]], param: str) -> Iterable[Attachment]:
+def _attachments(parts: Iterable[Mapping[str, Any]]) -> Iterable[Attachment]:
     for number, part in enumerate(parts, 1):
         match part.get("type"):
-            case "text" | "input_text" | "output_text" | None:
+            case "text" | None:
                 continue
             case "image_url":
                 image = part.get("image_url")
                 url = image if isinstance(image, str) else _mapping(image).get("url")
-                yield _from_url(url, f"image-{number}", param)
-            case "input_image":
-                yield _from_url(part.get("image_url"), f"image-{number}", param)
-            case "file" | "input_file":
-                file = _mapping(part.get("file")) or part
+                yield _from_url(url, f"image-{number}")
+            case "file":
+                file = _mapping(part.get("file"))
                 name = _text(file.get("filename")) or f"file-{number}"
-                yield _from_url(file.get("file_data"), name, param)
+                yield _from_url(file.get("file_data"), name)
             case "input_audio":
                 sound = _mapping(part.get("input_audio"))
                 kind = re.sub(r"\W", "", _text(sound.get("format"))) or "wav"
-                yield _attachment(
-                    f"audio-{number}.{kind}", f"audio/{kind}", sound.get("data"), param
-                )
+                yield _attachment(f"audio-{number}.{kind}", f"audio/{kind}", sound.get("data"))
             case other:
-                raise Unsupported(f"A part of the type {other!r} is not taken here.", param)
+                raise Unsupported(f"A part of the type {other!r} is not taken here.", "messages")
 
 
-def _from_url(url: Any, name: str, param: str) -> Attachment:
+def _from_url(url: Any, name: str) -> Attachment:
     found = _DATA_URL.fullmatch(url) if isinstance(url, str) else None
     if found is None:
         raise Unsupported(
             "A file or picture must be in the request itself, as a data: URL in base64. Links and "
             "file ids are never fetched.",
-            param,
+            "messages",
         )
     kind = found["type"]
     if "." not in name:
         name = f"{name}.{kind.partition('/')[2].partition('+')[0]}"
-    return _attachment(name, kind, found["data"], param)
+    return _attachment(name, kind, found["data"])
 
 
-def _attachment(name: str, media_type: str, data: Any, param: str) -> Attachment:
+def _attachment(name: str, media_type: str, data: Any) -> Attachment:
     try:
         base64.b64decode(data if isinstance(data, str) else "?", validate=True)
     except ValueError as error:
-        raise Unsupported(f"{name!r} is not base64: {error}", param, code="invalid") from error
+        raise Unsupported(f"{name!r} is not base64: {error}", "messages", code="invalid") from error
     return Attachment(name=name[:200], media_type=media_type, data=data)
 
 
-def _refuse(field: str, is_wrong: bool, why: str) -> None:
-    if is_wrong:
-        raise Unsupported(f"`{field}` cannot be used here. {why}", field)
-
-
-def _refuse_format(given: Any, param: str) -> None:
-    kind = _mapping(given).get("type", "text")
+def _refuse_forms(body: Mapping[str, Any]) -> None:
+    """Raise `Unsupported` if the request wants another answer than one reply in words."""
+    if body.get("n") not in (None, 1):
+        raise Unsupported("`n` cannot be used here. An agent gives one reply.", "n")
+    kind = _mapping(body.get("response_format")).get("type", "text")
     if kind != "text":
         raise Unsupported(
-            f"`{param}` {kind!r} cannot be used here: an agent replies in words. Ask it to publish "
-            "a file in that form.",
-            param,
+            f"`response_format` {kind!r} cannot be used here: an agent replies in words. Ask it to "
+            "publish a file in that form.",
+            "response_format",
         )
-
-
-def _refuse_audio(body: Mapping[str, Any]) -> None:
     wanted = body.get("modalities")
     if isinstance(wanted, list) and any(one != "text" for one in cast(list[Any], wanted)):
         raise Unsupported("`modalities`: an agent replies in text.", "modalities")

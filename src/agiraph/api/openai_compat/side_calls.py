@@ -30,42 +30,19 @@ TASKS = frozenset(
         *("function_calling", "moa_response_generation", "document_suggestions_generation"),
     }
 )
-"""What Open WebUI writes into `metadata.task`."""
-_TASK = "### Task:"
-"""How the prompts of Open WebUI begin. They hold the history between `<chat_history>` tags."""
-_BEGINNINGS = (
-    # Open WebUI
-    "Your task is to reflect the speaker's likely facial expression through a fitting emoji.",
-    "You have been provided with a set of responses from various models to the latest user query",
-    # LibreChat
-    "Analyze this conversation and provide:\n1. The detected language of the conversation",
-    "Provide a concise, 5-word-or-less title for the conversation",
-    "Please generate a concise, 5-word-or-less title",
-    "Write a concise title for this conversation in the detected language.",
-    "Detect the language used in the following text. Note: words may be misspelled or cut off",
-)
-_TOOL_CHOICE = "Available Tools:"
-"""The beginning of the system prompt with which Open WebUI lets a model choose among its tools."""
+"""The names in `metadata.task` that stand for a side call; other programs may mean other things."""
+HEADER = "x-agiraph-task"
+"""A header with which a client marks its side calls; its value names what is asked for."""
 
 
-def is_side_call(body: Mapping[str, Any]) -> bool:
-    """Whether a request is one that the client makes by itself."""
+def is_side_call(body: Mapping[str, Any], named: str = "") -> bool:
+    """Whether a request is one that the client makes by itself: its header or its metadata name
+    what it is for. What its messages say decides nothing."""
     metadata = body.get("metadata")
     task = cast(dict[str, Any], metadata).get("task") if isinstance(metadata, dict) else None
     # Some versions write the name of the enumeration: TASKS.TITLE_GENERATION.
-    if isinstance(task, str) and task.lower().removeprefix("tasks.") in TASKS:
-        return True
-    said = _messages(body)
-    if any(role in ("assistant", "model") for role, _ in said):
-        return False
-    system = [text for role, text in said if role in ("system", "developer")]
-    if system and system[0].lstrip().startswith(_TOOL_CHOICE) and "tool_calls" in system[0]:
-        return True
-    users = [text.lstrip() for role, text in said if role == "user"]
-    if len(users) != 1:
-        return False
-    is_task = users[0].startswith(_TASK) and "<chat_history>" in users[0]
-    return is_task or users[0].startswith(_BEGINNINGS)
+    is_known = isinstance(task, str) and task.lower().removeprefix("tasks.") in TASKS
+    return is_known or bool(named.strip())
 
 
 async def answer(api: Api, agent: Agent, person_id: PersonId, body: Mapping[str, Any]) -> Reply:
@@ -123,10 +100,8 @@ def _schema(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _messages(body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return role and text of each message, whatever the form of the request."""
-    given = body.get("messages", body.get("input"))
-    if isinstance(given, str):
-        return [("user", given)]
+    """Return role and text of each message."""
+    given = body.get("messages")
     found: list[tuple[str, str]] = []
     for message in cast(list[Any], given) if isinstance(given, list) else []:
         if isinstance(message, dict):

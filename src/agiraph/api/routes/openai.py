@@ -6,20 +6,20 @@ because OpenAI documents them.
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, cast
 
 import orjson
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
+from agiraph.api import problems
 from agiraph.api.access_control import Caller
 from agiraph.api.deps import Api, ApiDep, CallerDep
 from agiraph.api.openai_compat import errors, reply_stream, side_calls
 from agiraph.api.openai_compat.errors import Unsupported
-from agiraph.api.openai_compat.reply_stream import End, NoReplyYet, Silence, Text
-from agiraph.api.openai_compat.requests import UserInput, read_chat, read_response
-from agiraph.api.openai_compat.responses import KEEP_ALIVE, Chat, Responses
+from agiraph.api.openai_compat.reply_stream import KEEP_ALIVE, Chat, End, NoReplyYet, Silence, Text
+from agiraph.api.openai_compat.requests import UserInput, read_chat
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import AgiraphError, ModelError, NotFound, QuotaSpent
 from agiraph.domain.ids import new_id
@@ -33,12 +33,15 @@ router: APIRouter = APIRouter(include_in_schema=False)
 
 CHAT_ID = "x-openwebui-chat-id"
 _STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+_METHODS = ["GET", "POST", "DELETE"]
+_GONE = (
+    "The Responses API is not offered: use Chat Completions at /v1/chat/completions, with the same "
+    "token and models."
+)
 LATE = (
     "The reply is not there yet; it will be written all the same. Send the same request again to "
     "get it."
 )
-
-Writer = Chat | Responses
 
 
 @router.get("/v1/models")
@@ -56,45 +59,31 @@ async def get_model(model: str, api: ApiDep) -> Response:
     return _json(_model(named))
 
 
+@router.api_route("/v1/responses", methods=_METHODS)
+@router.api_route("/v1/responses/{rest:path}", methods=_METHODS)
+async def refuse_responses() -> Response:
+    """Say which path takes the place of the Responses API, as a problem document that clients of
+    OpenAI's API can read as well."""
+    said = {"type": "about:blank", "title": "Gone", "status": 410, "detail": _GONE}
+    said |= errors.body(410, _GONE, code="gone")
+    return Response(orjson.dumps(said), 410, media_type=problems.MEDIA_TYPE)
+
+
 @router.post("/v1/chat/completions")
 async def complete_chat(request: Request, api: ApiDep, caller: CallerDep) -> Response:
     """Say something to an agent and get its reply."""
-    return await _handle(request, api, caller, read_chat, _chat)
-
-
-@router.post("/v1/responses")
-async def create_response(request: Request, api: ApiDep, caller: CallerDep) -> Response:
-    """Say something to an agent and get its reply, as an object of the Responses API."""
-    return await _handle(request, api, caller, read_response, _response)
-
-
-def _chat(id: str, words: UserInput, turn: ClientTurn) -> Writer:
-    return Chat(id=id, model=words.model, at=turn.created_at)
-
-
-def _response(id: str, words: UserInput, turn: ClientTurn) -> Writer:
-    return Responses(id=id, model=words.model, at=turn.created_at, previous=words.previous)
-
-
-async def _handle(
-    request: Request,
-    api: Api,
-    caller: Caller,
-    read: Callable[[Mapping[str, Any]], UserInput],
-    writer: Callable[[str, UserInput, ClientTurn], Writer],
-) -> Response:
     try:
         body = _object(await request.body())
-        if side_calls.is_side_call(body):
-            return await _answer_side_call(api, caller, body, is_chat=read is read_chat)
-        words = read(body)
+        if side_calls.is_side_call(body, request.headers.get(side_calls.HEADER, "")):
+            return await _answer_side_call(api, caller, body)
+        words = read_chat(body)
         agent = await _found(api, words.model)
         turn = await _say(request, api, caller, agent, words)
     except Unsupported as error:
         return errors.answer(400, str(error), param=error.param, code=error.code)
     except NotFound as error:
         return errors.answer(404, str(error), param="model", code="model_not_found")
-    writes = writer(turn.id, words, turn)
+    writes = Chat(id=turn.id, model=words.model, at=turn.created_at)
     if words.stream:
         return _stream(_pieces(api, turn, writes, words.is_usage_wanted))
     try:
@@ -105,23 +94,20 @@ async def _handle(
 
 
 async def _pieces(
-    api: Api, turn: ClientTurn, writes: Writer, is_usage_wanted: bool
+    api: Api, turn: ClientTurn, writes: Chat, is_usage_wanted: bool
 ) -> AsyncGenerator[bytes]:
     """Yield the stream of a reply. Closing the stream does not cancel the reply, which the runtime
     writes."""
     yield writes.begin()
-    sent: list[str] = []
     try:
         async for piece in reply_stream.follow(api, turn):
             match piece:
                 case Text():
-                    sent.append(piece.text)
                     yield writes.text(piece.text)
                 case Silence():
                     yield KEEP_ALIVE
                 case End():
-                    usage = piece.reply.usage if is_usage_wanted else None
-                    yield writes.end("".join(sent), usage)
+                    yield writes.end(piece.reply.usage if is_usage_wanted else None)
     except NoReplyYet:
         yield writes.failure(errors.body(504, LATE, code="reply_not_ready"))
     except AgiraphError as error:  # such as a store that is gone; the response has begun
@@ -132,7 +118,8 @@ async def _say(
     request: Request, api: Api, caller: Caller, agent: Agent, words: UserInput
 ) -> ClientTurn:
     """Store the person's message; a repeated request returns the turn that is stored already."""
-    key = await _conversation(request, api, caller, agent, words)
+    named = request.headers.get(CHAT_ID, "") or words.key
+    key = _key(caller.name, agent.id, named)
     once = request.headers.get("idempotency-key", "")
     digest = words.digest(caller=caller.name, agent_id=agent.id, key=key, once=once)
     is_known = bool(once) or words.same_for is None
@@ -150,35 +137,11 @@ async def _say(
     )
 
 
-async def _conversation(
-    request: Request, api: Api, caller: Caller, agent: Agent, words: UserInput
-) -> str:
-    """Return the conversation that the request continues, else the one that the client names, else
-    the one of the caller's token."""
-    if words.previous:
-        before = words.previous.removeprefix("resp_")
-        found = await api.store.read(client_turns.earlier, before, caller.person.id)
-        if found is None:
-            raise Unsupported(
-                f"There is no response {words.previous!r} to continue.",
-                "previous_response_id",
-                code="previous_response_not_found",
-            )
-        if found.agent_id == agent.id:
-            return found.conversation
-        # Another agent goes on with it: in a conversation of its own, as each has its own reports.
-        return _key(caller.name, agent.id, found.conversation)
-    named = request.headers.get(CHAT_ID, "") or words.key
-    return _key(caller.name, agent.id, named)
-
-
 def _key(*parts: str) -> str:
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:40]
 
 
-async def _answer_side_call(
-    api: Api, caller: Caller, body: Mapping[str, Any], *, is_chat: bool
-) -> Response:
+async def _answer_side_call(api: Api, caller: Caller, body: Mapping[str, Any]) -> Response:
     name = str(body.get("model", ""))
     agent = await _found(api, name)
     try:
@@ -187,14 +150,12 @@ async def _answer_side_call(
         return errors.answer(429, str(error), code="insufficient_quota")
     except ModelError as error:
         return errors.answer(502, f"The model did not answer: {error}", code="model_failed")
-    now, identity = api.clock.now(), new_id("side")
-    made = Chat if is_chat else Responses
-    writes = made(id=identity, model=name, at=now)
+    writes = Chat(id=new_id("side"), model=name, at=api.clock.now())
     if body.get("stream") is not True:
         return _json(writes.whole(reply.text, reply.usage))
 
     async def pieces() -> AsyncGenerator[bytes]:
-        yield writes.begin() + writes.text(reply.text) + writes.end(reply.text, reply.usage)
+        yield writes.begin() + writes.text(reply.text) + writes.end(reply.usage)
 
     return _stream(pieces())
 

@@ -14,8 +14,8 @@ from agiraph.providers.http.client import Response, read_up_to
 # the memory of the process that runs all agents.
 MAX_REPLY_BYTES = 32 * 2**20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_NOT_STRICT_JSON = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
-"""Numbers that orjson refuses and Python's own parser accepts."""
+_NOT_STRICT_JSON = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}|\\u[dD][89a-fA-F]")
+"""Numbers and half characters that orjson refuses and Python's own parser accepts."""
 
 
 class EventStreamParser:
@@ -72,8 +72,8 @@ CUT_OFF = "The response was cut off before its end."
 def _is_complete(payload: bytes) -> bool:
     """Whether a last event without a newline behind it has arrived as a whole."""
     try:
-        orjson.loads(payload)
-    except orjson.JSONDecodeError:
+        _parse_json(payload)
+    except ValueError:
         return payload == b"[DONE]"
     return True
 
@@ -104,6 +104,8 @@ def _parse_json(raw: bytes) -> Any:
         if _NOT_STRICT_JSON.search(raw) is None:
             raise
     try:
-        return json.loads(raw)  # servers written in Python send NaN; the reply is still good
+        # Servers written in Python send NaN, and those that cut a text into pieces of UTF-16 send
+        # half a character in each of two pieces; the reply is still good.
+        return json.loads(raw)
     except RecursionError as error:
         raise ValueError("nested too deep") from error

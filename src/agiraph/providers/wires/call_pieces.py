@@ -10,7 +10,7 @@ from typing import Any, cast
 import orjson
 
 from agiraph.domain.chat import ToolCall
-from agiraph.domain.json_text import objects_in_a_row
+from agiraph.domain.json_text import objects_in_a_row, parsed
 from agiraph.providers.wires.pieces import Pieces, text_of
 from agiraph.providers.wires.repetition import RepetitionGuard
 
@@ -29,13 +29,13 @@ def build_call(call_id: str, name: str, arguments: Any) -> ToolCall:
     """Return a tool call. Arguments that are not a JSON object are kept as text in `malformed`."""
     if not name:
         raise ValueError("a call without a name")
-    parsed: Any = arguments
+    given: Any = arguments
     if isinstance(arguments, str):
-        parsed = _parsed(arguments)
-    if parsed in _NOTHING:
-        parsed = {}
-    if isinstance(parsed, dict):
-        return ToolCall(id=call_id, name=name, arguments=cast(Arguments, parsed))
+        given = _parsed(arguments)
+    if given in _NOTHING:
+        given = {}
+    if isinstance(given, dict):
+        return ToolCall(id=call_id, name=name, arguments=cast(Arguments, given))
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
     return ToolCall(id=call_id, name=name, malformed=text)
 
@@ -60,8 +60,8 @@ def _parsed(text: str) -> Any:
     if not text.strip():
         return None
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return parsed(text)
+    except ValueError:
         return False  # neither nothing nor an object
 
 

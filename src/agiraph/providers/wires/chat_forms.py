@@ -8,10 +8,8 @@ the process.
 
 import re
 from collections.abc import Collection
-from typing import get_args
 
 from agiraph.domain.errors import ModelError
-from agiraph.providers.options import TrainedForm
 from agiraph.providers.wires.request_buffer import Part
 
 _FORMS: dict[str, re.Pattern[str]] = {
@@ -45,8 +43,6 @@ MESSAGE_FORMS = frozenset(
      "reasoning_refused", "foreign_as_text")
 )  # fmt: skip
 """The forms that change the messages of a thread."""
-CALLS_PROBED = "calls:native"
-"""Learned of a model: what looked like calls in its text is not how it calls tools."""
 _UNDERSTOOD: Part = {"role": "assistant", "content": "Understood."}
 _GO_ON: Part = {"role": "user", "content": "Go on."}
 
@@ -60,17 +56,6 @@ def wanted_forms(error: ModelError, known: Collection[str]) -> set[str]:
         if "reasoning_required" in known:  # an empty one was not enough
             wanted.add("foreign_as_text")
     return wanted - set(known)
-
-
-def call_form_mark(form: TrainedForm) -> str:
-    """Return what is learned of a model whose calls come as text in this form."""
-    return f"calls:{form}"
-
-
-def learned_call_form(known: Collection[str]) -> TrainedForm | None:
-    """Return the text form in which a model was found to write its calls; None if there is none."""
-    forms: tuple[TrainedForm, ...] = get_args(TrainedForm)
-    return next((form for form in forms if call_form_mark(form) in known), None)
 
 
 def filler(forms: Collection[str], before: str, role: str) -> Part | None:

@@ -30,8 +30,7 @@ class RemoteModel(ABC):
     refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
     learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
     """Names of what earlier replies have shown about this server and model, such as a chat template
-    that accepts no system message (`chat_forms.py`) or calls written as text
-    (`learned_calls.py`)."""
+    that accepts no system message (`chat_forms.py`)."""
 
     @abstractmethod
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply: ...

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from agiraph.domain.chat import ProviderData, ToolCall, VendorParts
 from agiraph.domain.errors import ModelDeclined, ModelGarbled
+from agiraph.domain.json_text import without_surrogates
 from agiraph.domain.work import Usage
 from agiraph.providers.base import Reply
 from agiraph.providers.wires.pieces import Pieces, text_of
@@ -63,7 +64,7 @@ class ReplyBuilder:
 
     def build(self) -> Reply:
         """Return the reply; an empty one is a reply, too. Raise if the vendor withheld it all."""
-        text, thoughts = apart(str(self.text))
+        text, thoughts = apart(without_surrogates(str(self.text)))
         if not text and self.refusal:
             # A call beside a refusal is not made; without words nothing is left of the reply.
             raise ModelDeclined(

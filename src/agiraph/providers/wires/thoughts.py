@@ -4,6 +4,7 @@ DeepSeek R1, Qwen, GLM and others begin their text with `<think>…</think>` whe
 not separate it; some templates write the first mark themselves, so that only the second arrives.
 """
 
+from agiraph.domain.json_text import without_surrogates
 from agiraph.providers.base import OnDelta
 
 _MARKS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
@@ -36,12 +37,18 @@ class ThoughtFilter:
 
     def __init__(self, on_delta: OnDelta) -> None:
         self._on_delta = on_delta
-        self._held = ""
+        self._held = self._half = ""
         self._has_thought = False
         self._is_text = False
         """Whether the text has begun; from there on every piece is passed on at once."""
 
     def feed(self, piece: str) -> None:
+        """Take a piece. The half of a character that it may end with waits for the other half."""
+        piece = self._half + piece
+        self._half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
+        self._feed(without_surrogates(piece.removesuffix(self._half)))
+
+    def _feed(self, piece: str) -> None:
         if self._is_text:
             return self._on_delta(piece)
         self._held += piece
@@ -50,7 +57,7 @@ class ThoughtFilter:
             _, closed, rest = start.partition(mark[1])
             if closed:
                 self._held, self._has_thought = "", True
-                self.feed(rest)
+                self._feed(rest)
         elif start and not any(opening.startswith(start) for opening, _ in _MARKS):
             self._pass_on()
         return None

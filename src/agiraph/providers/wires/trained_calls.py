@@ -1,9 +1,8 @@
 """Trained calls: reads calls in the text forms that models were trained on.
 
 For servers that send a model's calls as text because no tool parser is set there. A person switches
-a form on for a server or a model (`calls = "hermes"`), or a probe does (`learned_calls`); without
-that, such text is only text. A call that also stands in what the model was shown is never made: it
-may be a quotation.
+a form on for a server or a model (`calls = "hermes"`); without that, such text is only text. A call
+that also stands in what the model was shown is never made: it may be a quotation.
 """
 
 import json

@@ -137,6 +137,13 @@ def release_reservation(tx: Tx, lease: Lease) -> None:
     threads.append(tx, append_at, node_id=lease.node_id, role="intent", ref="unused", text=said)
 
 
+def charge_lost_try(tx: Tx, lease: Lease, *, purpose: str) -> None:
+    """Charge the reserved amount for a model call that was answered only when it was made again."""
+    if (intent := _open_reservation(tx, lease)) is not None and intent.reserved is not None:
+        usage = Usage(input_tokens=intent.reserved.tokens, usd=intent.reserved.usd)
+        spend.lose(tx, lease, purpose=purpose, model=intent.text, usage=usage)
+
+
 def _open_reservation(tx: Tx, lease: Lease) -> Turn | None:
     """Return the intent to ask the model if it is the thread's last turn."""
     intent = threads.last(tx, lease.thread_id)

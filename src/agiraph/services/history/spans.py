@@ -217,7 +217,7 @@ class SpanFold:
         node = data.get("node_id")
         if event.type == "question.answered":
             run = self._open.get(str(node))
-            if run is not None:
+            if run is not None and not data.get("is_closed"):
                 self._tick(event, "answer", run.agent_id, node, str(data.get("text")), False)
             return
         kind: TickKind = "question" if event.type == "question.asked" else "message"

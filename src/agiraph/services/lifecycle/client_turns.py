@@ -178,12 +178,6 @@ def reply(tx: Tx, turn: ClientTurn) -> ClientReply | None:
     return None
 
 
-def earlier(tx: Tx, turn_id: str, person_id: PersonId) -> ClientTurn | None:
-    """Return an earlier turn of this person; None if there is none."""
-    turn = CLIENT_TURNS.find(tx, turn_id)
-    return None if turn is None or turn.person_id != person_id else turn
-
-
 def payer(tx: Tx, agent: Agent, person_id: PersonId) -> NodeId | None:
     """Return the node that pays for a side call about the agent's conversation: that of its last
     reply, else the last node of its work; None if the agent has had neither."""

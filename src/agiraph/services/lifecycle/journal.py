@@ -185,12 +185,16 @@ def reply(
     provider_data: ProviderData | None = None,
     is_cut: bool = False,
     readings: Mapping[str, str] | None = None,
+    after_lost: bool = False,
 ) -> tuple[Turn, bool]:
     """Write a model's whole reply, and book what it cost in the same transaction. Return it, and
     whether a person's message waits.
 
-    `readings` tells by a call's id how it was read, if the model wrote it in another form.
+    `readings` tells by a call's id how it was read, if the model wrote it in another form. If a
+    try before it got no answer, that one costs what was reserved.
     """
+    if after_lost:
+        leases.charge_lost_try(tx, lease, purpose=purpose)
     usage = usage.bounded()  # a count that no row can hold must not undo the reply
     writer = _ThreadWriter(tx, lease)
     turn = writer.write(

@@ -491,6 +491,7 @@ def _collect(tx: Tx, lease: Lease, text: str, options: Sequence[str]) -> Message
     label = last.label | labels.of_words(tx, last.sender, last.node_id)
     MESSAGES.update(tx, last.id, text=whole, options=(), seen_at=None, label=label)
     collected = MESSAGES.get(tx, last.id)
+    deliveries.queue_changed(tx, collected)
     tx.emit(last.team_id, _sent(collected))
     return collected
 

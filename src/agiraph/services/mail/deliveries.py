@@ -119,6 +119,21 @@ def queue_again(tx: Tx, message: Message, channel: ChannelState) -> None:
     return queue_for(tx, message, channel)
 
 
+def queue_changed(tx: Tx, message: Message) -> None:
+    """Queue a message that has got more text again, for each channel that may have sent it without.
+    It waits a moment: more may be added."""
+    for delivery in deliveries.of_message(tx, message.id):
+        channel = CHANNELS.find(tx, delivery.channel)
+        if channel is None or delivery.status == "queued":
+            continue  # the text is read when it is sent
+        due = _first_due(tx, message, channel, since=tx.now + FIRST_BACKOFF)
+        # The tries are the fencing token of one who is sending it now.
+        tries = delivery.tries if delivery.status == "sending" else 0
+        changes = {"status": "queued", "owner": None, "error": None, "due_at": due, "tries": tries}
+        DELIVERIES.update(tx, delivery.id, **changes)
+    tx.alarm()
+
+
 def revoke_receipts(tx: Tx, channel: ChannelState) -> None:
     """Make replies to messages of the channel prove nothing, because its pairing ends. Buttons
     under them decide nothing from now on, and are removed where the service can still be told."""

@@ -22,3 +22,8 @@ test("what was kept of a thread, and an emergency stop, are told in plain words"
   expect(said("thread.harvested", { insights: 0 })).toBe("Reflection on a thread: nothing new to keep");
   expect(said("work.stopped", { by: "admin" })).toBe("All work of all teams was stopped");
 });
+
+test("a question that closed with its work is not told as answered", () => {
+  expect(said("question.answered", { text: "Closed: the work that asked has ended.", decision: null, is_closed: true })).toBe("Not answered: Closed: the work that asked has ended.");
+  expect(said("question.answered", { text: "Blue", decision: null })).toBe("Answered: Blue");
+});
