@@ -78,7 +78,19 @@ async def test_a_question_closes_with_its_work_and_a_late_answer_starts_nothing_
         assert await answer(served, offer, text=GIVE) == 200
         [*_, made] = await get(served, f"/teams/{team}/board")
         assert made["task"].endswith("(answering 'Which colour?') Blue, like the sea.")
+        assert (made["status"], made["result"]) == ("completed", "The fence is painted.")
         assert await open_items(served) == []
+
+
+async def test_a_nudge_to_a_stopped_team_is_worked_on(tmp_path: Path, database_url: str) -> None:
+    async with serving(tmp_path, database_url=database_url) as served:
+        team = await asked_and_ended(served, "cancelled")
+        assert (await served.ask("POST", f"/teams/{team}/stop"))[0] == 200
+        [agent] = await get(served, f"/teams/{team}/agents")
+        said = {"message": "Oil the gate.", "mode": "nudge"}
+        assert (await served.ask("POST", f"/agents/{agent['id']}/send", said))[0] == 201
+        await served.world.settle()
+        assert (await tasks(served, team))[1:] == [("Message from human", "completed")]
 
 
 async def test_a_late_answer_of_which_nothing_shall_become_starts_nothing(
