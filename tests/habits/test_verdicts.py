@@ -119,11 +119,13 @@ TASK = "Compare the three heat pumps and write down which one suits an old house
         ("", "is empty"),
         (" \n\t\n", "is empty"),
         ("...\n", "is empty"),
+        ("\u200b\u2060\n", "is empty"),
+        ("| | |\n|---|---|\n| | |\n", "is empty"),
         ("TODO", "holds only a placeholder"),
         (f"# {TASK}\n", "only repeats the task"),
         ("The second one.", None),
     ],
-    ids=["empty", "blank", "dots", "placeholder", "copied", "written"],
+    ids=["empty", "blank", "dots", "unseen", "frame", "placeholder", "copied", "written"],
 )
 async def test_a_file_counts_if_it_has_words_of_its_own(
     world: World, content: str, wrong: str | None
@@ -143,6 +145,8 @@ async def test_a_file_counts_if_it_has_words_of_its_own(
         ("Schreibe den Vergleich nach `out/vergleich.md`.", "out/vergleich.md"),
         ("请把结果写入report.md文件。", "report.md"),
         ("اكتب النتيجة في report.md", "report.md"),
+        ("तुलना को रिपोर्ट.md में लिखो", "रिपोर्ट.md"),
+        ("इसे `रिपोर्ट.md` में लिखो", "रिपोर्ट.md"),
         ("Compare them. Run it with `python meter.py`.", None),
         ("Compare what https://x.example/data.csv and node.js say", None),
         ("Keep to PLAN.md", None),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.errors import Refused
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle import endings
@@ -89,6 +90,8 @@ async def test_an_ordinary_question_becomes_the_work_that_the_reply_asks_for(
         "要我删除旧表吗？",  # noqa: RUF001
         "هل تريد أن أحذف الجدول القديم؟",
         "Ջնջե՞մ այն՞",
+        "Rot oder blau? 🎨",
+        "¿Borro la tabla vieja? ❤️",
     ],
 )
 async def test_a_question_in_words_reaches_the_person_in_any_script(
@@ -218,6 +221,15 @@ async def test_a_stop_drops_what_was_said_before_and_names_it(world: World) -> N
     assert stated(reply) == [("stopped", "Paint the fence", "“Also paint the gate.”")]
     assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.CANCELLED]
     assert len(work.requests) == 1
+
+
+async def test_a_reply_that_shows_nothing_is_no_answer(world: World) -> None:
+    world.script("mouth", says("\u200b \n"), says("Namaste!", NO_WORK))
+    world.script("ada")
+    founded = await world.found("Watch the news", start=False)
+    assert (await reply_to(world, founded, "नमस्ते")).text == "Namaste!"
+    with pytest.raises(Refused, match="empty message"):
+        await world.chat(founded.coordinator.id, "\u200b\u2060")
 
 
 @pytest.mark.parametrize(

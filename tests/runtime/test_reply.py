@@ -14,6 +14,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
 from agiraph.runtime.lanes import MAX_RUNNING
+from agiraph.runtime.reply import DECISION
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
@@ -197,6 +198,30 @@ async def test_a_replys_text_is_streamed(tmp_path: Path) -> None:
         await world.chat(ada.id, "Hi")
         await world.settle()
     assert heard == [("reply", "Hello there.")]
+
+
+async def test_what_a_message_asks_for_is_said_to_the_runtime_and_not_streamed(
+    tmp_path: Path,
+) -> None:
+    heard: list[str] = []
+
+    def react(request: Request) -> Says:
+        is_asked = [*request.transcript.spoken()][-1].ref == DECISION
+        return says('{"parts": [{"what": "chat"}]}' if is_asked else "Hello there.")
+
+    world = World(
+        tmp_path,
+        reply_model="scripted/mouth",
+        on_delta=lambda _, words: heard.append(words),
+        easy_endings=True,
+    )
+    async with world:
+        world.model("mouth", ReactiveModel("scripted/mouth", react))
+        _, ada = await idle_team(world)
+        await world.chat(ada.id, "Hi")
+        await world.settle()
+        told = await world.conversation(ada)
+    assert ([m.text for m in told], heard) == (["Hi", "Hello there."], ["Hello there."])
 
 
 @pytest.mark.parametrize(

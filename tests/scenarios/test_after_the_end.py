@@ -12,6 +12,7 @@ from tests.services.stages import pass_time
 
 ASKS = says(call("ask_human", question="Which colour?"))
 WANTS = says(call("bash", command="echo paint"))
+WRITES = says(call("write_file", path="scratch/fence.md", content="Two coats."))
 ENDS = says(call("finish", summary="The fence is painted."))
 GIVE, LEAVE = "Give it to coordinator as new work", "Do nothing"
 
@@ -25,7 +26,7 @@ async def get(served: Served, path: str) -> Any:
 async def asked_and_ended(served: Served, how: str, *, rules: tuple[Rule, ...] = ()) -> str:
     """Let a goal ask something and end; return the team's id. Afterwards the goal's agent works on
     whatever it is given."""
-    served.world.script("ada", WANTS if rules else ASKS, ENDS, ENDS)
+    served.world.script("ada", WANTS if rules else ASKS, WRITES, ENDS, WRITES, ENDS)
     founded = await served.world.found("Paint the fence", permissions=rules)
     await served.world.settle()
     [item] = (await get(served, "/inbox"))["items"]
@@ -33,10 +34,13 @@ async def asked_and_ended(served: Served, how: str, *, rules: tuple[Rule, ...] =
     if how == "cancelled":
         assert founded.node is not None
         assert (await served.ask("POST", f"/nodes/{founded.node.id}/cancel"))[0] == 204
+    elif how == "stopped":
+        assert (await served.ask("POST", f"/teams/{founded.team.id}/stop"))[0] == 200
     else:
         await served.world.chat(founded.coordinator.id, "Just finish.", nudge=True)
     await served.world.settle()
-    assert await tasks(served, founded.team.id) == [("Paint the fence", how)]
+    status = "completed" if how == "completed" else "cancelled"
+    assert await tasks(served, founded.team.id) == [("Paint the fence", status)]
     return founded.team.id
 
 
@@ -55,7 +59,7 @@ async def answer(served: Served, item: dict[str, Any], **said: str) -> int:
     return status
 
 
-@pytest.mark.parametrize("how", ["cancelled", "completed"])
+@pytest.mark.parametrize("how", ["cancelled", "stopped", "completed"])
 async def test_a_question_closes_with_its_work_and_a_late_answer_starts_nothing_by_itself(
     how: str, tmp_path: Path, database_url: str
 ) -> None:
@@ -78,7 +82,18 @@ async def test_a_question_closes_with_its_work_and_a_late_answer_starts_nothing_
         assert await answer(served, offer, text=GIVE) == 200
         [*_, made] = await get(served, f"/teams/{team}/board")
         assert made["task"].endswith("(answering 'Which colour?') Blue, like the sea.")
+        assert (made["status"], made["result"]) == ("completed", "The fence is painted.")
         assert await open_items(served) == []
+
+
+async def test_a_nudge_to_a_stopped_team_is_worked_on(tmp_path: Path, database_url: str) -> None:
+    async with serving(tmp_path, database_url=database_url) as served:
+        team = await asked_and_ended(served, "stopped")
+        [agent] = await get(served, f"/teams/{team}/agents")
+        said = {"message": "Oil the gate.", "mode": "nudge"}
+        assert (await served.ask("POST", f"/agents/{agent['id']}/send", said))[0] == 202
+        await served.world.settle()
+        assert (await tasks(served, team))[1:] == [("Message from human", "completed")]
 
 
 async def test_a_late_answer_of_which_nothing_shall_become_starts_nothing(

@@ -35,6 +35,9 @@ STOPPED = "stopped:"
 """Prefix of the `ref` of such a question."""
 LATE = "late:"
 """Prefix of the `ref` of the question what to do with a late answer; the answer's id follows."""
+TAKES_BACK = "takes back"
+"""The `ref` of a notice that a person takes back what had reached the agent: it counts as their
+word, so work does not end without it."""
 
 Box = Literal["inbox", "snoozed", "archived"]
 """Where an item is: in sight, out of sight until a moment, or put away for good."""

@@ -119,6 +119,12 @@ def _lines(value: object) -> list[str]:
     return suspect(said).split("\n")
 
 
+def is_blank(text: str) -> bool:
+    """Whether a text has nothing that a person could see: only spaces and characters that draw
+    nothing."""
+    return not any(c.isprintable() and not c.isspace() and c not in _IGNORABLE for c in text)
+
+
 def _is_plain(character: str) -> bool:
     return character.isprintable() and character not in _IGNORABLE and character != _OPENING
 

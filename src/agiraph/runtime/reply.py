@@ -10,6 +10,7 @@ from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import DailyLimitReached, ModelError, Refused
 from agiraph.domain.outcomes import Finished, Outcome
 from agiraph.domain.tools import ToolProperties, WorkDecision
+from agiraph.domain.visible import is_blank
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
 from agiraph.runtime import structured_question
@@ -166,13 +167,13 @@ def _last_words(transcript: Transcript) -> str:
     """Return the last text that the model wrote to the person; empty if there is none."""
     turns = itertools.takewhile(lambda turn: turn.ref != DECISION, transcript.turns)
     return next(
-        (t.text for t in reversed([*turns]) if t.role == "assistant" and t.text.strip()), ""
+        (t.text for t in reversed([*turns]) if t.role == "assistant" and not is_blank(t.text)), ""
     )
 
 
 def _nudges(last: Turn | None) -> list[SystemNote]:
     """Return what the model is told before it is asked again."""
-    if last is None or last.calls or not (last.is_cut or not last.text.strip()):
+    if last is None or last.calls or not (last.is_cut or is_blank(last.text)):
         return []
     return [SystemNote(f"nudge:{last.seq}", CUT_OFF if last.is_cut else NOTHING_SAID)]
 
@@ -181,7 +182,7 @@ def _is_answer(transcript: Transcript, reply: Turn) -> bool:
     """Whether the reply has text, and no call in it failed or looked up something to tell."""
     failed = _failed_calls(transcript)
     return (
-        bool(reply.text.strip())
+        not is_blank(reply.text)
         and not reply.is_cut
         and not any(call.id in failed or _reads(call) for call in reply.calls)
     )

@@ -40,6 +40,9 @@ CUT_OFF_AGAIN = (
     "again. Go on without it."
 )
 ENDED_TWICE = "Not made: another call of this reply ends the work, and one is enough."
+SHOWN = frozenset({"work", "reply"})
+"""The purposes of calls whose words people may watch while they come. What answers a question of
+the runtime is for nobody else."""
 HELD_BACK = "Not made: a message came first; it follows. Repeat what still holds."
 
 
@@ -188,7 +191,7 @@ class Steps:
             longest_wait_s=self.longest_wait_s,
         )
         try:
-            reply = await self._reply(ctx, request, seconds)
+            reply = await self._reply(ctx, request, seconds, is_shown=purpose in SHOWN)
             turn = await self._record(ctx, reply, purpose, may_call=may_call)
             if self.daily is not None:
                 self.daily.book(ctx.team.id, ctx.agent.model, turn.usage)
@@ -197,9 +200,12 @@ class Steps:
         ctx.add_turns(turn)
         return turn
 
-    async def _reply(self, ctx: RunContext, request: Request, seconds: float | None) -> Reply:
+    async def _reply(
+        self, ctx: RunContext, request: Request, seconds: float | None, *, is_shown: bool
+    ) -> Reply:
         """Ask the model. The reservation of a call without a reply is charged or released."""
-        on_delta = None if self.on_delta is None else partial(self.on_delta, ctx)
+        shows = self.on_delta if is_shown else None
+        on_delta = None if shows is None else partial(shows, ctx)
         try:
             self._check_window(ctx)
             # A cancellation here leaves the reservation as the thread's last

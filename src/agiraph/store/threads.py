@@ -17,6 +17,7 @@ from agiraph.domain.chat import (
 from agiraph.domain.errors import Fenced, StoreDamaged
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.messages import TAKES_BACK
 from agiraph.domain.work import Usage
 from agiraph.store import turn_details
 from agiraph.store.messages import is_heard_in
@@ -40,7 +41,8 @@ _APPEND_POINT = (
     "select number, epoch, (select max(place) from turns"
     " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296),"
     " exists (select 1 from messages m where m.recipient = t.agent_id and m.seen_at is null"
-    f" and m.sender in (select id from persons) and {is_heard_in('t.node_id')})"
+    f" and (m.sender in (select id from persons) or m.ref = '{TAKES_BACK}')"
+    f" and {is_heard_in('t.node_id')})"
     " from threads t where id = :id {for_update}"
 )
 TURN_COLUMNS = (

@@ -11,10 +11,13 @@ _OTHERS = (
     " tar gz log db sqlite lock env diff patch"
 )
 _ENDINGS = frozenset(f"{_DOCUMENTS} {_OTHERS}".split())
-_CHARACTER = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+_MARKS = r"\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+"""Vowel signs and joiners inside of words, of which many are no `\\w`, in scripts with spaces."""
+_NO_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_CHARACTER = rf"(?:[^\W{_NO_SPACES}]|[{_MARKS}])"
 """A character of a name. In scripts without spaces a name cannot be told from the words around
 it, so theirs are none."""
-_IN_BACKTICKS = re.compile(r"`([\w./-]+\.([A-Za-z][A-Za-z0-9]{0,5}))`")
+_IN_BACKTICKS = re.compile(rf"`([\w{_MARKS}./-]+\.([A-Za-z][A-Za-z0-9]{{0,5}}))`")
 _BARE = re.compile(
     rf"(?<![./@:~$%*<>{{}}-])(?<!{_CHARACTER})(?:{_CHARACTER}|[./-])*{_CHARACTER}"
     rf"\.(?:{'|'.join(_DOCUMENTS.split())})(?!{_CHARACTER}|[-/(@*<]|\.\w)",

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from agiraph.domain.errors import AgiraphError, Refused
 from agiraph.domain.persons import is_person
 from agiraph.domain.spoken_question import ends_in_question
+from agiraph.domain.visible import is_blank
 from agiraph.domain.work import NodeStatus, Reached, WorkNode
 from agiraph.home.safe_folder import Entry, Folder
 from agiraph.run_context import RunContext
@@ -42,7 +43,7 @@ ADVICE = {
 HOW_TO_GIVE_EVIDENCE = (
     ' Give `evidence` for each line, in order: ["file:NAME", "ran:COMMAND"], or words.'
 )
-_EMPTY = " \t\r\n\ufeff.\u2026_*#=~-\u2013\u2014"
+_EMPTY = " \t\r\n\ufeff.:+|\u2026_*#=~-\u2013\u2014"
 _UNFINISHED = frozenset({"todo", "tbd", "tba", "fixme", "xxx", "loremipsum"})
 """Marks that writers put where the text is missing, in any language."""
 
@@ -140,7 +141,7 @@ def _fault(folder: Folder, entry: Entry, own: Collection[str]) -> str:
     its own."""
     text = folder.read(entry.name, limit=CHECKED_BYTES).decode(errors="replace")
     letters = _letters(text)
-    if not text.strip(_EMPTY):
+    if is_blank(text.strip(_EMPTY)):
         return "is empty"
     if letters.casefold() in _UNFINISHED or letters.casefold().startswith("loremipsum"):
         return "holds only a placeholder"

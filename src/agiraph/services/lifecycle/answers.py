@@ -17,6 +17,7 @@ from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import labels, stage_clocks, waiting
 from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.services.lifecycle import asks, burn_rate, daily_limit, grants
+from agiraph.services.lifecycle.teams import reactivate
 from agiraph.services.mail import bus
 from agiraph.store import daily_limits, messages, teams, waits
 from agiraph.store.messages import MESSAGES
@@ -150,6 +151,7 @@ def _settle_late(tx: Tx, asked: Message, text: str, *, person_id: PersonId) -> N
     assert said.in_reply_to is not None
     question = MESSAGES.get(tx, said.in_reply_to)
     if text == asked.options[0] and not _goes_on_with(tx, question, said, person_id):
+        reactivate(tx, question.team_id)
         _send_answer(tx, question, said.text, person_id, said.label)
 
 

@@ -9,7 +9,6 @@ from agiraph.domain.acts import Act
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.fence import enclose
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
 from agiraph.domain.labels import CLEAN, Label, join
@@ -22,8 +21,8 @@ from agiraph.services.board import leases, planning, texts, waiting
 from agiraph.services.board.kind_verbs import KindVerbs
 from agiraph.services.board.texts import first_line, join_limited, truncate
 from agiraph.services.lifecycle import endings, routing, summaries
+from agiraph.services.lifecycle.teams import reactivate
 from agiraph.services.mail import bus, deliveries
-from agiraph.services.triggers import definitions
 from agiraph.store import messages, nodes, teams, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
@@ -70,6 +69,8 @@ def say(
     # Under the agent's row lock: of two requests with the same client_id, the second finds the
     # message of the first and needs no reply of its own.
     is_new = client_id is None or messages.by_client(tx, team.id, client_id) is None
+    if is_new and not answered:
+        reactivate(tx, team.id)  # an idle agent begins with it at once
     said = bus.send(
         tx,
         team_id=team.id,
@@ -186,6 +187,7 @@ def end_reply(
     # message of this agent comes in between.
     person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
     decided, acts = _decide(tx, agent, lease.node_id, parts, decided, acts)
+    acts = routing.drop_told_to_stopped(acts)
     acts = _hand_on(tx, agent, lease.node_id, decided, acts)
     asked = messages.to_answer(tx, lease.node_id)
     reply = bus.send(
@@ -344,7 +346,7 @@ def start_work(
     unseen = [message for message in asked if message.seen_at is None]
     if not nodes.has_open(tx, agent.id):  # else its open work hears them, too
         messages.mark_seen(tx, [message.id for message in unseen])
-    _reactivate_team(tx, agent)
+    reactivate(tx, agent.team_id)
     said = [message.text for message in asked]
     if not added.strip() or (label and _adds_nothing(added, said)):
         added, label = "", CLEAN
@@ -424,15 +426,6 @@ def _task(agent: Agent, asked: Sequence[Message], added: str, label: Label) -> s
         )
         words.append(enclose(added, thread=agent.id, what=what))
     return "\n\n".join(words)
-
-
-def _reactivate_team(tx: Tx, agent: Agent) -> None:
-    """Set a completed or stopped team to active again, because there is new work."""
-    team = teams.TEAMS.get(tx, agent.team_id, lock=True)
-    if team.status in ("completed", "stopped"):
-        teams.TEAMS.update(tx, team.id, status="active")
-        tx.emit(team.id, TeamResumed())
-        definitions.revive(tx, team.id)
 
 
 class _Reply(KindVerbs):

@@ -5,6 +5,7 @@ words of it; it adds none of its own.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agiraph.domain import fence, quotations
 from agiraph.domain.acts import Act
@@ -111,6 +112,8 @@ def _hearing(tx: Tx, node: WorkNode) -> WorkNode:
             f"{node.id} has ended ({node.status}), so nobody there would hear it. To go on with "
             f'it, call start_work(continues="{node.id}").'
         )
+    if node.cancel_requested:
+        raise Refused(f"{node.id} is being stopped, so nobody there would hear it.")
     if not node.kind.hears_mail:
         raise Refused(
             f"{node.id} is a public reader, which is told nothing after it has begun. Stop it with "
@@ -201,11 +204,30 @@ def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
     now = NODES.get(tx, node.id)
     how = "is cancelled" if now.status is NodeStatus.CANCELLED else "stops at its next step"
     with_it = " with all below it" if below else ""
-    words = "; ".join(f"\u201c{fence.one_line(message.text)}\u201d" for message in dropped)
+    words = "; ".join(_quoted(message.text) for message in dropped)
     did = Act(kind="stopped", about=node.id, name=texts.subject_of(node), words=words)
     receipt = f"{node.id} {how}{with_it}. What it wrote so far stays in its folder."
     receipt += f" Not read any more: {words}." if words else ""
     return Done(receipt + (RESTS if rests else ""), did=did)
+
+
+def drop_told_to_stopped(acts: Sequence[Act]) -> list[Act]:
+    """Return a reply's acts with what it told to work that it has stopped as dropped with it:
+    nobody hears it there."""
+    stopped = {act.about for act in acts if act.kind == "stopped"}
+    told = [act for act in acts if act.kind == "told" and act.about in stopped]
+    found: list[Act] = []
+    for act in (act for act in acts if act not in told):
+        dropped = [_quoted(each.words) for each in told if each.about == act.about]
+        new = (
+            [words for words in dropped if words not in act.words] if act.kind == "stopped" else []
+        )
+        found.append(replace(act, words="; ".join(filter(None, (act.words, *new)))))
+    return found
+
+
+def _quoted(words: str) -> str:
+    return f"\u201c{fence.one_line(words)}\u201d"
 
 
 def _drop_unread(tx: Tx, node: WorkNode, asked: Sequence[Message]) -> list[Message]:
@@ -217,10 +239,19 @@ def _drop_unread(tx: Tx, node: WorkNode, asked: Sequence[Message]) -> list[Messa
     unread = [
         message
         for message in messages.unseen(tx, node.assignee_id, node_id=node.id)
-        if message.sender == asked[-1].sender and message.id not in now
+        if message.sender == asked[-1].sender
+        and message.id not in now
+        and not _is_later(message, asked[-1])
     ]
     mark_heard(tx, unread)
     return [message for message in unread if not bus.is_settled(tx, message)]
+
+
+def _is_later(message: Message, other: Message) -> bool:
+    """Whether a message was written after another one, perhaps to another agent."""
+    if message.recipient == other.recipient:
+        return message.seq > other.seq
+    return message.created_at > other.created_at
 
 
 def passage(asked: Sequence[Message], words: str) -> str:

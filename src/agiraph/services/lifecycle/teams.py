@@ -204,6 +204,15 @@ def stop(tx: Tx, team_id: TeamId, *, goal_status: NodeStatus | None = None) -> T
     return team
 
 
+def reactivate(tx: Tx, team_id: TeamId) -> None:
+    """Set a completed or stopped team to active again, because there is new work."""
+    team = teams.TEAMS.get(tx, team_id, lock=True)
+    if team.status in ("completed", "stopped"):
+        teams.TEAMS.update(tx, team.id, status="active")
+        tx.emit(team.id, TeamResumed())
+        definitions.revive(tx, team.id)
+
+
 def archive(tx: Tx, team_id: TeamId) -> Team:
     """Stop a team and take it off the list; its rows and files stay, and it can be restored."""
     if teams.TEAMS.get(tx, team_id, lock=True).status in ("active", "paused"):

@@ -9,7 +9,7 @@ from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.events.mail import ReplyActUndone
 from agiraph.domain.ids import SYSTEM, AgentId, MessageId, NodeId, TriggerId
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import TAKES_BACK, Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
@@ -168,7 +168,8 @@ def _undo_change(tx: Tx, reply: Message, act: Act) -> None:
 
 
 def _tell(tx: Tx, reply: Message, to: AgentId, text: str, label: Label = CLEAN) -> None:
-    """Tell an agent at its next step; it starts no work, and a wait for teammates ends."""
+    """Tell an agent at its next step, before it can end its work; it starts no work, and a wait for
+    teammates ends."""
     bus.send(
         tx,
         team_id=reply.team_id,
@@ -176,6 +177,7 @@ def _tell(tx: Tx, reply: Message, to: AgentId, text: str, label: Label = CLEAN) 
         recipient=to,
         kind="notice",
         text=text,
+        ref=TAKES_BACK,
         refusable=False,
         label=label,
     )

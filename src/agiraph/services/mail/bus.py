@@ -24,6 +24,7 @@ from agiraph.domain.messages import (
 )
 from agiraph.domain.persons import is_person
 from agiraph.domain.sinks import WayOut
+from agiraph.domain.visible import is_blank
 from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import labels, leases, named_hosts, planning, texts, waiting
 from agiraph.services.board.planning import name_of
@@ -200,7 +201,7 @@ def _checked(text: str, title: str, *, refusable: bool) -> tuple[str, str]:
     """Return text and title within their limits. Raise `Refused` for a bad text if refusable."""
     if not refusable:
         text, title = texts.fit_message(text), texts.truncate(title, texts.TITLE)
-    if not text.strip():
+    if is_blank(text):
         raise Refused("An empty message says nothing; write what you want to say.")
     if len(text) > TEXT_LIMIT:
         raise Refused(f"A message holds {TEXT_LIMIT:,} characters; publish a file and name it.")
