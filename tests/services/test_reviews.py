@@ -141,7 +141,6 @@ async def test_a_line_without_a_kind_that_only_a_file_supports_is_reviewed(world
     [
         ("ran", "file:btc.py", "a command that was run"),
         ("file", "ran:true", "a file"),
-        ("judged", "file:btc.py", "words, for a reviewer,"),
     ],
 )
 async def test_evidence_of_another_kind_is_sent_back_once_and_then_a_doubt(
@@ -158,7 +157,12 @@ async def test_evidence_of_another_kind_is_sent_back_once_and_then_a_doubt(
 
 @pytest.mark.parametrize(
     ("kind", "given", "reviews"),
-    [("ran", "ran:python3 btc.py", 0), ("file", "file:btc.py", 1), ("judged", "I read it", 1)],
+    [
+        ("ran", "ran:python3 btc.py", 0),
+        ("file", "file:btc.py", 1),
+        ("judged", "I read it", 1),
+        ("judged", "file:btc.py", 1),
+    ],
 )
 async def test_evidence_of_the_right_kind_counts(
     world: World, kind: LineKind, given: str, reviews: int

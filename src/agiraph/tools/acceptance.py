@@ -33,11 +33,7 @@ _CLAIMED_CODE = re.compile(
     r"[ :=]*+(\d++)\W*+$"
 )
 _CODE = re.compile(r"\[exit code (\d+)")
-_PROOFS: dict[LineKind, str] = {
-    "file": "a file",
-    "ran": "a command that was run",
-    "judged": "words, for a reviewer,",
-}
+_PROOFS: dict[LineKind, str] = {"file": "a file", "ran": "a command that was run"}
 
 
 def missing_evidence(
@@ -65,7 +61,7 @@ def missing_evidence(
         kind = node.line_kinds.get(line)
         if not shown and (kind in ("ran", "judged") or not named):
             missing.append(f"{NO_EVIDENCE} {told}")
-        elif shown and kind is not None and kind != _kind_of(shown):
+        elif shown and kind in ("file", "ran") and kind != _kind_of(shown):
             missing.append(f"{told} asks for {_PROOFS[kind]} as evidence, and was given {shown!r}")
         elif shown:
             missing += _unconfirmed(ctx, faults, shown)
@@ -90,18 +86,19 @@ def unchecked_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
     return [
         line
         for line, given in zip(node.lines_to_prove, shown, strict=False)
-        if given == "judged"
+        if "judged" in (given, node.line_kinds.get(line))
         or (given == "file" and (node.line_kinds.get(line) is None or line not in by_others))
     ]
 
 
 def unseen_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
-    """Return the acceptance lines for which there are words alone: no machine saw what they say."""
+    """Return the acceptance lines that no machine saw: those for which there are words alone, and
+    those for somebody's judgement."""
     shown = [*evidence, *[""] * len(node.lines_to_prove)]
     return [
         line
         for line, given in zip(node.lines_to_prove, shown, strict=False)
-        if given.strip() and _kind_of(given) == "judged"
+        if given.strip() and "judged" in (_kind_of(given), node.line_kinds.get(line))
     ]
 
 
