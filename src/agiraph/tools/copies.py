@@ -4,7 +4,7 @@ A copy may be what was asked for, so it is no fault. But it does not show that a
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from agiraph.domain.errors import AgiraphError
@@ -20,7 +20,7 @@ from agiraph.tools.file_names import base
 FEWEST_BYTES = 20
 """Smaller files, such as a single number, are alike by chance."""
 MOST_BYTES = 16 * 2**20
-"""Bytes that are read to find the copies of one result, of delivered files and of earlier ones."""
+"""Bytes that are read of the delivered files, and of the earlier ones in each place."""
 MOST_ENTRIES = 20_000
 """Entries that are looked at in each place where earlier files lie."""
 MOST_NODES = 200
@@ -46,44 +46,40 @@ def find(ctx: RunContext, names: Collection[str], published: Mapping[str, str]) 
     wanted = {base(name) for name in names}
     if not wanted:
         return {}
-    room = MOST_BYTES
-    digests: dict[str, str] = {}
+    known = dict(published)
     folder, _ = ctx.scope.resolve("scratch", "w")
     with folder:
-        delivered = [
-            entry
-            for entry in folder.walk()
-            if base(entry.name) in wanted and entry.size >= FEWEST_BYTES
-        ]
-        for entry in delivered:
-            if entry.size <= room:
-                room -= entry.size
-                digests[entry.name] = _digest(folder, entry)
-    sizes = {entry.size for entry in delivered if entry.name in digests}
-    known = dict(published)
+        entries = (e for e in folder.walk() if base(e.name) in wanted and e.size >= FEWEST_BYTES)
+        delivered = list(_readable(entries))
+        digests = {entry.name: _digest(folder, entry) for entry in delivered}
+    sizes = {entry.size for entry in delivered}
     for place in [f"folders/{given.name}" for given in ctx.team.folders] + [UPLOADS]:
-        room = _read_place(ctx, place, sizes, known, room)
+        known = _in_place(ctx, place, sizes) | known
     return {base(name): known[digest] for name, digest in digests.items() if digest in known}
 
 
-def _read_place(
-    ctx: RunContext, place: str, sizes: Collection[int], known: dict[str, str], room: int
-) -> int:
-    """Add the hashes of the earlier files of this place that have one of these sizes; return how
-    many bytes may still be read."""
+def _in_place(ctx: RunContext, place: str, sizes: Collection[int]) -> dict[str, str]:
+    """Return the hashes of the earlier files of this place that have one of these sizes."""
+    found: dict[str, str] = {}
     with suppress(AgiraphError):  # there is no such place, or it has too many entries
-        folder, rest = ctx.scope.resolve(place, "r")
-        with folder, folder.sub(rest) as there:
-            for entry in _earlier(there, ctx.node):
-                if entry.size in sizes and entry.size <= room:
-                    room -= entry.size
-                    known.setdefault(_digest(there, entry), repr(f"{place}/{entry.name}"))
-    return room
+        folder, _ = ctx.scope.resolve(place, "r")
+        with folder:
+            alike = (e for e in folder.tree(MOST_ENTRIES) if _is_alike(e, ctx.node, sizes))
+            for entry in _readable(alike):
+                found[_digest(folder, entry)] = repr(f"{place}/{entry.name}")
+    return found
 
 
-def _earlier(folder: Folder, node: WorkNode) -> Iterator[Entry]:
-    for entry in folder.tree(MOST_ENTRIES):
-        if entry.kind == "file" and entry.modified <= node.created_at:
+def _is_alike(entry: Entry, node: WorkNode, sizes: Collection[int]) -> bool:
+    return entry.kind == "file" and entry.size in sizes and entry.modified <= node.created_at
+
+
+def _readable(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield those of the files that can be read within `MOST_BYTES`."""
+    room = MOST_BYTES
+    for entry in entries:
+        if entry.size <= room:
+            room -= entry.size
             yield entry
 
 
