@@ -1,5 +1,6 @@
 """Waits: what a parked node waits for."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
@@ -8,7 +9,10 @@ WaitKind = Literal["answer", "approval", "reply", "node", "stage", "tasks", "tim
 the end of all tasks below the waiting node (the id is its own), or a timer."""
 DAY = "day:"
 """Prefix of the ids of timers that end a day on which the daily limit was reached."""
+ASKED_PERSON = "asked the human"
+"""Begins the reason of a wait for a person."""
 _KINDS = frozenset(get_args(WaitKind))
+_ID = re.compile(r" \(node_[0-9a-z]+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +40,11 @@ class WaitingOn:
     def is_for_person(self) -> bool:
         """Whether only a person can end this wait."""
         return self.kind in ("answer", "approval")
+
+
+def told_person(reason: str) -> str:
+    """Return the reason of a wait for a person. It is written for agents: with ids behind the
+    titles of work, and with the person as "the human"."""
+    is_asked = reason.startswith(ASKED_PERSON)
+    words = f"asked you{reason.removeprefix(ASKED_PERSON)}" if is_asked else reason
+    return _ID.sub("", words)
