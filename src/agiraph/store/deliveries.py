@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from agiraph.domain.deliveries import Delivery
-from agiraph.domain.ids import MessageId, PersonId
+from agiraph.domain.ids import MessageId, PersonId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.store.messages import MESSAGES
 from agiraph.store.rows import Table, from_micros, to_micros
@@ -37,6 +37,40 @@ def due(tx: Tx, channel: str, *, limit: int) -> list[Delivery]:
         " order by due_at, id limit :limit"
     )
     return DELIVERIES.select(tx, where, channel=channel, now=to_micros(tx.now), limit=limit)
+
+
+_OPEN_QUESTION = (
+    "exists (select 1 from messages m where m.id = deliveries.message_id and m.kind = 'question'"
+    " and m.answered_at is null)"
+)
+
+
+def open_questions(tx: Tx, channel: str, team_id: TeamId, *, since: datetime) -> list[Delivery]:
+    """Return the deliveries of a team's open questions that were queued since then, those that are
+    due last at the end."""
+    where = (
+        "channel = :channel and team_id = :team and created_at > :since and"
+        f" {_OPEN_QUESTION} order by due_at, id"
+    )
+    return DELIVERIES.select(tx, where, channel=channel, team=team_id, since=to_micros(since))
+
+
+def due_with(tx: Tx, delivery: Delivery) -> list[Delivery]:
+    """Return the due deliveries of further questions of the team that were tried as often."""
+    where = (
+        "channel = :channel and team_id = :team and status in ('queued', 'sending') and"
+        " due_at <= :now and tries = :tries and id <> :id and exists (select 1 from messages m"
+        " where m.id = deliveries.message_id and m.kind = 'question') order by id"
+    )
+    values = {"team": delivery.team_id, "tries": delivery.tries, "now": to_micros(tx.now)}
+    return DELIVERIES.select(tx, where, channel=delivery.channel, id=delivery.id, **values)
+
+
+def of_receipt(tx: Tx, channel: str, receipt: str) -> list[Delivery]:
+    """Return the deliveries that one message on a channel has carried, in the order of its
+    numbers."""
+    where = "channel = :channel and receipt = :receipt order by id"
+    return DELIVERIES.select(tx, where, channel=channel, receipt=receipt)
 
 
 def claim(tx: Tx, delivery: Delivery, *, owner: str, until: datetime) -> bool:
