@@ -531,7 +531,7 @@ async def test_questions_of_20_tasks_are_two_messages_and_each_is_answered_by_it
             "19 questions wait for you",
         )
         assert lines == [
-            f"{n}. bob: Which colour for the {room}?" for n, room in enumerate(ROOMS[1:], 1)
+            f"{n}. bob: Which colour for the {room}?" for n, room in enumerate(ROOMS[1:], 2)
         ]
 
         async def open_ones() -> list[str]:
@@ -543,7 +543,7 @@ async def test_questions_of_20_tasks_are_two_messages_and_each_is_answered_by_it
         told = await bot.sent(6)
         assert all(m["text"].startswith("That message lists several") for m in told[2:])
         assert len(await open_ones()) == 20
-        await bot.write(ADA, "/answer 2 Blue, and a white door", reply_to=receipt)
+        await bot.write(ADA, "/answer 3 Blue, and a white door", reply_to=receipt)
         [*_, answered] = await bot.sent(7)
         assert answered["text"] == "Answered: Blue, and a white door"
         await world.settle()
@@ -552,9 +552,9 @@ async def test_questions_of_20_tasks_are_two_messages_and_each_is_answered_by_it
         assert "Which colour for the cellar?" not in await open_ones()
         done = [n for n in await world.board(team.team.id) if n.status is NodeStatus.COMPLETED]
         assert [n.result for n in done] == ["The cellar: Blue, and a white door"]
-        await bot.write(ADA, "/answer 2 Red", reply_to=receipt)
+        await bot.write(ADA, "/answer 3 Red", reply_to=receipt)
         [*_, late] = await bot.sent(8)
-        assert late["text"] == "Question 2 is answered already; the first answer stands."
+        assert late["text"] == "Question 3 is answered already; the first answer stands."
 
 
 async def test_a_list_that_was_not_taken_is_sent_again_with_the_same_questions(
@@ -578,4 +578,4 @@ async def test_a_list_that_was_not_taken_is_sent_again_with_the_same_questions(
         assert (len(bot.messages), bot.failures) == (1, [])
         world.clock.advance(seconds=60)
         [_, listed] = await bot.sent(2)
-        assert "1. coordinator: Two?\n\n2. coordinator: Three?" in listed["text"]
+        assert "2. coordinator: Two?\n\n3. coordinator: Three?" in listed["text"]

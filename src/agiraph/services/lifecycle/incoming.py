@@ -36,8 +36,8 @@ ON_THE_CARD = (
 )
 TOO_LATE = "The work that asked has ended. You are asked what to do with your answer."
 WHICH = (
-    "That message lists several questions, so this was not passed on. Reply to it with /answer, a "
-    "number from 1 to {most} and your words, or answer in the inbox."
+    "That message lists several questions, so this was not passed on. Reply to it with /answer, "
+    "the number of one of them and your words, or answer in the inbox."
 )
 NOT_HERE = "This request can be decided in the inbox only: the message does not show all of it."
 
@@ -172,11 +172,11 @@ def _answer_listed(tx: Tx, channel: ChannelState, text: str, listed: Sequence[Me
     without a number answer none of several questions."""
     command, _, rest = text.strip().partition(" ")
     number, _, words = rest.strip().partition(" ")
-    numbers = {str(place): each for place, each in enumerate(listed, 1)}
+    numbers = {str(MESSAGES.get(tx, each).seq): each for each in listed}
     if command.lower().partition("@")[0] != "/answer" or not words.strip():
-        return WHICH.format(most=len(listed))
+        return WHICH
     if (identity := numbers.get(number.rstrip(".:"))) is None:
-        return WHICH.format(most=len(listed))
+        return WHICH
     question = MESSAGES.get(tx, identity)
     said, late = _answer(question, words.strip()), answers.is_late(tx, question)
     if _needs_option(question) and said not in question.options:

@@ -42,7 +42,7 @@ COLLECT_FOR = timedelta(minutes=1)
 """How long a question waits for others if the team has asked one just before."""
 HOW_TO_ANSWER = (
     "Answer each in the inbox, or reply to this message with /answer, its number and your words: "
-    "/answer 2 Yes, please."
+    "/answer {number} Yes, please."
 )
 GOES_ON = "(Waits for you until {time}, then goes on without your answer.)"
 CUT_OFF = "A crash of the server cut off the last try; it may or may not have been sent."
@@ -263,27 +263,27 @@ def _with_others(tx: Tx, found: OutgoingMessage, before: Delivery, owner: str) -
 def _collected(asked: Sequence[OutgoingMessage]) -> Message:
     """Return a message that lists those of these questions that are open.
 
-    A number stays the same if a question before it is answered: `/answer` names it.
+    Each has its number in the person's mailbox, which never changes: `/answer` names it.
     """
-    numbered = list(enumerate(asked, 1))
-    listed = [_numbered(n, each) for n, each in numbered if each.message.answered_at is None]
+    listed = [_numbered(each) for each in asked if each.message.answered_at is None]
+    how = HOW_TO_ANSWER.format(number=asked[-1].message.seq)
     verb = "waits" if len(listed) == 1 else "wait"
     title = f"{counted(len(listed), 'question')} {verb} for you."
     return replace(
         asked[0].message,
         title=title,
-        text="\n\n".join([f"{title} {HOW_TO_ANSWER}", *listed]),
+        text="\n\n".join([f"{title} {how}", *listed]),
         options=(),
         label=join(each.message.label for each in asked),
     )
 
 
-def _numbered(number: int, asked: OutgoingMessage) -> str:
+def _numbered(asked: OutgoingMessage) -> str:
     """Return a question as a part of a list, with its options and how long it waits."""
     options = asked.message.options
     chosen = f" ({' / '.join(options)})" if options else ""
     until = f" {GOES_ON.format(time=asked.waits_until)}" if asked.waits_until else ""
-    return f"{number}. {asked.sender}: {asked.message.text}{chosen}{until}"
+    return f"{asked.message.seq}. {asked.sender}: {asked.message.text}{chosen}{until}"
 
 
 def mark_all_sent(
