@@ -116,12 +116,15 @@ def queue_for(tx: Tx, message: Message, channel: ChannelState) -> None:
 
 
 def _collected_from(tx: Tx, message: Message, channel: ChannelState) -> datetime:
-    """Return when to send a message: a question waits for further ones if another of its team is
-    open that was asked just before, so that many questions do not make as many notifications."""
+    """Return when to send a message: a question waits for further ones if one of other work of
+    its team is open that was asked just before, so that many questions do not make as many
+    notifications. The questions of one work have a limit of their own (`bus.OPEN_QUESTIONS`)."""
     since = tx.now - COLLECT_FOR
     if message.kind != "question":
         return tx.now
-    asked = deliveries.open_questions(tx, channel.name, message.team_id, since=since)
+    asked = deliveries.open_questions(
+        tx, channel.name, message.team_id, message.node_id, since=since
+    )
     if not asked:
         return tx.now
     waiting = [d.due_at for d in asked if d.status == "queued" and d.due_at > tx.now]
@@ -250,7 +253,7 @@ def _with_others(tx: Tx, found: OutgoingMessage, before: Delivery, owner: str) -
     until = tx.now + CLAIM_TIMEOUT
     others = tuple(
         DELIVERIES.get(tx, other.id)
-        for other in deliveries.due_with(tx, before)
+        for other in deliveries.due_with(tx, before, found.message.node_id)
         if deliveries.claim(tx, other, owner=owner, until=until)
     )
     if not others:
