@@ -84,14 +84,22 @@ class Cron:
 
     def between(self, first: datetime, last: datetime) -> Iterator[datetime]:
         """Yield the moments from `first` to `last`, both included."""
+        for moments, places in self._spans(first, last):
+            yield from (moments[place] for place in places)
+
+    def count(self, first: datetime, last: datetime) -> int:
+        """Return how many moments lie from `first` to `last`, without computing each."""
+        return sum(len(places) for _, places in self._spans(first, last))
+
+    def _spans(self, first: datetime, last: datetime) -> Iterator[tuple[Sequence[datetime], range]]:
+        """Yield each day's moments, with the places of those from `first` to `last`."""
         latest = first - timedelta(microseconds=1)
         end = last.astimezone(self.zone).date()
         for day in self._dates(_beginning(first, self.zone)):
             if day > end:
                 return
             moments = self._moments(day)
-            for place in range(bisect_right(moments, latest), bisect_right(moments, last)):
-                yield moments[place]
+            yield moments, range(bisect_right(moments, latest), bisect_right(moments, last))
             # A zone may skip a whole day; its moments then equal those of the next day.
             latest = max(latest, moments[-1])
 
@@ -107,20 +115,6 @@ class Cron:
                     return moments[place - 1] if moments[place - 1] >= not_before else None
             day -= DAY
         return None
-
-    def count(self, first: datetime, last: datetime) -> int:
-        """Return how many moments lie from `first` to `last`, without computing each."""
-        if last < first:
-            return 0
-        total, latest = 0, first - timedelta(microseconds=1)
-        end = last.astimezone(self.zone).date()
-        for day in self._dates(_beginning(first, self.zone)):
-            if day > end:
-                break
-            moments = self._moments(day)
-            total += max(bisect_right(moments, last) - bisect_right(moments, latest), 0)
-            latest = max(latest, moments[-1])
-        return total
 
     def _matches(self, day: date) -> bool:
         if day.month not in self.months:
