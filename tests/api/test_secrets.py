@@ -37,14 +37,26 @@ async def test_a_password_in_chinese_that_was_marked_appears_nowhere(
     founded = await served.world.found("Log in", start=False)
     agent = f"/agents/{founded.coordinator.id}"
     assert (await served.ask("PUT", "/secrets/bank", {"value": PASSWORD}))[0] == 204
-    await served.ask("POST", f"{agent}/send", {"message": f"请用密码 {PASSWORD} 登录"})
+    sent = await served.ask("POST", f"{agent}/send", {"message": f"请用密码 {PASSWORD} 登录"})
+    everyone = f"/teams/{founded.team.id}/broadcast"
+    told = await served.ask("POST", everyone, {"message": f"密码 {PASSWORD}"})
+    assert (sent[1]["text"], told[1][0]["text"]) == ("请用密码 [hidden] 登录", "密码 [hidden]")
     await served.world.settle()
     _, said = await served.ask("GET", f"{agent}/conversation")
     assert said[0]["text"] == "请用密码 [hidden] 登录"
     _, events = await served.ask("GET", f"/teams/{founded.team.id}/events?limit=500")
     _, inbox = await served.ask("GET", "/inbox")
     asked = [turn.text for request in ada.requests for turn in request.turns]
-    for shown in (said, events, inbox, asked, [r.system for r in ada.requests], caplog.text):
+    for shown in (
+        sent,
+        told,
+        said,
+        events,
+        inbox,
+        asked,
+        [r.system for r in ada.requests],
+        caplog.text,
+    ):
         assert PASSWORD not in str(shown)
     await served.world.stop()
     assert await places_with(served, PASSWORD) == [KEPT]

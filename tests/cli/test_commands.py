@@ -109,6 +109,8 @@ async def test_output_for_people_contains_ids_and_names(agiraph: Shell, asked: s
     assert f"{asked}  Paint [red] it" in teams.out
     assert re.search(r"node_\w{18} ", board.out)
     assert "waiting" in board.out
+    words = board.out.split()
+    assert ("you:" in words, "human:" in words) == (True, False)
     assert by_name.out == board.out
     assert re.search(r"msg_\w{18}  question  open +Red or", inbox.out)
 

@@ -1,10 +1,11 @@
 """Verdicts: an end says whether the work was reached, and only what a machine saw is evidence."""
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -13,7 +14,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Line, NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import endings, retries
+from agiraph.services.lifecycle import endings, retries, teams
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.tools.toolsets import toolset
 from tests.habits.kit import ASK, assign
@@ -342,3 +343,92 @@ async def test_a_refusal_for_missing_evidence_says_how_to_give_it(world: World) 
     await world.found("Do it", acceptance=("It is right",))
     await world.settle()
     assert 'Give `evidence` for each line, in order: ["file:NAME", "ran:COMMAND"]' in ada.heard
+
+
+OLD = "Heat pumps were compared in 2019. None of them was good.\n"
+COPIED = "'report.md' is a copy of 'folders/given/old.md'"
+
+
+def old_folder(tmp_path: Path) -> tuple[GivenFolder, ...]:
+    """A folder of the person with a file from before the work."""
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (folder / "old.md").write_text(OLD)
+    os.utime(folder / "old.md", (0, 0))
+    return (GivenFolder(name="given", path=str(folder)),)
+
+
+@pytest.mark.parametrize("kind", ["file", None])
+async def test_a_copy_of_what_was_there_before_is_no_evidence(
+    world: World, tmp_path: Path, kind: Literal["file"] | None
+) -> None:
+    lines = (Line("`report.md` compares them", kind),)
+    end = finish("It is in `report.md`.", "file:report.md")
+    folders = old_folder(tmp_path)
+    goal = await goal_of(
+        world, write("report.md", OLD), end, goal=TASK, acceptance=lines, folders=folders
+    )
+    assert goal.doubts == f"'`report.md` compares them' was not checked: {COPIED}"
+
+
+async def test_a_copy_of_an_earlier_result_is_no_evidence(world: World) -> None:
+    once = [says(write("report.md", OLD)), says(finish("Done.", "file:report.md"))]
+    world.script("ada", *once, *once)
+    founded = await world.found("Do it", acceptance=("`report.md` compares them",))
+    await world.settle()
+    world.clock.advance(days=1)
+    await world.store.write(teams.set_goal, founded.team.id, "Do it anew", acceptance=FILE)
+    await world.settle()
+    first, second = await world.board(founded.team.id)
+    same = "'report.md' is a copy of 'report.md' of 'Do it'"
+    assert (first.doubts, second.doubts) == (
+        None,
+        f"'`report.md` compares them' was not checked: {same}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "doubts"),
+    [("accept", None), ("rework", "the reviewer objects: - It compares nothing.")],
+)
+async def test_a_reviewer_is_told_of_a_copy_and_decides_whether_it_was_asked_for(
+    world: World, tmp_path: Path, verdict: str, doubts: str | None
+) -> None:
+    """The line could be checked by a machine alone, were it no copy. A task that asks for a copy
+    ends without a doubt."""
+    asked: list[str] = []
+
+    def look(request: Request) -> Says:
+        asked.append(request.transcript.turns[1].text)
+        node = asked[-1].split("submits as ")[1].split(".")[0]
+        return says(call("read_file", path=f"nodes/{node}/scratch/report.md"))
+
+    judge = says(call("give_verdict", verdict=verdict, findings=["It compares nothing."]))
+    end = says(finish("It is in `report.md`.", "file:report.md"))
+    reviews = [look, judge, end] * (1 if verdict == "accept" else 3)
+    world.script("ada", says(write("report.md", OLD)), end, *reviews, insists=False)
+    goal = await world.found(
+        "Copy old.md to report.md",
+        acceptance=("`report.md` is a copy",),
+        review="auto",
+        folders=old_folder(tmp_path),
+    )
+    await world.settle()
+    ended = (await world.board(goal.team.id))[0]
+    assert (ended.status, ended.doubts) == (S.COMPLETED, doubts)
+    assert f"accept it only if a copy was asked for: {COPIED}." in asked[0]
+    assert world.published(ended) == {"report.md": OLD}
+
+
+async def test_a_file_that_the_work_itself_made_in_a_folder_is_no_copy(
+    world: World, tmp_path: Path
+) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    make = call("write_file", path="folders/given/new.md", content=OLD)
+    end = finish("It is in `report.md`.", "file:report.md")
+    folders = (GivenFolder(name="given", path=str(folder), access="rw"),)
+    goal = await goal_of(
+        world, make, write("report.md", OLD), end, goal=TASK, acceptance=FILE, folders=folders
+    )
+    assert (goal.status, goal.doubts) == (S.COMPLETED, None)

@@ -176,7 +176,10 @@ async def test_a_chain_of_waits_that_ends_at_a_person_shows_on_the_board_and_in_
     ]
     assert [(m.text, m.node_id) for m in await world.inbox()] == [("May I?", errand.id)]
     goal = await world.node(founded.node.id)
-    assert (goal.status, goal.waiting_reason) == (S.WAITING, f"the result of {errand.id}")
+    assert (goal.status, goal.waiting_reason) == (
+        S.WAITING,
+        f"the result of 'Wonder' ({errand.id})",
+    )
 
     await answer_yes(world, errand)
     assert (await world.node(goal.id)).status is S.COMPLETED

@@ -15,6 +15,7 @@ from agiraph.domain.channels import ChannelState
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
+from agiraph.providers.base import Request
 from agiraph.runtime.channels import DeliveryFailed
 from agiraph.runtime.channels.telegram import NO_FILE, Telegram
 from agiraph.services.lifecycle.teams import NewTeam
@@ -22,9 +23,10 @@ from agiraph.services.mail import bus, pairing
 from agiraph.store import deliveries, messages
 from agiraph.store.channels import CHANNELS
 from agiraph.store.teams import TEAMS
-from agiraph.testing import World, call, says
+from agiraph.testing import ReactiveModel, Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import PowerCut
+from tests.habits.kit import assign
 from tests.runtime.bot_api import TOKEN, BotApi
 from tests.runtime.waiting import until
 
@@ -487,3 +489,93 @@ async def test_what_a_reply_did_is_undone_by_a_button_or_a_command(tmp_path: Pat
         await bot.write(ADA, "/undo")
         assert (await bot.sent(6))[-1]["text"] == "Started: Sweep (undone)"
         assert await statuses() == ["cancelled", "cancelled"]
+
+
+ROOMS = [
+    *("kitchen", "hall", "cellar", "attic", "bath", "study", "porch", "garage", "pantry", "barn"),
+    *("nursery", "library", "stable", "tower", "chapel", "office", "lobby", "gym", "sauna", "shed"),
+]
+"""As many as a goal may have tasks."""
+
+
+def asks_once(request: Request) -> Says:
+    """Ask about the room of the task, then publish what the answer was."""
+    said = [turn.text for turn in request.transcript.spoken()]
+    room = next(room for room in ROOMS if f"Paint the {room}" in said[0])
+    answers = [turn.text for turn in request.transcript.spoken() if turn.role == "tool"]
+    if answers:
+        return says(call("publish", summary=f"The {room}: {answers[0]}"))
+    return says(call("ask_human", question=f"Which colour for the {room}?"))
+
+
+async def test_questions_of_20_tasks_are_two_messages_and_each_is_answered_by_itself(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with phone_world(tmp_path, database_url=database_url) as (world, bot):
+        gives = [assign(f"Paint the {room}", agent="bob", run_in_background=True) for room in ROOMS]
+        first = assign(f"Paint the {ROOMS[0]}", run_in_background=True)
+        world.script("ada", says(first), says(*gives[1:]), *[says("I wait.")] * 3)
+        world.model("bob", ReactiveModel("scripted/bob", asks_once))
+        team = await found(world, "Paint the house")
+        await world.settle()
+        [alone] = await bot.sent(1)
+        assert alone["text"] == "bob (Painters): question\n\nWhich colour for the kitchen?"
+
+        world.clock.advance(seconds=60)
+        [_, listed] = await bot.sent(2)
+        await world.settle()
+        assert len(bot.messages) == 2
+        head, how, *lines = listed["text"].split("\n\n")
+        assert (head, how.partition(".")[0]) == (
+            "bob (Painters): question",
+            "19 questions wait for you",
+        )
+        assert lines == [
+            f"{n}. bob: Which colour for the {room}?" for n, room in enumerate(ROOMS[1:], 2)
+        ]
+
+        async def open_ones() -> list[str]:
+            return [m.text for m in await world.questions(team.team.id)]
+
+        receipt = listed["message_id"]
+        for words in ("Blue", "/answer", "/answer 25 Blue", "/answer two Blue"):
+            await bot.write(ADA, words, reply_to=receipt)
+        told = await bot.sent(6)
+        assert all(m["text"].startswith("That message lists several") for m in told[2:])
+        assert len(await open_ones()) == 20
+        await bot.write(ADA, "/answer 3 Blue, and a white door", reply_to=receipt)
+        [*_, answered] = await bot.sent(7)
+        assert answered["text"] == "Answered: Blue, and a white door"
+        await world.settle()
+        assert ROOMS[2] == "cellar"
+        assert len(await open_ones()) == 19
+        assert "Which colour for the cellar?" not in await open_ones()
+        done = [n for n in await world.board(team.team.id) if n.status is NodeStatus.COMPLETED]
+        assert [n.result for n in done] == ["The cellar: Blue, and a white door"]
+        await bot.write(ADA, "/answer 3 Red", reply_to=receipt)
+        [*_, late] = await bot.sent(8)
+        assert late["text"] == "Question 3 is answered already; the first answer stands."
+
+
+async def test_a_list_that_was_not_taken_is_sent_again_with_the_same_questions(
+    tmp_path: Path,
+) -> None:
+    async with phone_world(tmp_path) as (world, bot):
+        team = await found(world, start=False)
+        for text in ("One?", "Two?", "Three?"):
+            await world.store.write(
+                bus.send,
+                team_id=team.team.id,
+                sender=team.coordinator.id,
+                recipient=OWNER,
+                kind="question",
+                text=text,
+            )
+        await bot.sent(1)
+        bot.failures.append({"error_code": 500, "description": "Internal Server Error"})
+        world.clock.advance(seconds=60)
+        await world.settle()
+        assert (len(bot.messages), bot.failures) == (1, [])
+        world.clock.advance(seconds=60)
+        [_, listed] = await bot.sent(2)
+        assert "2. coordinator: Two?\n\n3. coordinator: Three?" in listed["text"]

@@ -197,7 +197,7 @@ async def test_what_asks_nothing_does_not_end_a_wait_for_teammates(
     asked = [t.text for t in await world.turns(goal.id) if t.text.startswith(INTERRUPTED)]
     assert len(asked) == interrupts
     assert goal.waiting_reason == (
-        "asked the human: Now?" if interrupts else f"the result of {ids[0]}"
+        "asked the human: Now?" if interrupts else f"the result of 'wonder' ({ids[0]})"
     )
     if interrupts and said.name == "send_message":
         heard = "\n".join(t.text for t in await world.turns(goal.id) if t.role == "user")

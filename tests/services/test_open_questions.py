@@ -264,8 +264,8 @@ async def test_every_parked_call_is_answered_before_the_message_is_added(world: 
         ("assistant", "ask_human,task_output"),
         ("tool", NOT_ANSWERED.format("Mind the roses.").strip()),
         ("tool", "Interrupted, because there is a message for you; it follows. What you waited "
-         f"for (the result of {ids[0]}) is still under way: wait again, or do something else "
-         "first."),
+         f"for (the result of 'wonder' ({ids[0]})) is still under way: wait again, or do "
+         "something else first."),
         ("user", "[Message from human] Mind the roses."),
         ("assistant", "ask_human"),
     ]  # fmt: skip

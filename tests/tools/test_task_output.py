@@ -50,7 +50,7 @@ async def test_blocking_with_a_timeout_ends_in_time_and_the_task_continues(world
     founded = await world.found("Count")
     await world.settle()
     goal, task = await world.board(founded.team.id)
-    assert goal.waiting_reason == f"the result of {task.id}"
+    assert goal.waiting_reason == f"the result of {task.title!r} ({task.id})"
 
     world.clock.advance(seconds=59)
     await world.store.write(timers.fire_due)
@@ -208,4 +208,4 @@ async def test_an_interrupted_wait_with_a_timeout_names_the_task(world: World) -
 
     told = [t.text for t in ada.requests[2].turns if t.role == "tool"][-1]
     assert told.startswith("Interrupted, because there is a message for you")
-    assert f"(the result of {task.id}) is still under way" in told
+    assert f"(the result of {task.title!r} ({task.id})) is still under way" in told

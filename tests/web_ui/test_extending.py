@@ -6,8 +6,9 @@ import pytest
 from playwright.async_api import expect
 
 from agiraph.testing import call, says
-from agiraph.testing.model_server import Seen, Step
+from agiraph.testing.model_server import Seen, Stall, Step
 from tests.web_ui.browsing import EMPTY, Visit
+from tests.web_ui.test_accessibility import axe_violations
 from tests.web_ui.test_flow import is_reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -77,3 +78,17 @@ async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit
     asked = {"message": "How is it going?"}
     await desk.up.ask("POST", f"/agents/{team['coordinator_id']}/send", asked)
     await expect(page.get_by_text("Other work:")).to_have_text(re.compile(r": .*\dk? tokens\.$"))
+
+
+async def test_the_bill_shows_calls_that_got_no_answer(visit: Visit) -> None:
+    desk = await visit(lambda seen: Stall(0), path=EMPTY)
+    team = await desk.found("Count the beans")
+    await desk.model.until(lambda: len(desk.model.requests) == 1)
+    await desk.up.ask("POST", f"/teams/{team['id']}/stop")
+    assert desk.world is not None
+    await desk.world.settle()
+    await desk.go(f"/t/{team['id']}/cost")
+    lost = desk.page.locator("dl > div").filter(has_text="Lost calls")
+    await expect(lost).to_have_text("Lost calls1of them, charged as reserved")
+    await expect(desk.page.get_by_role("cell", name="1 lost").first).to_be_visible()
+    assert await axe_violations(desk.page) == []

@@ -181,3 +181,27 @@ async def test_a_bar_leads_to_the_question_of_this_team(visit: Visit) -> None:
     await phone.goto(f"{desk.origin}/inbox")
     await phone.get_by_role("checkbox", name="Select Report 3").wait_for()
     assert await axe_violations(phone, contrast_in=()) == []  # the colours are the same
+
+
+async def test_many_questions_of_a_team_are_one_row_and_each_is_answered_by_itself(
+    visit: Visit,
+) -> None:
+    desk = await visit(idle, path=EMPTY)
+    page = desk.page
+    _, tea = await seed(desk)
+    for n in range(24):
+        await desk.tell(tea, "question", f"Which colour has cup {n}?")
+    await desk.go("/inbox")
+    needs = page.get_by_role("region", name="Needs you")
+    collected = needs.get_by_role("button", name="25 questions")
+    await expect(collected).to_have_attribute("aria-expanded", "false")
+    await expect(needs.get_by_role("link")).to_have_count(0)
+    assert await axe_violations(page) == []
+    await collected.click()
+    await expect(needs.get_by_role("link")).to_have_count(25)
+    await needs.get_by_role("link", name="Which colour has cup 7?").click()
+    await page.get_by_role("main").get_by_role("textbox").last.fill("Blue")
+    await page.keyboard.press("Enter")
+    await expect(needs.get_by_role("button", name="24 questions")).to_be_visible()
+    await expect(needs.get_by_text("Which colour has cup 7?")).to_have_count(0)
+    assert len([text for text in await inbox(desk, kind="question") if "cup" in text]) == 24

@@ -4,7 +4,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Route, expect
 
 from agiraph.services.lifecycle import teams
 from agiraph.testing import call, says
@@ -75,7 +75,11 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
     title, body = await page.evaluate("[window.notified[0].title, window.notified[0].body]")
     assert (title, body) == ("Coordinator needs you · Corn", "Which beans?")
     await page.evaluate("window.isAway = false; window.notified[0].shown.onclick()")
-    await expect(page).to_have_url(f"{desk.origin}/inbox/{await _asked(desk.page)}")
+    [asked] = (await desk.up.ask("GET", f"/inbox?kind=question&team={corn['id']}"))["items"]
+    await expect(page).to_have_url(f"{desk.origin}/inbox/{asked['message']['id']}")
+    # Further questions of the team take the place of this notification.
+    tag = await page.evaluate("window.notified[0].tag")
+    assert tag == f"questions of {corn['id']}"
 
     # `a` leads to the question of the team on screen first, then to those of other teams.
     for team in (peas, corn, beans):
@@ -117,8 +121,3 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
     await bar.get_by_text("No teams. ").wait_for()
     await bar.get_by_role("link", name=re.compile("archived$")).click()
     await page.get_by_role("button", name="Restore Peas").wait_for()
-
-
-async def _asked(page: Page) -> str:
-    """Return the id of the message that the first notification was about."""
-    return await page.evaluate("window.notified[0].tag")

@@ -9,6 +9,7 @@ from agiraph.api.views import AgentView
 from agiraph.cli.session import shown
 from agiraph.client import Client
 from agiraph.domain.events import Event
+from agiraph.domain.waits import told_person
 
 OPEN = ("running", "waiting", "queued")
 SIGNS = {"running": "▸", "waiting": "…", "queued": "·", "done": "✓", "partial": "◐"}
@@ -79,7 +80,9 @@ def card(job: JobView) -> list[str]:
     ]
     if job.tasks:
         counts.append(f"{job.tasks_done} of {job.tasks} tasks done")
-    told = " · ".join([*counts, *([" ".join(job.progress.split())] if job.progress else [])])
+    told = " · ".join(
+        [*counts, *([" ".join(told_person(job.progress).split())] if job.progress else [])]
+    )
     if told and job.state in OPEN:
         lines.append(f"  [dim]{shown(told if len(told) <= WIDTH else told[: WIDTH - 1] + '…')}[/]")
     return lines

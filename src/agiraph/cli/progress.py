@@ -12,6 +12,7 @@ from agiraph.cli.session import shown
 from agiraph.domain.events import Event
 from agiraph.domain.persons import is_person
 from agiraph.domain.plurals import counted
+from agiraph.domain.waits import told_person
 
 WIDTH = 100
 
@@ -171,8 +172,9 @@ class Progress:
                     self.console.print(f"[yellow]↻[/] {again}")
             case "node.waiting" if data["reason"] != self.failure:
                 who = self._worker(data)
-                self.console.print(f"[yellow]…[/] {who}{shown(_line(data['reason']))}")
-                self._set_activity(data["reason"])
+                why = told_person(data["reason"])
+                self.console.print(f"[yellow]…[/] {who}{shown(_line(why))}")
+                self._set_activity(why)
             case "node.stalled":
                 who = self._agent(data["agent_id"]) or "the worker "
                 self.console.print(f"[yellow]![/] {who}has shown no progress for a while")

@@ -17,6 +17,7 @@ from agiraph.domain.labels import Label
 from agiraph.domain.moments import local
 from agiraph.domain.plurals import counted
 from agiraph.domain.visible import visible
+from agiraph.domain.waits import told_person
 from agiraph.domain.work import NodeStatus
 
 _STATUS = {
@@ -60,7 +61,7 @@ def of_teams(teams: list[TeamView]) -> Table:
 def of_board(work: list[NodeView]) -> Table:
     table = Table(Column("task", no_wrap=True), "title", "agent", "status", "", box=None)
     for node in work:
-        note = node.waiting_reason or shorten(
+        note = told_person(node.waiting_reason or "") or shorten(
             (node.result or "").partition("\n")[0], 80, placeholder="…"
         )
         if node.status in (NodeStatus.PARTIAL, NodeStatus.FAILED) and node.stop_reason:

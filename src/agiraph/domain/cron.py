@@ -84,14 +84,22 @@ class Cron:
 
     def between(self, first: datetime, last: datetime) -> Iterator[datetime]:
         """Yield the moments from `first` to `last`, both included."""
+        for moments, places in self._spans(first, last):
+            yield from (moments[place] for place in places)
+
+    def count(self, first: datetime, last: datetime) -> int:
+        """Return how many moments lie from `first` to `last`, without computing each."""
+        return sum(len(places) for _, places in self._spans(first, last))
+
+    def _spans(self, first: datetime, last: datetime) -> Iterator[tuple[Sequence[datetime], range]]:
+        """Yield each day's moments, with the places of those from `first` to `last`."""
         latest = first - timedelta(microseconds=1)
         end = last.astimezone(self.zone).date()
         for day in self._dates(_beginning(first, self.zone)):
             if day > end:
                 return
             moments = self._moments(day)
-            for place in range(bisect_right(moments, latest), bisect_right(moments, last)):
-                yield moments[place]
+            yield moments, range(bisect_right(moments, latest), bisect_right(moments, last))
             # A zone may skip a whole day; its moments then equal those of the next day.
             latest = max(latest, moments[-1])
 
@@ -107,20 +115,6 @@ class Cron:
                     return moments[place - 1] if moments[place - 1] >= not_before else None
             day -= DAY
         return None
-
-    def count(self, first: datetime, last: datetime) -> int:
-        """Return how many moments lie from `first` to `last`, without computing each."""
-        if last < first:
-            return 0
-        total, latest = 0, first - timedelta(microseconds=1)
-        end = last.astimezone(self.zone).date()
-        for day in self._dates(_beginning(first, self.zone)):
-            if day > end:
-                break
-            moments = self._moments(day)
-            total += max(bisect_right(moments, last) - bisect_right(moments, latest), 0)
-            latest = max(latest, moments[-1])
-        return total
 
     def _matches(self, day: date) -> bool:
         if day.month not in self.months:
@@ -149,19 +143,17 @@ class Cron:
             first = (start - before).replace(tzinfo=UTC)
             return _Plain(first, self.minutes)
         found: set[datetime] = set()
+        local = start
         for minute in self.minutes:
-            found.update(self._resolve(start + minute * MINUTE))
+            local = max(local, start + minute * MINUTE)
+            while (early := _offset(self.zone, local)) < (
+                late := _offset(self.zone, local, fold=1)
+            ):
+                local += MINUTE  # a skipped local time
+            found.add((local - early).replace(tzinfo=UTC))
+            if early > late and self.is_interval:  # an hour that comes twice
+                found.add((local - late).replace(tzinfo=UTC))
         return sorted(found)
-
-    def _resolve(self, local: datetime) -> tuple[datetime, ...]:
-        """Return the moments for a local time: usually one, two in an hour that comes twice."""
-        early, late = _offset(self.zone, local), _offset(self.zone, local, fold=1)
-        first = (local - early).replace(tzinfo=UTC)
-        if early == late:
-            return (first,)
-        if early < late:  # a skipped local time
-            return (_end_of_gap(self.zone, (local - late).replace(tzinfo=UTC), first),)
-        return (first, (local - late).replace(tzinfo=UTC)) if self.is_interval else (first,)
 
 
 class _Plain(Sequence[datetime]):
@@ -189,21 +181,6 @@ def _offset(zone: ZoneInfo, local: datetime, *, fold: int = 0) -> timedelta:
     found = local.replace(tzinfo=zone, fold=fold).utcoffset()
     assert found is not None
     return found
-
-
-def _end_of_gap(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
-    """Return the first whole minute after the clock change between these moments."""
-    # zoneinfo does not tell when a clock changes, so the moment is searched by bisection.
-    old = before.astimezone(zone).utcoffset()
-    low, high = before, after
-    while high - low > timedelta(seconds=1):
-        middle = low + (high - low) / 2
-        if middle.astimezone(zone).utcoffset() == old:
-            low = middle
-        else:
-            high = middle
-    set_at = high.replace(microsecond=0)
-    return set_at if set_at.second == 0 else set_at.replace(second=0) + MINUTE
 
 
 @lru_cache(maxsize=4096)

@@ -56,6 +56,8 @@ class OutgoingMessage:
     """Of a question: when the work that asks goes on without an answer, in the person's zone."""
     answer: str = ""
     """Of an edit: how the question was answered."""
+    others: tuple[Delivery, ...] = ()
+    """Deliveries of further questions of the team, which this message lists with its own."""
     is_unpaired: bool = False
     """Of an edit: the receiver is not paired any more. They are told nothing but that."""
 

@@ -1,5 +1,6 @@
 """Waits: what a parked node waits for."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast, get_args
 
@@ -10,7 +11,10 @@ TimerKind = Literal["wait", "stage", "trigger", "day", "ask", "snooze", "digest"
 """What a timer is for: a sleeping node, a stage's end, a trigger, the end of a day on which the
 daily limit was reached, a request that ends, an item that comes back into the inbox, a notice of a
 digest, a node that nobody has taken."""
+ASKED_PERSON = "asked the human"
+"""Begins the reason of a wait for a person."""
 _KINDS = frozenset(get_args(WaitKind))
+_ID = re.compile(r" \(node_[0-9a-z]+\)")
 
 
 class Timer(NamedTuple):
@@ -59,3 +63,11 @@ class WaitingOn:
     @property
     def is_end_of_day(self) -> bool:
         return self.kind == "time" and self.id.startswith(Timer("day", "").id)
+
+
+def told_person(reason: str) -> str:
+    """Return the reason of a wait for a person. It is written for agents: with ids behind the
+    titles of work, and with the person as "the human"."""
+    is_asked = reason.startswith(ASKED_PERSON)
+    words = f"asked you{reason.removeprefix(ASKED_PERSON)}" if is_asked else reason
+    return _ID.sub("", words)

@@ -11,7 +11,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.sinks import WayOut
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.home.scopes import Area
 from agiraph.policies import provenance
 from agiraph.run_context import RunContext
@@ -166,7 +166,7 @@ def _exceeds(rule: Rule, tool: Tool | None, command: str) -> bool:
 
 def _wait_for(tx: Tx, asked: Message, call: ToolCall, limit: timedelta | None) -> Answer:
     """Return the wait for a decision, or its late answer if a call has waited for it already."""
-    on, reason = WaitingOn("approval", asked.id), f"asked the human to approve {call.name}"
+    on, reason = WaitingOn("approval", asked.id), f"{ASKED_PERSON} to approve {call.name}"
     if limit is None:
         asks.notify(tx, asked)
         return Pending(on, reason)

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from agiraph.domain.deliveries import Delivery, OutgoingMessage
+from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.ids import new_id
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
@@ -143,15 +143,15 @@ class Outbox:
             fault("fx:after:deliver")
         except DeliveryFailed as error:
             self._periodic.item_failed(what, error, "it is sent again later", trace=False)
-            await self._retry_later(delivery, str(error), error.retry_after_s)
+            await self._retry_later(outgoing, str(error), error.retry_after_s)
         except Exception as error:  # a defect of the channel must not block other deliveries
             self._periodic.item_failed(what, error, "it is sent again later")
-            await self._retry_later(delivery, repr(error))
+            await self._retry_later(outgoing, repr(error))
         else:
             self._periodic.item_succeeded(what)
             # A crash before this commit sends the message again when the claim has run out.
             address = outgoing.address
-            await self._store.write(deliveries.mark_sent, delivery, receipt, address=address)
+            await self._store.write(deliveries.mark_all_sent, outgoing, receipt, address=address)
 
     async def _edit_due(self, name: str, channel: Channel) -> None:
         """Take away the buttons under messages that were answered, wherever that was, or whose
@@ -175,9 +175,9 @@ class Outbox:
                 await self._store.write(deliveries.mark_edited, outgoing)
 
     async def _retry_later(
-        self, delivery: Delivery, error: str, pause_s: float | None = None
+        self, outgoing: OutgoingMessage, error: str, pause_s: float | None = None
     ) -> None:
-        await self._store.write(deliveries.retry_later, delivery, error=error, pause_s=pause_s)
+        await self._store.write(deliveries.retry_all_later, outgoing, error=error, pause_s=pause_s)
 
     async def _wait(self, alarm: asyncio.Event, due: datetime | None) -> None:
         """Wait for the next due time, a commit that queues something, or the next poll."""

@@ -14,7 +14,7 @@ from agiraph.domain.ids import SYSTEM
 from agiraph.domain.labels import of_program
 from agiraph.domain.outcomes import Answer, Done, Failed, Parked, Pending
 from agiraph.domain.persons import is_person
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.domain.work import StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
@@ -192,5 +192,5 @@ def _ask_person(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
     if asked.decision == "deny":
         return Done("The human refused to run it again.", failed=True)
     return Pending(
-        WaitingOn("approval", asked.id), "asked the human whether to run the program again"
+        WaitingOn("approval", asked.id), f"{ASKED_PERSON} whether to run the program again"
     )

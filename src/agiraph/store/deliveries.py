@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from agiraph.domain.deliveries import Delivery
-from agiraph.domain.ids import MessageId, PersonId
+from agiraph.domain.ids import MessageId, NodeId, PersonId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.store.messages import MESSAGES
 from agiraph.store.rows import Table, from_micros, to_micros
@@ -37,6 +37,43 @@ def due(tx: Tx, channel: str, *, limit: int) -> list[Delivery]:
         " order by due_at, id limit :limit"
     )
     return DELIVERIES.select(tx, where, channel=channel, now=to_micros(tx.now), limit=limit)
+
+
+_OF_OTHER_WORK = (
+    "exists (select 1 from messages m where m.id = deliveries.message_id and m.kind = 'question'"
+    " and (m.node_id is null or m.node_id <> :node)"
+)
+
+
+def open_questions(
+    tx: Tx, channel: str, team_id: TeamId, node_id: NodeId | None, *, since: datetime
+) -> list[Delivery]:
+    """Return the deliveries of open questions of a team's other work that were queued since
+    then."""
+    where = (
+        "channel = :channel and team_id = :team and created_at > :since and"
+        f" {_OF_OTHER_WORK} and m.answered_at is null) order by id"
+    )
+    values = {"team": team_id, "node": node_id or "", "since": to_micros(since)}
+    return DELIVERIES.select(tx, where, channel=channel, **values)
+
+
+def due_with(tx: Tx, delivery: Delivery, node_id: NodeId | None) -> list[Delivery]:
+    """Return the due deliveries of questions of the team's other work that were tried as often."""
+    where = (
+        "channel = :channel and team_id = :team and status in ('queued', 'sending') and"
+        f" due_at <= :now and tries = :tries and id <> :id and {_OF_OTHER_WORK}) order by id"
+    )
+    values = {"team": delivery.team_id, "tries": delivery.tries, "now": to_micros(tx.now)}
+    values |= {"id": delivery.id, "node": node_id or ""}
+    return DELIVERIES.select(tx, where, channel=delivery.channel, **values)
+
+
+def of_receipt(tx: Tx, channel: str, receipt: str) -> list[Delivery]:
+    """Return the deliveries that one message on a channel has carried, in the order of its
+    numbers."""
+    where = "channel = :channel and receipt = :receipt order by id"
+    return DELIVERIES.select(tx, where, channel=channel, receipt=receipt)
 
 
 def claim(tx: Tx, delivery: Delivery, *, owner: str, until: datetime) -> bool:

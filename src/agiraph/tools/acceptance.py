@@ -77,10 +77,12 @@ def _kind_of(shown: str) -> LineKind:
             return "judged"
 
 
-def unchecked_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
+def unchecked_lines(
+    node: WorkNode, evidence: Sequence[str], *, copied: Collection[str] = ()
+) -> list[str]:
     """Return the acceptance lines that no program can check: those for somebody's judgement, and
     those that no command supports, unless somebody else than the agent asked for a mere file. That
-    a file exists says nothing of what is in it."""
+    a file exists says nothing of what is in it, and one that is `copied` says nothing at all."""
     shown = [*map(_kind_of, evidence), *["judged"] * len(node.lines_to_prove)]
     by_others = node.acceptance[: node.given_lines] if node.is_goal else node.acceptance
     return [
@@ -88,18 +90,41 @@ def unchecked_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
         for line, given in zip(node.lines_to_prove, shown, strict=False)
         if "judged" in (given, node.line_kinds.get(line))
         or (given == "file" and (node.line_kinds.get(line) is None or line not in by_others))
+        or line in copied
     ]
 
 
-def unseen_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
-    """Return the acceptance lines that no machine saw: those for which there are words alone, and
-    those for somebody's judgement."""
+def unseen_lines(
+    node: WorkNode, evidence: Sequence[str], *, copied: Collection[str] = ()
+) -> list[str]:
+    """Return the acceptance lines that no machine saw: those for which there are words or a copy
+    alone, and those for somebody's judgement."""
     shown = [*evidence, *[""] * len(node.lines_to_prove)]
     return [
         line
         for line, given in zip(node.lines_to_prove, shown, strict=False)
-        if given.strip() and "judged" in (_kind_of(given), node.line_kinds.get(line))
+        if line in copied
+        or (given.strip() and "judged" in (_kind_of(given), node.line_kinds.get(line)))
     ]
+
+
+def files_of_lines(node: WorkNode, evidence: Sequence[str]) -> dict[str, list[str]]:
+    """Return for each acceptance line the names of the files that are to prove it: those given as
+    evidence, or without evidence those that the line names."""
+    shown = [*evidence, *[""] * len(node.lines_to_prove)]
+    return {
+        line: _file_names(given) if given.strip() else in_text(line)
+        for line, given in zip(node.lines_to_prove, shown, strict=False)
+    }
+
+
+def _file_names(shown: str) -> list[str]:
+    """Return the files that a piece of evidence names: `file:a.md, file:b.md`; none of other
+    kinds."""
+    kind, _, what = shown.strip().partition(":")
+    if kind != "file":
+        return []
+    return [name.strip(" \t\n,;`").removeprefix("scratch/") for name in what.split("file:")]
 
 
 def _unconfirmed(ctx: RunContext, faults: Mapping[str, str], shown: str) -> list[str]:
@@ -107,9 +132,7 @@ def _unconfirmed(ctx: RunContext, faults: Mapping[str, str], shown: str) -> list
     kind, _, what = shown.partition(":")
     what = what.strip()
     if kind == "file":
-        # One piece of evidence may name several: `file:a.md, file:b.md`.
-        names = (name.strip(" \t\n,;`").removeprefix("scratch/") for name in what.split("file:"))
-        wrong = [_wrong(name, faults) for name in names]
+        wrong = [_wrong(name, faults) for name in _file_names(shown)]
         return [f"{what}, but it was given as evidence" for what in wrong if what]
     return _unconfirmed_command(ctx, what) if kind == "ran" else []
 

@@ -14,7 +14,7 @@ from agiraph.domain.messages import Message, MessageKind
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.tools import ON_DEMAND
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.run_context import RunContext
 from agiraph.services.board import cycles, patience, planning
 from agiraph.services.lifecycle import spoken_questions
@@ -238,7 +238,7 @@ def ask_person(
     if wait is not None and _has_waited(tx, ctx, text, wait):
         return Done(unanswered(wait, default, away))
     asked = bus.ask(tx, ctx.lease, text=text, options=options or ())
-    on, reason = WaitingOn("answer", asked.id), f"asked the human{away}: {question}"
+    on, reason = WaitingOn("answer", asked.id), f"{ASKED_PERSON}{away}: {question}"
     if wait is None:
         return Pending(on, reason)
     left = wait - (tx.now - asked.created_at)

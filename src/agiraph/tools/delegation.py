@@ -366,7 +366,12 @@ def task_output(
         planning.assign_ready(tx, node)
     seconds = None if timeout_ms is None else timeout_ms / 1000
     timed_out = f"The time is over. {state} It goes on; ask again later."
-    return Pending(WaitingOn("node", node.id), f"the result of {node.id}", seconds, timed_out)
+    return Pending(
+        WaitingOn("node", node.id),
+        f"the result of {texts.title_of(node)!r} ({node.id})",
+        seconds,
+        timed_out,
+    )
 
 
 def _state(node: WorkNode, worker: str) -> str:

@@ -17,7 +17,7 @@ from agiraph.services.board import texts
 from agiraph.services.lifecycle import reviews
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance
+from agiraph.tools import acceptance, copies
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import hirer
 from agiraph.tools.file_names import base
@@ -29,6 +29,9 @@ MAX_COMMANDS = 30
 COMMAND_CHARACTERS = 300
 SENT_BACK = "[Sent back by the reviewer]"
 NO_VERDICT = "review gave no verdict"
+COPIED = (
+    "Byte for byte as it was before this work began, so accept it only if a copy was asked for:"
+)
 
 
 Publish = Callable[[str | None], Awaitable[Answer]]
@@ -84,12 +87,13 @@ async def submit(
     # A reviewer's findings would bring the team's words into a public thread.
     how = ctx.team.review if ctx.node.kind.is_reviewed else "never"
     node = await ctx.store.read(NODES.get, ctx.node.id)  # its lines may be newer than the run
+    copied = await _copies(ctx, node, evidence)
     if how == "never" or (how == "auto" and doubts):
-        return await publish(_with_unseen(node, evidence, doubts))
-    if how == "auto" and not acceptance.unchecked_lines(node, evidence):
+        return await publish(_with_unseen(node, evidence, doubts, copied))
+    if how == "auto" and not acceptance.unchecked_lines(node, evidence, copied=copied):
         return await publish(doubts)
     files = await asyncio.to_thread(_files, ctx)
-    task = _task(ctx, node, summary, evidence, files)
+    task = _task(ctx, node, summary, evidence, files, copied)
     found = await ctx.store.read(reviews.look, node, ctx.current_call_id, task)
     if found.review is None or not found.review.status.is_final:
         if not found.is_wanted:
@@ -110,15 +114,40 @@ async def submit(
             return await publish(_joined(doubts, f"{NO_VERDICT} ({why})"))
 
 
-def _with_unseen(node: WorkNode, evidence: Sequence[str], doubts: str | None) -> str | None:
+async def _copies(ctx: RunContext, node: WorkNode, evidence: Sequence[str]) -> dict[str, list[str]]:
+    """Return the lines that copies are to prove, each with a sentence for each of its copies."""
+    proofs = acceptance.files_of_lines(node, evidence)
+    names = {name for each in proofs.values() for name in each}
+    if not names:
+        return {}
+    published = await ctx.store.read(copies.published_before, node)
+    found = await asyncio.to_thread(copies.find, ctx, names, published)
+    told = {line: copies.told(found, each) for line, each in proofs.items()}
+    return {line: said for line, said in told.items() if said}
+
+
+def _with_unseen(
+    node: WorkNode,
+    evidence: Sequence[str],
+    doubts: str | None,
+    copied: Mapping[str, Sequence[str]],
+) -> str | None:
     """Return the doubts, for a person with the lines that nobody has checked."""
-    lines = acceptance.unseen_lines(node, evidence) if is_person(node.creator_id) else []
-    named = [repr(texts.truncate(one_line(line), texts.TITLE)) for line in lines]
-    named = [name for name in named if name not in (doubts or "")]  # told once
+    unseen = acceptance.unseen_lines(node, evidence, copied=copied)
+    lines = unseen if is_person(node.creator_id) else []
+    named = {line: repr(texts.truncate(one_line(line), texts.TITLE)) for line in lines}
+    # Told once.
+    named = {line: name for line, name in named.items() if name not in (doubts or "")}
     if not named:
         return doubts
     were = "was" if len(named) == 1 else "were"
-    return _joined(doubts, f"{texts.join_limited(named, by=', ')} {were} not checked")
+    told = texts.join_limited(list(named.values()), by=", ")
+    facts = "; ".join(_facts({line: copied.get(line, ()) for line in named}))
+    return _joined(doubts, f"{told} {were} not checked" + (f": {facts}" if facts else ""))
+
+
+def _facts(copied: Mapping[str, Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(one_line(fact) for facts in copied.values() for fact in facts))
 
 
 def _unread(
@@ -187,6 +216,7 @@ def _task(
     summary: str,
     evidence: Sequence[str],
     files: Mapping[str, int],
+    copied: Mapping[str, Sequence[str]],
 ) -> str:
     """Return the reviewer's assignment: task, acceptance lines, result, files and tool log.
 
@@ -212,6 +242,7 @@ def _task(
             fenced("\n\n".join(claims), author, "the result and its evidence"),
             _record_of(ctx),
             f"Files delivered: {listed}. Open what you judge: a verdict without it does not count.",
+            *([f"{COPIED} {'; '.join(facts)}."] if (facts := _facts(copied)) else []),
             f"They are in nodes/{node.id}/scratch for read_file and list_files, and in "
             f"../../{node.id}/scratch for bash. You can read them and cannot change them.",
             f"Check the result against the task{lines}, then call give_verdict.",

@@ -34,6 +34,11 @@ it("shows the runtime's words as they are, and undone ones struck through", () =
   expect(stopped!.querySelector(".line-through")!.textContent).toBe("stopped **it**");
 });
 
+it("says what it means that a reply has no line", () => {
+  show(act("told"));
+  expect(screen.getByRole("list", { name: "What this reply did" }).title).toBe("What a reply did stands under it. Without such a line it did nothing.");
+});
+
 it("says why something cannot be undone", async () => {
   answers = [Response.json({ title: "Conflict", detail: "That work is completed already; there is nothing to undo.", status: 409 }, { status: 409 })];
   show(act("started"));

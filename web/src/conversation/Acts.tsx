@@ -10,6 +10,9 @@ import { Literal } from "@/conversation/Literal";
 
 type Act = Schemas["ActView"];
 
+/** What the lines under a reply mean, and what it means that there is none. */
+export const ACTS_HINT = "What a reply did stands under it. Without such a line it did nothing.";
+
 const ICONS: Record<Act["kind"], LucideIcon> = {
   told: CornerDownRight,
   started: CirclePlay,
@@ -34,7 +37,7 @@ const undo = (message: string, place: number) => unwrap(api.POST("/api/messages/
 
 export function Acts({ message, acts, agentId }: { message: string; acts: readonly Act[]; agentId: string }) {
   return (
-    <ul aria-label="What this reply did" className="mt-1.5 border-l-2 border-line pl-2.5 text-xs text-ink-3">
+    <ul aria-label="What this reply did" title={ACTS_HINT} className="mt-1.5 border-l-2 border-line pl-2.5 text-xs text-ink-3">
       {acts.map((act, place) => (
         <ActLine key={place} act={act} message={message} place={place} agentId={agentId} />
       ))}

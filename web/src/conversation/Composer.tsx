@@ -12,6 +12,7 @@ import { randomId } from "@/lib/randomId";
 import { useIsStopped, WAITS } from "@/shell/serverQueries";
 import { Button, IconButton, Kbd } from "@/ui";
 import { ToastMessage } from "@/conversation/AgentPage";
+import { ACTS_HINT } from "@/conversation/Acts";
 import { AttachmentList } from "@/conversation/AttachmentList";
 import { type Attachment, MAX_PASTE, pastedFiles, textAsFile, tooLong } from "@/conversation/attachments";
 import type { CompletionKeys } from "@/conversation/Completion";
@@ -252,9 +253,9 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
         </Suspense>
       )}
       <div className="flex h-5 items-center justify-end gap-1.5 pt-1 text-2xs text-ink-3 max-md:hidden pointer-coarse:hidden">
-        <Kbd>⏎</Kbd> send <Kbd className="ml-2">⇧ ⏎</Kbd> new line <Kbd className="ml-2">@</Kbd> member <Kbd className="ml-2">#</Kbd> task or file <Kbd className="ml-2">?</Kbd> all keys
+        <span className="mr-auto min-w-0 truncate">{ACTS_HINT}</span> <Kbd>⏎</Kbd> send <Kbd className="ml-2">⇧ ⏎</Kbd> new line <Kbd className="ml-2">@</Kbd> member <Kbd className="ml-2">#</Kbd> task or file <Kbd className="ml-2">?</Kbd> all keys
       </div>
-      <p className="hidden pt-1 text-center text-2xs text-ink-3 pointer-coarse:block">Tap the arrow to send · @ names a member, # a task or file</p>
+      <p className="hidden pt-1 text-center text-2xs text-ink-3 pointer-coarse:block">Tap the arrow to send · @ names a member, # a task or file · {ACTS_HINT}</p>
     </div>
   );
 }

@@ -1,10 +1,11 @@
 /** ItemList: one group of inbox items, each with a checkbox. */
 import { Link } from "@tanstack/react-router";
-import { AlarmClock, CircleAlert, CircleSlash2, FileText, Flag, MessageCircleQuestion, Newspaper, ShieldQuestion } from "lucide-react";
+import { AlarmClock, ChevronDown, CircleAlert, CircleSlash2, FileText, Flag, MessageCircleQuestion, Newspaper, ShieldQuestion } from "lucide-react";
+import { useState } from "react";
 import type { InboxItem } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { fullTime, shortTime } from "@/lib/format";
-import { authorOf, labelOf, previewOf, titleOf } from "@/inbox/entries";
+import { fullTime, plural, shortTime } from "@/lib/format";
+import { authorOf, collectedRows, labelOf, previewOf, titleOf } from "@/inbox/entries";
 import type { Tone } from "@/ui";
 
 const ICONS: Partial<Record<InboxItem["message"]["kind"], typeof FileText>> = { question: MessageCircleQuestion, approval: ShieldQuestion, briefing: Newspaper, report: FileText, result: Flag, failure: CircleAlert };
@@ -29,11 +30,38 @@ export function ItemGroup({ name, items, chosen, teamName, selected, isInbox, on
     <section aria-label={name}>
       <h2 className="px-4 pt-3 pb-1 text-xs font-semibold text-ink-2">{name}</h2>
       <ul>
-        {items.map((item) => (
-          <ItemRow key={item.message.id} item={item} isOpen={chosen === item.message.id} team={teamName(item)} isSelected={selected.has(item.message.id)} isInbox={isInbox} onSelect={onSelect} />
-        ))}
+        {collectedRows(items).map((row) => (Array.isArray(row) ? <CollectedRow key={row[0]!.message.team_id} items={row} {...{ chosen, teamName, selected, isInbox, onSelect }} /> : <ItemRow key={row.message.id} item={row} isOpen={chosen === row.message.id} team={teamName(row)} isSelected={selected.has(row.message.id)} isInbox={isInbox} onSelect={onSelect} />))}
       </ul>
     </section>
+  );
+}
+
+/** One row for the many questions of a team; pressed, it shows them, and each is answered by itself. */
+function CollectedRow({ items, chosen, teamName, selected, isInbox, onSelect }: Omit<Props, "name">) {
+  const [isUnfolded, setIsUnfolded] = useState(false);
+  const isOpen = isUnfolded || items.some((item) => item.message.id === chosen);
+  const authors = [...new Set(items.map(authorOf))];
+  const named = authors.length > 2 ? `${authors.slice(0, 2).join(", ")} and ${authors.length - 2} more` : authors.join(" and ");
+  return (
+    <li className="bg-wait-bg">
+      <button type="button" aria-expanded={isOpen} onClick={() => setIsUnfolded(!isOpen)} className="flex w-full cursor-pointer gap-3 py-2.5 pr-4 pl-11 text-left outline-offset-[-2px] hover:bg-hover">
+        <MessageCircleQuestion className="mt-0.5 size-4 shrink-0 text-wait" aria-hidden />
+        <span className="min-w-0 flex-1">
+          <span className="block text-base leading-5 font-semibold">{plural(items.length, "question")}</span>
+          <span dir="auto" className="block truncate text-xs text-ink-3">
+            <bdi>{named}</bdi> · <bdi>{teamName(items[0]!)}</bdi>
+          </span>
+        </span>
+        <ChevronDown className={cx("mt-0.5 size-4 shrink-0 text-ink-3", isOpen && "rotate-180")} aria-hidden />
+      </button>
+      {isOpen && (
+        <ul aria-label={`Questions of ${teamName(items[0]!)}`}>
+          {items.map((item) => (
+            <ItemRow key={item.message.id} item={item} isOpen={chosen === item.message.id} team={teamName(item)} isSelected={selected.has(item.message.id)} isInbox={isInbox} onSelect={onSelect} />
+          ))}
+        </ul>
+      )}
+    </li>
   );
 }
 

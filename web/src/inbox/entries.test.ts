@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { InboxItem } from "@/api/client";
-import { bodyOf, labelOf, previewOf, splitNote, titleOf } from "@/inbox/entries";
+import { bodyOf, collectedRows, labelOf, previewOf, splitNote, titleOf } from "@/inbox/entries";
 
 const STOPPED = "It stopped at a limit before it was done: its turns are used up.\n\nWhat there is so far:\n# Beans\n\n31 of my_beans.";
 function entry(more: Partial<Omit<InboxItem, "message">> & { message?: Partial<InboxItem["message"]> }): InboxItem {
@@ -16,6 +16,13 @@ function entry(more: Partial<Omit<InboxItem, "message">> & { message?: Partial<I
     message: { kind: "failure", title: "", text: STOPPED, call: null, ...message } as InboxItem["message"],
   };
 }
+
+it("have one row for more than three open questions of a team, and a row each for all else", () => {
+  const asked = (team_id: string, many: number) => Array.from({ length: many }, () => entry({ needs_answer: true, message: { kind: "question", team_id } as InboxItem["message"] }));
+  const [many, few] = [asked("team_1", 4), asked("team_2", 3)];
+  const request = entry({ needs_answer: true, message: { kind: "approval", team_id: "team_1" } as InboxItem["message"] });
+  expect(collectedRows([few[0]!, many[0]!, request, ...many.slice(1), ...few.slice(1)])).toEqual([few[0], many, request, few[1], few[2]]);
+});
 
 describe("inbox entries", () => {
   it("say at which limit a task stopped, never the raw name", () => {

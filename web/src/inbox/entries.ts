@@ -10,6 +10,23 @@ import type { Tone } from "@/ui";
 /** The title that older servers gave every team's first task. It says nothing, so the first line of the text is shown instead. */
 const OLD_GOAL_TITLE = "Get to work on the goal";
 
+/** So many open questions of a team have a row each; more have one together. */
+const MOST_ROWS = 3;
+
+/** Return the rows of a list: items, and in the place of the first one all open questions of a team that has too many. */
+export function collectedRows(items: readonly InboxItem[]): (InboxItem | InboxItem[])[] {
+  const questions = new Map<string, InboxItem[]>();
+  for (const item of items) {
+    const { kind, team_id } = item.message;
+    if (item.needs_answer && kind === "question") questions.set(team_id, [...(questions.get(team_id) ?? []), item]);
+  }
+  return items.flatMap((item): (InboxItem | InboxItem[])[] => {
+    const all = questions.get(item.message.team_id) ?? [];
+    if (all.length <= MOST_ROWS || !all.includes(item)) return [item];
+    return all[0] === item ? [all] : [];
+  });
+}
+
 export type Box = "inbox" | "snoozed" | "archived";
 /** Return the box that an item is in now. */
 export const boxOf = ({ archived_at, snoozed_until }: InboxItem): Box => (archived_at ? "archived" : snoozed_until && Date.parse(snoozed_until) > Date.now() ? "snoozed" : "inbox");

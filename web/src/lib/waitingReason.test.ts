@@ -6,6 +6,7 @@ describe("the reason of a wait", () => {
     ["asked the human: Which?", "asked you: Which?"],
     ["asked the human (away until 2026-01-02 10:00 UTC): Which?", "asked you (away until 2026-01-02 10:00 UTC): Which?"],
     ["robin: Write the list (node_1m7nn85b89d5)", "robin: Write the list"],
+    ["the result of 'The list' (node_1m7nn85b89d5)", "the result of 'The list'"],
     ["stage 'research'", "for the stage “research”"],
     ["stage 'research', done again", "for the stage “research”, done again"],
     ['stage "Ana\'s research"', "for the stage “Ana's research”"],

@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "react";
 import { QUESTIONS, toast } from "@/ui/toast";
 import type { InboxItem } from "@/api/client";
 import { inboxQuery, overviewQuery, queryClient, teamQuery } from "@/api/queries";
-import { capitalize } from "@/lib/format";
+import { capitalize, plural } from "@/lib/format";
 import { isQuiet } from "@/lib/quiet";
 import { titleOf } from "@/inbox/entries";
 import { revealHidden } from "@/lib/visible";
@@ -49,7 +49,8 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
     const timer = setTimeout(() => addToQueue([]), RENDER_DELAY_MS);
     for (const item of notifications && document.hidden ? added : []) {
       const { id, team_id } = item.message;
-      void teamName(team_id).then((team) => showNotification(item, team, () => void navigate({ to: "/inbox/$item", params: { item: id } })));
+      const open = unansweredItems(items).filter((one) => one.message.team_id === team_id && one.message.kind === "question").length;
+      void teamName(team_id).then((team) => showNotification(item, team, open, () => void navigate({ to: "/inbox/$item", params: { item: id } })));
     }
     return () => clearTimeout(timer);
   }, [items, notifications, navigate, pathname]);
@@ -140,12 +141,16 @@ function QuestionToast({ id, onClose }: { id: string; onClose: () => void }) {
   );
 }
 
-function showNotification(item: InboxItem, team: string, open: () => void): void {
+/** Show a notification. The questions of a team have one: each further one takes its place, and says how many are open. */
+function showNotification(item: InboxItem, team: string, openQuestions: number, open: () => void): void {
   if (!("Notification" in window) || Notification.permission !== "granted") return;
   const { message } = item;
   // The text comes from an agent: hidden characters are shown as code points.
   const what = item.needs_answer ? "needs you" : message.kind === "failure" ? "failed" : "finished";
-  const notification = new Notification(revealHidden(`${capitalize(message.sender_name)} ${what}${team && ` · ${team}`}`), { body: titleOf(item).slice(0, 140), tag: message.id, icon: "/icon.svg" });
+  const isQuestion = item.needs_answer && message.kind === "question";
+  const who = isQuestion && openQuestions > 1 ? plural(openQuestions, "open question") : `${capitalize(message.sender_name)} ${what}`;
+  const tag = isQuestion ? `questions of ${message.team_id}` : message.id;
+  const notification = new Notification(revealHidden(`${who}${team && ` · ${team}`}`), { body: titleOf(item).slice(0, 140), tag, icon: "/icon.svg" });
   notification.onclick = () => {
     window.focus();
     notification.close();

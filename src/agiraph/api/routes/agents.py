@@ -18,6 +18,7 @@ from agiraph.services.lifecycle import conversation, settings
 from agiraph.services.mail import bus, inbox
 from agiraph.services.members import roster
 from agiraph.store import messages, teams, threads
+from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
@@ -163,7 +164,8 @@ async def send(
             attachments=received(body.attachments),
             label=said_by,
         )
-        return message_view(tx, said[0])
+        # As it is stored: without the secrets in it.
+        return message_view(tx, MESSAGES.get(tx, said[0].id))
 
     return await idempotently(say, status=202)  # pyright: ignore[reportReturnType]
 
@@ -192,7 +194,7 @@ async def broadcast(
     def tell(tx: Tx) -> list[MessageView]:
         found = teams.find(tx, team)
         sent = bus.broadcast(tx, team_id=found.id, sender=person, text=body.message, label=said_by)
-        return [message_view(tx, message) for message in sent]
+        return [message_view(tx, MESSAGES.get(tx, message.id)) for message in sent]
 
     return await idempotently(tell, status=202)  # pyright: ignore[reportReturnType]
 

@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import imaplib
 import logging
-import smtplib
 import ssl
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from agiraph.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
 from agiraph.domain.visible import visible
 from agiraph.runtime.channels import DeliveryFailed
 from agiraph.runtime.channels.mail_reading import MAX_MAIL_BYTES, incoming, receipt_of
-from agiraph.runtime.channels.smtp import TIMEOUT_S, Security, header_line
+from agiraph.runtime.channels.smtp import TIMEOUT_S, Security, Smtp, header_line
 from agiraph.runtime.channels.wording import shown
 
 log: logging.Logger = logging.getLogger("agiraph.channels")
@@ -82,7 +81,7 @@ class Email:
 
     async def send(self, outgoing: OutgoingMessage) -> Receipt | None:
         mail = self.mail(outgoing)
-        await self._in_thread(self._deliver, mail, outgoing.address)
+        await self._deliver(mail, outgoing.address)
         return Receipt(id=receipt_of(str(mail["Message-ID"])))
 
     async def edit(self, outgoing: OutgoingMessage, receipt: str) -> None:
@@ -92,7 +91,11 @@ class Email:
         if cursor:
             # The first call has no cursor and does not wait: it only sets one and reads no mail.
             await asyncio.sleep(self.poll_s)
-        return await self._in_thread(self._read, cursor, paired)
+        try:
+            # imaplib blocks, so it runs in a thread.
+            return await asyncio.to_thread(self._read, cursor, paired)
+        except (imaplib.IMAP4.error, OSError) as error:
+            raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
 
     async def acknowledge(self, incoming: Incoming, notice: str) -> None:
         if not notice:
@@ -101,7 +104,7 @@ class Email:
         mail["Message-ID"] = self._message_id(f"notice:{incoming.key}", incoming.sender)
         if incoming.handle:
             mail["In-Reply-To"] = mail["References"] = incoming.handle
-        await self._in_thread(self._deliver, mail, incoming.sender)
+        await self._deliver(mail, incoming.sender)
 
     def mail(self, outgoing: OutgoingMessage) -> EmailMessage:
         """Return a message as an e-mail. If it is sent twice, both have the same Message-ID."""
@@ -152,27 +155,19 @@ class Email:
             proof.encode(), self._proof(name, sender).encode()
         )
 
-    async def _in_thread(self, work: Any, *given: Any) -> Any:
-        """Run a step of a mail library, which blocks, in a thread."""
-        try:
-            return await asyncio.to_thread(work, *given)
-        except (smtplib.SMTPException, imaplib.IMAP4.error, OSError) as error:
-            raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
-
-    def _deliver(self, mail: EmailMessage, to: str) -> None:
-        place, tls = self.smtp, self.tls or ssl.create_default_context()
-        if place.security == "tls":
-            server = smtplib.SMTP_SSL(place.host, place.port, timeout=self.timeout_s, context=tls)
-        else:
-            server = smtplib.SMTP(place.host, place.port, timeout=self.timeout_s)
-        with server:
-            # starttls checks the certificate and raises before the password is sent.
-            if place.security == "starttls":
-                server.starttls(context=tls)
-            if self.user:
-                server.login(self.user, self.password)
-            if refused := server.send_message(mail, self.address, [to]):
-                raise smtplib.SMTPRecipientsRefused(refused)
+    async def _deliver(self, mail: EmailMessage, to: str) -> None:
+        place = self.smtp
+        await Smtp(
+            host=place.host,
+            port=place.port,
+            security=place.security,
+            user=self.user,
+            password=self.password,
+            sender=self.address,
+            recipients=(to,),
+            timeout_s=self.timeout_s,
+            tls=self.tls,
+        ).deliver(mail)
 
     @contextlib.contextmanager
     def _mailbox(self) -> Generator[imaplib.IMAP4]:

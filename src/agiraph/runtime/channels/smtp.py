@@ -42,13 +42,16 @@ class Smtp:
         return f"smtp by {server} from {self.sender} to {', '.join(self.recipients)}"
 
     async def send(self, outgoing: OutgoingMessage) -> None:
+        await self.deliver(self.email(outgoing))
+
+    async def deliver(self, email: EmailMessage) -> None:
         try:
             # smtplib blocks, so it runs in a thread.
-            await asyncio.to_thread(self._send, self.email(outgoing))
+            await asyncio.to_thread(self._deliver, email)
         except (smtplib.SMTPException, OSError) as error:
             raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
 
-    def _send(self, email: EmailMessage) -> None:
+    def _deliver(self, email: EmailMessage) -> None:
         tls = self.tls or ssl.create_default_context()
         with self._connect(tls) as server:
             # starttls checks the certificate and raises before the password is sent.

@@ -7,6 +7,7 @@ from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import NEEDS_ANSWER, Message
 from agiraph.domain.value import value
 from agiraph.domain.visible import call_lines, visible
+from agiraph.services.mail.deliveries import GOES_ON
 
 OLD = timedelta(minutes=10)
 """A message that is older than this when it is sent says when it was written."""
@@ -20,7 +21,6 @@ class Shown:
     is_whole: bool
 
 
-GOES_ON = "(Waits for you until {time}, then goes on without your answer.)"
 TO_UNDO = "(To undo the last of it, write /undo; the first is /undo 1.)"
 
 
@@ -39,7 +39,8 @@ def shown(
     if fits(text + did, limit):
         return Shown(text=text + did, is_whole=True)
     did = did if fits(did, limit // 2) else f"{_cut(did, limit // 2)}…"
-    rest = f"\n\n… (The whole text: {url}/inbox/{message.id}){did}"
+    place = "/inbox" if outgoing.others else f"/inbox/{message.id}"
+    rest = f"\n\n… (The whole text: {url}{place}){did}"
     most = limit - len(rest.encode("utf-16-le")) // 2
     return Shown(text=_cut(text, most) + rest, is_whole=False)
 

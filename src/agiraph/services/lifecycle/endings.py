@@ -24,7 +24,7 @@ from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.similarity import is_repetition
 from agiraph.domain.stages import Stage
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import WaitingOn, told_person
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import (
     labels,
@@ -253,7 +253,7 @@ def end_unstartable(tx: Tx, team_id: TeamId) -> None:
         stuck |= found
     for node in pending:  # the newest first: dependents before what they need
         if node.id in stuck and nodes.is_open(tx, node.id):
-            why = f" ({node.waiting_reason})" if node.waiting_reason else ""
+            why = f" ({told_person(node.waiting_reason)})" if node.waiting_reason else ""
             end_cancelled(tx, node, f"The work above it ended before it could start{why}.")
 
 

@@ -5,6 +5,7 @@ or again after a crash, has no second effect. A sender who is not paired gets no
 no work.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from agiraph.domain.agents import Agent
@@ -34,6 +35,10 @@ ON_THE_CARD = (
     "nothing; your agent was told what you wrote."
 )
 TOO_LATE = "The work that asked has ended. You are asked what to do with your answer."
+WHICH = (
+    "That message lists several questions, so this was not passed on. Reply to it with /answer, "
+    "the number of one of them and your words, or answer in the inbox."
+)
 NOT_HERE = "This request can be decided in the inbox only: the message does not show all of it."
 
 
@@ -128,6 +133,8 @@ def _hear(
     """Process a text: an answer to a question, a command for the channel, or a message to an
     agent."""
     # An answer cannot hold files, so a text with files is a message to the agent.
+    if about is not None and (listed := _listed(tx, channel, about)):
+        return Taken(notice=_answer_listed(tx, channel, incoming.text, listed)), None
     if about is not None and _is_answer(tx, about, incoming):
         said = _answer(about, incoming.text)
         answers.answer_question(tx, about.id, said, person_id=channel.person_id)
@@ -151,12 +158,47 @@ def _hear(
     return Taken(notice=ON_THE_CARD if is_request else ""), said.id
 
 
+def _listed(tx: Tx, channel: ChannelState, about: Message) -> list[MessageId]:
+    """Return the questions that stand in one message of the channel with this one, by their
+    numbers; none if it stands alone."""
+    sent = [d for d in deliveries.of_message(tx, about.id) if d.channel == channel.name]
+    receipt = sent[0].receipt if sent else None
+    found = [] if receipt is None else deliveries.of_receipt(tx, channel.name, receipt)
+    return [each.message_id for each in found] if len(found) > 1 else []
+
+
+def _answer_listed(tx: Tx, channel: ChannelState, text: str, listed: Sequence[MessageId]) -> str:
+    """Answer the question that `/answer NUMBER WORDS` names; return what to say about it. Words
+    without a number answer none of several questions."""
+    command, _, rest = text.strip().partition(" ")
+    number, _, words = rest.strip().partition(" ")
+    numbers = {str(MESSAGES.get(tx, each).seq): each for each in listed}
+    if command.lower().partition("@")[0] != "/answer" or not words.strip():
+        return WHICH
+    if (identity := numbers.get(number.rstrip(".:"))) is None:
+        return WHICH
+    question = MESSAGES.get(tx, identity)
+    said, late = _answer(question, words.strip()), answers.is_late(tx, question)
+    if _needs_option(question) and said not in question.options:
+        return f"Choose one of these by its number: {', '.join(question.options)}."
+    try:
+        answers.answer_question(tx, identity, said, person_id=channel.person_id)
+    except Conflict:
+        return f"Question {number} is answered already; the first answer stands."
+    return TOO_LATE if late else f"Answered: {said}"
+
+
 def _is_answer(tx: Tx, about: Message, incoming: Incoming) -> bool:
     if about.kind != "question" or not incoming.text.strip() or incoming.attachments:
         return False
-    if (about.ref or "").startswith(LATE) and _answer(about, incoming.text) not in about.options:
+    if _needs_option(about) and _answer(about, incoming.text) not in about.options:
         return False
     return inbox_items.is_waiting(tx, about.id) or about.closed_at is not None
+
+
+def _needs_option(question: Message) -> bool:
+    """Whether words that are none of its options answer nothing: it asks about a late answer."""
+    return (question.ref or "").startswith(LATE)
 
 
 def _answer(question: Message, text: str) -> str:

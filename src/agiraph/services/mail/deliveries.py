@@ -14,9 +14,11 @@ from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import DeliveryFailed, DeliverySent
 from agiraph.domain.ids import MessageId, PersonId, new_id
+from agiraph.domain.labels import join
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, Message, MessageKind
 from agiraph.domain.moments import as_text
 from agiraph.domain.persons import is_person
+from agiraph.domain.plurals import counted
 from agiraph.services.board import named_hosts, patience, planning
 from agiraph.services.mail import quiet_hours
 from agiraph.store import channels, deliveries, messages, persons
@@ -36,6 +38,13 @@ EDIT_BACKOFF = timedelta(minutes=1)
 MAX_TRIES = 10
 """With a backoff that grows threefold, the last try is about five hours after the first."""
 MAX_ERROR_CHARS = 500
+COLLECT_FOR = timedelta(minutes=1)
+"""How long a question waits for others if the team has asked one just before."""
+HOW_TO_ANSWER = (
+    "Answer each in the inbox, or reply to this message with /answer, its number and your words: "
+    "/answer {number} Yes, please."
+)
+GOES_ON = "(Waits for you until {time}, then goes on without your answer.)"
 CUT_OFF = "A crash of the server cut off the last try; it may or may not have been sent."
 
 ChannelKinds = Mapping[str, frozenset[MessageKind]]
@@ -99,11 +108,27 @@ def queue_for(tx: Tx, message: Message, channel: ChannelState) -> None:
         message_id=message.id,
         channel=channel.name,
         created_at=tx.now,
-        due_at=_first_due(tx, message, channel, since=tx.now),
+        due_at=_first_due(tx, message, channel, since=_collected_from(tx, message, channel)),
     )
     # In the transaction of the message: no crash leaves a message that no channel sends.
     DELIVERIES.insert(tx, delivery)
     tx.alarm()
+
+
+def _collected_from(tx: Tx, message: Message, channel: ChannelState) -> datetime:
+    """Return when to send a message: a question waits for further ones if one of other work of
+    its team is open that was asked just before, so that many questions do not make as many
+    notifications. The questions of one work have a limit of their own (`bus.OPEN_QUESTIONS`)."""
+    since = tx.now - COLLECT_FOR
+    if message.kind != "question":
+        return tx.now
+    asked = deliveries.open_questions(
+        tx, channel.name, message.team_id, message.node_id, since=since
+    )
+    if not asked:
+        return tx.now
+    waiting = [d.due_at for d in asked if d.status == "queued" and d.due_at > tx.now]
+    return min(waiting, default=tx.now + COLLECT_FOR)
 
 
 def queue_again(tx: Tx, message: Message, channel: ChannelState) -> None:
@@ -216,8 +241,68 @@ def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[OutgoingMessa
         if delivery.tries >= MAX_TRIES:
             give_up(tx, delivery, error=CUT_OFF)
             continue
-        taken.append(_outgoing(tx, DELIVERIES.get(tx, delivery.id)))
+        found = _outgoing(tx, DELIVERIES.get(tx, delivery.id))
+        is_question = found.message.kind == "question"
+        taken.append(_with_others(tx, found, delivery, owner) if is_question else found)
     return taken
+
+
+def _with_others(tx: Tx, found: OutgoingMessage, before: Delivery, owner: str) -> OutgoingMessage:
+    """Return a claimed question, together with all others of its team that are due. `before` is
+    its delivery before the claim. Those are claimed as well."""
+    until = tx.now + CLAIM_TIMEOUT
+    others = tuple(
+        DELIVERIES.get(tx, other.id)
+        for other in deliveries.due_with(tx, before, found.message.node_id)
+        if deliveries.claim(tx, other, owner=owner, until=until)
+    )
+    if not others:
+        return found
+    asked = sorted((found.delivery, *others), key=lambda delivery: delivery.id)
+    message = _collected([_outgoing(tx, each) for each in asked])
+    return replace(found, message=message, others=others, waits_until="")
+
+
+def _collected(asked: Sequence[OutgoingMessage]) -> Message:
+    """Return a message that lists those of these questions that are open.
+
+    Each has its number in the person's mailbox, which never changes: `/answer` names it.
+    """
+    listed = [_numbered(each) for each in asked if each.message.answered_at is None]
+    how = HOW_TO_ANSWER.format(number=asked[-1].message.seq)
+    verb = "waits" if len(listed) == 1 else "wait"
+    title = f"{counted(len(listed), 'question')} {verb} for you."
+    return replace(
+        asked[0].message,
+        title=title,
+        text="\n\n".join([f"{title} {how}", *listed]),
+        options=(),
+        label=join(each.message.label for each in asked),
+    )
+
+
+def _numbered(asked: OutgoingMessage) -> str:
+    """Return a question as a part of a list, with its options and how long it waits."""
+    options = asked.message.options
+    chosen = f" ({' / '.join(options)})" if options else ""
+    until = f" {GOES_ON.format(time=asked.waits_until)}" if asked.waits_until else ""
+    return f"{asked.message.seq}. {asked.sender}: {asked.message.text}{chosen}{until}"
+
+
+def mark_all_sent(
+    tx: Tx, outgoing: OutgoingMessage, receipt: Receipt | None, *, address: str
+) -> None:
+    """Record that the channel accepted a message, for each delivery that it carries."""
+    for delivery in (outgoing.delivery, *outgoing.others):
+        mark_sent(tx, delivery, receipt, address=address)
+
+
+def retry_all_later(
+    tx: Tx, outgoing: OutgoingMessage, *, error: str, pause_s: float | None = None
+) -> None:
+    """Queue each delivery that a failed message carries again, or give it up."""
+    for delivery in (outgoing.delivery, *outgoing.others):
+        retry_later(tx, delivery, error=error, pause_s=pause_s)
 
 
 def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:

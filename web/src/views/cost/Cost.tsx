@@ -71,6 +71,7 @@ function Totals({ total }: { total: CostSum }) {
       <dl className="flex flex-wrap gap-x-10 gap-y-4 max-md:grid max-md:grid-cols-2 max-md:gap-x-4">
         <Total name="Spent" value={costText(total)} />
         <Total name="Model calls" value={compactNumber(modelCalls(total))} note={total.searches > 0 ? `and ${plural(total.searches, "web search", "web searches")}` : ""} />
+        {total.lost > 0 && <Total name="Lost calls" value={compactNumber(total.lost)} note="of them, charged as reserved" />}
         <Total name="Input tokens" value={compactNumber(total.input_tokens)} note={total.cached_tokens > 0 ? `${compactNumber(total.cached_tokens)} of them from the cache` : "none from a cache"} />
         <Total name="Cache hit rate" value={hitRateText(total)} note={total.cache_write_tokens > 0 ? `${compactNumber(total.cache_write_tokens)} tokens stored` : ""} />
         <Total name="Output tokens" value={compactNumber(total.output_tokens)} note={total.thinking_tokens > 0 ? `${compactNumber(total.thinking_tokens)} of them thinking` : ""} />
@@ -79,7 +80,7 @@ function Totals({ total }: { total: CostSum }) {
         <p className="mt-3 max-w-[72ch] text-sm text-ink-2">
           {total.estimated > 0 && `The tokens of ${plural(total.estimated, "call")} are estimated, because the server did not count them. `}
           {total.unpriced > 0 && `The price of ${plural(total.unpriced, "call")} is not known: the tokens are counted, the cost is not. `}
-          {total.lost > 0 && `${plural(total.lost, "call")} got no answer and may have been charged: what was set aside for it counts as spent.`}
+          {total.lost > 0 && `A lost call got no answer and may have been charged, so what was reserved for it counts as spent.`}
         </p>
       )}
     </div>
@@ -355,7 +356,10 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
 function CostCells({ sum, share }: { sum: CostSum; share: number | null }) {
   return (
     <>
-      <td className={cx(NUMBER_CELL, "text-ink-2")}>{callsText(sum)}</td>
+      <td className={cx(NUMBER_CELL, "text-ink-2")}>
+        {callsText(sum)}
+        {sum.lost > 0 && <span className="block text-xs text-ink-3">{compactNumber(sum.lost)} lost</span>}
+      </td>
       <td className={cx(NUMBER_CELL, "text-ink-2 max-md:hidden")} title={tokensText(sum)}>
         {compactNumber(tokensOf(sum))}
       </td>

@@ -1,1 +1,0 @@
-import{Yn as e,er as t}from"./frame-CtlqriIQ.js";import{A as n}from"./libraries-C2x_IDGG.js";var r=n({queryKey:[`models`],queryFn:()=>t(e.GET(`/api/models`))});export{r as t};
