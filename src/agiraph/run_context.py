@@ -167,6 +167,7 @@ class RunContext:
                 text=answer.text,
                 at=self.clock.now(),
                 failed=answer.failed,
+                sends_back=answer.sends_back,
                 label=answer.label,
             )
         )

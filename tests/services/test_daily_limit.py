@@ -10,6 +10,7 @@ import pytest
 from agiraph.domain.errors import AlreadyAnswered, Refused
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
+from agiraph.domain.waits import Timer
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.providers.facts.prices import Priced, Prices, Terms
 from agiraph.services import health
@@ -348,7 +349,7 @@ async def test_a_timer_that_fires_twice_does_nothing_the_second_time(world: Worl
     world.clock.advance(days=1)
     await world.store.write(timers.fire_due)
     await world.settle()
-    assert await world.store.write(timers.fire_due, f"day:{DAY}") == 0  # the row is gone
+    assert await world.store.write(timers.fire_due, Timer("day", DAY)) == 0  # the row is gone
     await world.store.write(daily_limit.end_day, DAY)
     assert len(await requests(world)) == 1
 
@@ -367,7 +368,7 @@ async def test_another_team_asks_anew_when_the_team_that_asked_is_deleted(world:
     await world.settle()
     [anew] = await requests(world)
     assert (anew.team_id, (await goal(world, other)).status) == (other.team.id, NodeStatus.WAITING)
-    assert await world.store.read(waits.is_set, f"day:{DAY}")
+    assert await world.store.read(waits.is_set, Timer("day", DAY))
     await world.answer(anew.id, "", decision="approve")
     await world.settle()
     assert ((await goal(world, other)).status, len(bob.requests)) == (NodeStatus.COMPLETED, 1)

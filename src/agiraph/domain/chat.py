@@ -244,6 +244,8 @@ class Turn:
     """Of a reply: what its provider reads back when it sends the thread again."""
     failed: bool = False
     """Of a tool's answer: whether the model is told that its call failed."""
+    sends_back: bool = False
+    """Of a tool's answer: whether it sent a result back."""
     label: Label = CLEAN
     """Web sites, files or programs that some of its text was taken from; empty: the team's own."""
     is_summary: bool = False

@@ -53,6 +53,10 @@ class Refused(AgiraphError):
     """The request cannot be carried out as asked; the message says what to do instead."""
 
 
+class SentBack(Refused):
+    """A result is sent back with what speaks against it, once for an attempt."""
+
+
 class NotFound(Refused):
     def __init__(self, kind: str, name: str, *, known: str = "") -> None:
         super().__init__(f"There is no {kind} {name!r}.{f' {known}' if known else ''}")

@@ -19,6 +19,8 @@ class Done:
     outcome: "Finished | None" = None
     failed: bool = False
     """Whether the model is told that its call failed."""
+    sends_back: bool = False
+    """Whether it sends a result back, which happens once for an attempt."""
     label: Label = CLEAN
     """The sources outside the team that some of its words came from."""
     did: Act | None = None

@@ -27,6 +27,7 @@ class Details(TypedDict, total=False):
 
     provider_data: ProviderData
     failed: bool
+    sends_back: bool
     label: Label
     is_summary: bool
     is_cut: bool
@@ -73,6 +74,8 @@ def stored_details(turn: Turn) -> dict[str, Any]:
     # One test a field: every turn is stored through here, and a table of them costs more.
     if turn.failed:
         stored["failed"] = True
+    if turn.sends_back:
+        stored["sends_back"] = True
     if turn.is_summary:
         stored["cut"] = True
     if turn.is_cut:
@@ -104,6 +107,7 @@ def read_details(role: Role, ref: str | None, text: str | None) -> Details:
     details = Details(
         provider_data=_read_provider_data(known),
         failed=bool(known.get("failed")),
+        sends_back=bool(known.get("sends_back")),
         label=_read_label(known),
         is_summary=bool(known.get("cut")),
         is_cut=bool(known.get("broken_off")),

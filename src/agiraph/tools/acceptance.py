@@ -10,7 +10,7 @@ from agiraph.run_context import RunContext
 from agiraph.tools.file_names import base, in_text
 
 NOT_ACCEPTED = "[Not accepted]"
-"""The first words of an answer that sends a result back, which happens once for an attempt."""
+"""The first words of an answer that sends a result back."""
 NO_LINES = "nobody said what must be true when the goal is reached"
 HOW_TO_SET_LINES = (
     " To say it, call set_acceptance with statements that can be checked; then end with evidence "
@@ -201,7 +201,7 @@ def properties(ctx: RunContext, call: ToolCall) -> ToolProperties:
 
 def was_sent_back(ctx: RunContext) -> bool:
     """Whether a result of this node was refused before, in the current attempt."""
-    return any(answer.text.startswith(NOT_ACCEPTED) for _, answer in answered(ctx, _since_retry))
+    return any(answer.sends_back for _, answer in answered(ctx, _since_retry))
 
 
 def answered(

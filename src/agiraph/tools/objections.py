@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from agiraph.domain.errors import AgiraphError, Refused
+from agiraph.domain.errors import AgiraphError, SentBack
 from agiraph.domain.persons import is_person
 from agiraph.domain.spoken_question import ends_in_question
 from agiraph.domain.visible import is_blank
@@ -84,7 +84,7 @@ async def doubts(
     ]
     found = list(dict.fromkeys(found))
     if found and not acceptance.was_sent_back(ctx):
-        raise Refused(_sent_back(ctx, found, ending, has_lines=bool(node.lines_to_prove)))
+        raise SentBack(_sent_back(ctx, found, ending, has_lines=bool(node.lines_to_prove)))
     return "; ".join(found) or None
 
 

@@ -393,6 +393,7 @@ class _ThreadWriter:
             ref=call.id,
             text=done.text,
             failed=done.failed,
+            sends_back=done.sends_back,
             label=done.label,
             did=done.did,
         )
