@@ -119,8 +119,9 @@ class Loops:
         if sum(_has_same_calls(newest, turn) for turn in alike) >= WARN_REPEATS - 1:
             return True
         # The newest reply's answers stand behind it; further back, words may stand between calls.
-        failed = [turn.role == "tool" and turn.failed for turn in _recent_turns(transcript)]
-        return any(failed[: len(newest.calls)]) and sum(failed) >= WARN_FAILURES
+        if not any(_has_failed(turn) for turn in transcript.turns[-len(newest.calls) :]):
+            return False
+        return sum(map(_has_failed, _recent_turns(transcript))) >= WARN_FAILURES
 
     def _steps(self, transcript: Transcript) -> tuple[list[_Step], list[_Step]]:
         """Return the newest steps, newest first, without those that only look how work stands,
@@ -268,6 +269,10 @@ def _whole_outcome(call: ToolCall, answer: Turn, outcome: str, unchanged: dict[b
         return outcome
     unchanged[key] = unchanged[key] or outcome
     return UNCHANGED if unchanged[key] == outcome else outcome
+
+
+def _has_failed(turn: Turn) -> bool:
+    return turn.role == "tool" and turn.failed
 
 
 def _recent_turns(transcript: Transcript) -> Iterator[Turn]:

@@ -25,6 +25,29 @@ NEAR, NEAR_REFRESH_S = 0.9, 2.0
 
 
 @dataclass(slots=True)
+class _Pace:
+    """What a team has spent lately in this process."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    """Tokens without a price."""
+    _spent: deque[tuple[float, float, int]] = field(default_factory=deque[tuple[float, float, int]])
+
+    def add(self, at: float, usd: float, tokens: int) -> None:
+        self._spent.append((at, usd, tokens))
+        self.usd, self.tokens = self.usd + usd, self.tokens + tokens
+
+    def forget(self, *, before: float) -> None:
+        """Take off what was spent before this moment."""
+        while self._spent and self._spent[0][0] < before:
+            _, usd, tokens = self._spent.popleft()
+            self.usd, self.tokens = self.usd - usd, self.tokens - tokens
+
+    def is_low(self) -> bool:
+        return self.usd < burn_rate.LEAST_USD and self.tokens < burn_rate.LEAST_TOKENS
+
+
+@dataclass(slots=True)
 class DailySpend:
     """The sum of one process. Without a limit it does nothing."""
 
@@ -41,10 +64,7 @@ class DailySpend:
     _paid: set[str] = field(default_factory=set[str], init=False)
     """Models without a listed price that have reported a cost."""
 
-    _recent: dict[TeamId, deque[tuple[float, float, int]]] = field(
-        default_factory=dict[TeamId, deque[tuple[float, float, int]]], init=False
-    )
-    """When which dollars and which tokens without a price were spent, by team."""
+    _recent: dict[TeamId, "_Pace"] = field(default_factory=dict[TeamId, "_Pace"], init=False)
 
     async def start(self) -> None:
         """Let work go on that stopped under a lower limit than the settings have now."""
@@ -78,19 +98,20 @@ class DailySpend:
             self._booked_usd += usage.usd
             self._paid.add(model)
         tokens = usage.tokens if usage.usd is None else 0
-        spent = self._recent.setdefault(team_id, deque())
-        spent.append((self.clock.monotonic(), usage.usd or 0.0, tokens))
+        if usage.usd or tokens:
+            pace = self._recent.setdefault(team_id, _Pace())
+            pace.add(self.clock.monotonic(), usage.usd or 0.0, tokens)
 
     async def check_pace(self, lease: Lease) -> None:
         """Raise `BurnRateReached` if the goal of a run spends so fast that it must wait for a
         person, who is asked once."""
-        spent = self._recent.get(lease.team_id, deque())
-        while spent and spent[0][0] < self.clock.monotonic() - burn_rate.WINDOW.total_seconds():
-            spent.popleft()
-        usd, tokens = sum(each[1] for each in spent), sum(each[2] for each in spent)
-        if usd < burn_rate.LEAST_USD and tokens < burn_rate.LEAST_TOKENS:
+        pace = self._recent.get(lease.team_id)
+        if pace is None or pace.is_low():
             return
-        known = {"usd": usd, "tokens": tokens, "limit_usd": self.limit_usd}
+        pace.forget(before=self.clock.monotonic() - burn_rate.WINDOW.total_seconds())
+        if pace.is_low():
+            return
+        known = {"usd": pace.usd, "tokens": pace.tokens, "limit_usd": self.limit_usd}
         if await self.store.write(burn_rate.check, lease, **known):
             raise BurnRateReached
 
