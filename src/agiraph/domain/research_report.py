@@ -10,7 +10,7 @@ from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.passages import is_unspaced
 from agiraph.domain.report_check import check_report, plain, without_urls
 from agiraph.domain.report_words import ReportPhrases, words_of
-from agiraph.domain.sentences import CITATION, units
+from agiraph.domain.sentences import CITATION, units, with_paragraphs
 from agiraph.domain.sources import host_of
 from agiraph.domain.value import value
 
@@ -83,7 +83,7 @@ def render(
     words, ledger = words_of(brief.language), {row.id: row for row in rows}
     groups = groups or {row.id: n for n, row in enumerate(rows)}
     confirmed = _confirmed(text, ledger, groups, brief.question)
-    marked = _mark_single(text, ledger, groups, words)
+    marked = with_paragraphs(_mark_single(text, ledger, groups, words))
     body, citations, cited = _numbered(marked, ledger)
     sources = [
         _source(number, url, rows, citations, confirmed) for number, url in enumerate(cited, 1)
