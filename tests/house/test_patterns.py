@@ -15,7 +15,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     "a report's sentences against their quotations; decides only what is struck from a report": (
         "domain/page_quotes domain/report_check domain/research_report domain/sentences"
     ),
-    "the form of a research's parts: list items, `yes` or `no` in JSON, headings that we ask for": (
+    "the form of a research's parts: `yes` or `no` in JSON, headings that we ask for": (
         "services/research/answers services/research/delivery services/research/support"
     ),
     "spaces and punctuation, so that a quotation is found in its page": "services/research/ledger",

@@ -80,6 +80,8 @@ class Unit:
     """Without the marks of a list or a quotation at its beginning."""
     is_quotation: bool = False
     """Whether it stands in a block quotation."""
+    is_item: bool = False
+    """Whether it stands in an item of a list."""
 
     @property
     def ids(self) -> list[str]:
@@ -169,7 +171,7 @@ def _split(report: str, kind: UnitKind, start: int, end: int) -> Iterator[Unit]:
         return
     mark = _ITEM.match(report, start, end)
     assert mark is not None
-    is_quotation = ">" in mark[0]
+    is_quotation, is_item = ">" in mark[0], bool(mark[0].strip(" \t>"))
     for first, last in _sentences(report, mark.end(), end):
         yield Unit(
             kind="sentence",
@@ -177,6 +179,7 @@ def _split(report: str, kind: UnitKind, start: int, end: int) -> Iterator[Unit]:
             end=last,
             text=report[first:last].strip(),
             is_quotation=is_quotation,
+            is_item=is_item,
         )
 
 
