@@ -12,6 +12,7 @@ question whether the quotations support the sentence (`services/research/support
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from html import unescape
 from typing import Literal
 
 from agiraph.domain.evidence import EvidenceRow
@@ -54,6 +55,8 @@ _GROUPED = re.compile(
     rf"(?P<whole>[1-9]\d{{0,2}}(?P<mark>[{_GROUPING}])(?:\d{{2,3}}(?P=mark))*\d{{3}})"
     r"(?:(?!(?P=mark))[.,\u066b](?P<rest>\d+))?"
 )
+_UNSEEN = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
+"""Marks of Markdown and characters without a sign: they may stand inside a number."""
 _NAME = re.compile(r"(?<!\w)[^\W\d_]+[-\u2010\u2011]?\d\w*")
 _YEAR = re.compile(r"(?<!\d)(?<!\d[.,])\d{4}(?!\d|[.,]\d)")
 
@@ -95,7 +98,8 @@ def numbers(text: str) -> dict[str, str]:
     The plain form has no separators between groups of digits, a point before decimals and no
     leading zeros. `1,234.5`, `1.234,5` and `1 234,5` are one number; so are `1.234` and `1234`.
     """
-    return {_plain_number(match[0]): match[0] for match in _DIGITS.finditer(text)}
+    shown = _UNSEEN.sub("", unescape(text))
+    return {_plain_number(match[0]): match[0] for match in _DIGITS.finditer(shown)}
 
 
 def _plain_number(said: str) -> str:
