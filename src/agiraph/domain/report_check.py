@@ -51,6 +51,7 @@ _DIGITS = re.compile(
     rf"(?<![\d.,])\d{{1,3}}(?:[{_GROUPING}]\d{{3}})+(?!\d)(?:[.,\u066b]\d+)*"
     r"|\d+(?:[.,\u066b\u066c]\d+)*|(?<![\w.])\.\d+"
 )
+"""A number: `1 234,5`, `4.50`, `1.2.3` or `.5`, in the digits of any script."""
 _GROUPED = re.compile(
     rf"(?P<whole>[1-9]\d{{0,2}}(?P<mark>[{_GROUPING}])(?:\d{{2,3}}(?P=mark))*\d{{3}})"
     r"(?:(?!(?P=mark))[.,\u066b](?P<rest>\d+))?"
@@ -59,6 +60,7 @@ _UNSEEN = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
 """Marks of Markdown and characters without a sign: they may stand inside a number."""
 _NAME = re.compile(r"(?<!\w)[^\W\d_]+[-\u2010\u2011]?\d\w*")
 _YEAR = re.compile(r"(?<!\d)(?<!\d[.,])\d{4}(?!\d|[.,]\d)")
+"""Four digits, which are a year from 1000 to 2199."""
 
 
 @value
@@ -134,10 +136,10 @@ class _Checker:
         known = {_same_url(row.url) for row in rows}
         bare = {url.partition("://")[2] for url in known}
         self._urls = known | bare | {url.removeprefix("www.") for url in bare}
-        self._asked = _numbers_of_question(question)
+        self._asked = _find_asked(question)
         self._cited: dict[tuple[str, ...], _Cited] = {}
 
-    def _words_of(self, ids: tuple[str, ...]) -> _Cited:
+    def _read(self, ids: tuple[str, ...]) -> _Cited:
         if ids not in self._cited:
             self._cited[ids] = _Cited([self._rows[id] for id in ids])
         return self._cited[ids]
@@ -157,9 +159,9 @@ class _Checker:
             said = [Quotation(text=words, start=0, end=len(words))]
         stated = numbers(self._asked.sub(" ", words))
         if unit.kind == "heading":
-            yield from self._unlike(unit, said, stated, self._words_of(tuple(self._rows)))
+            yield from self._unlike(unit, said, stated, self._read(tuple(self._rows)))
         elif known:
-            yield from self._unlike(unit, said, stated, self._words_of(known))
+            yield from self._unlike(unit, said, stated, self._read(known))
         elif not ids:
             yield from self._uncited(unit, said, stated)
 
@@ -196,7 +198,7 @@ class _Checker:
         )
 
 
-def _numbers_of_question(question: str) -> re.Pattern[str]:
+def _find_asked(question: str) -> re.Pattern[str]:
     """Return a pattern of the years and names with digits (`A380`) of a question: a report may
     repeat them without evidence, because they are the person's own.
 
