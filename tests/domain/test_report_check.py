@@ -142,7 +142,7 @@ def test_only_the_years_and_names_of_a_question_need_no_evidence() -> None:
         ("uncited", "the number 2,019"),
     ]
     # No space divides the words of these: the number is what is asked.
-    asked = check_report("塔高331米 [e1]。", LEDGER, question="塔高331米吗\uff1f2031年")
+    asked = check_report("塔高331 米 [e1]。", LEDGER, question="塔高331 米吗\uff1f2031年")
     assert [f.what for f in asked] == ["the number 331"]
     assert check_report("塔于2031年", LEDGER, question="塔高331米吗\uff1f2031年") == []
 
