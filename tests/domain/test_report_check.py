@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.page_quotes import QuoteFound, find_quote
-from agiraph.domain.report_check import check_report, describe, enforce, strike
+from agiraph.domain.report_check import check_report, describe, enforce, numbers, strike
 from tests.domain.evidence_rows import row
 
 LEDGER = [
@@ -16,6 +16,12 @@ LEDGER = [
     row("e2", "Visitors in 2019: 6.2 million", url="https://two.example/x", published="2020-02-01"),
     row("e3", "„Der Turm ist das Wahrzeichen der Stadt“, sagte die Bürgermeisterin."),
     row("e4", "The old tower is 300 metres tall.", url="https://four.example/"),
+    row(
+        "e5",
+        "電波塔の高さは３３３メートルで、「東京の象徴」とされる。",
+        url="https://five.example/",
+    ),
+    row("e6", "يبلغ ارتفاع البرج ٣٢٤ مترًا", url="https://six.example/", title="H₂O, 1887"),
 ]
 
 
@@ -23,32 +29,32 @@ LEDGER = [
     "text",
     [
         "The tower is 330 m tall [e1].",
-        "The tower is 0.33 km tall. [e1]",
         "Der Turm wurde am 31. März 1889 fertig [e1].",
         "La tour a été achevée en mars 1889 [e1].",
-        "In 2019 there were 6,200,000 visitors [e2].",
         "2019 kamen 6,2 Millionen Menschen; die Seite ist vom 1. Februar 2020 [e2].",
         "It is “das Wahrzeichen der Stadt” [e3].",
         "> Der Turm ist das Wahrzeichen der Stadt [e3]",
         "It is the tallest tower of the city [e1].",
-        "It is 30 m taller than the old one (330 m - 300 m = 30 m) [e1, e4].",
         "| tower | height |\n|---|---|\n| new | 330 m [e1] |\n| old | 300 m [e4] |",
         "1. The tower is tall.\n2. Nobody knows why.",
         "## What stands since 1889\n\nNothing else.",
         "See https://two.example/x for more [e2].",
         "Figures for 2031 could not be found.",
-        "It is an A380 [e1].",
-        "Both are 630 m, or 315 m each (330 m + 300 m = 0.63 km, 630 m / 2 = 315 m) [e1, e4].",
         "See two.example/x for more, and Node.js/Deno, ASP.NET/C, and/or e.g./i.e. [e2].",
         "The tower\u2019s lifts don\u2019t open; the visitors\u2019 song is new \u2018 or so.",
         "Home \u203a Towers \u203a Old.",
         "Sie ist \u201adas Wahrzeichen der Stadt\u2018 [e3]. Sie steht.",
+        "The A380 does not land there.",
+        "高さは333メートルで、「東京の象徴」とされる[e5]。",
+        "برج ارتفاعه 324 مترًا [e6].",
+        "मीनार ३२४ मीटर ऊँची है। [e6]",
+        "It holds H2O since 1887 [e6].",
         "“The tower is […] finished on 31 March” [e1].",
         "",
     ],
 )
 def test_what_the_ledger_shows_has_no_faults(text: str) -> None:
-    question = "How tall is the tower, and how many visitors has it had up to 2031?"
+    question = "How tall is the tower, can an A380 land, and what is planned for 2031?"
     assert check_report(text, LEDGER, question=question) == []
 
 
@@ -56,22 +62,17 @@ def test_what_the_ledger_shows_has_no_faults(text: str) -> None:
     ("text", "kind", "what"),
     [
         ("The tower is tall [e9].", "unknown_id", "e9"),
-        ("The tower is 330 m tall.", "uncited", "the number 330 m"),
-        ("It is from 31 March 1889.", "uncited", "the date 31 March 1889"),
+        ("The tower is 330 m tall.", "uncited", "the number 330"),
+        ("It is from 31 March 1889.", "uncited", "the number 31"),
         ("It is called “the lady”.", "uncited", "the quotation “the lady”"),
-        ("It is the tallest tower.", "uncited", "a superlative (tallest)"),
-        ("Es ist der höchste Turm.", "uncited", "a superlative (höchste)"),
-        ("C'est la plus haute tour.", "uncited", "a superlative (la plus haute)"),
-        ("Es la torre más alta.", "uncited", "a superlative (la torre más alta)"),
         ("> Der Turm ist schön", "uncited", "the quotation “Der Turm ist schön”"),
-        ("The tower is 331 m tall [e1].", "not_in_quotes", "the number 331 m"),
-        ("The tower is 330 km tall [e1].", "not_in_quotes", "the number 330 km"),
-        ("The tower is 330 m tall [e4].", "not_in_quotes", "the number 330 m"),
-        ("It was finished on 30 March 1889 [e1].", "not_in_quotes", "the date 30 March 1889"),
+        ("The tower is 331 m tall [e1].", "not_in_quotes", "the number 331"),
+        ("The tower is 330 m tall [e4].", "not_in_quotes", "the number 330"),
+        ("It was finished on 30 March 1889 [e1].", "not_in_quotes", "the number 30"),
         ("It is “das Wahrzeichen des Landes” [e3].", "not_in_quotes", None),
         ("It is „der Turm der Stadt“ [e3].", "not_in_quotes", None),
-        ("It is 31 m taller (330 m - 300 m = 31 m) [e1, e4].", "wrong_sum", None),
-        ("It is 30 m taller [e1, e4].", "not_in_quotes", "the number 30 m"),
+        ("It is 32 m taller (330 m - 300 m = 32 m) [e1, e4].", "not_in_quotes", "the number 32"),
+        ("It is 30 m taller [e1, e4].", "not_in_quotes", "the number 30"),
         ("See https://evil.example/?q=1 [e1].", "foreign_url", "https://evil.example/?q=1"),
         ("See [this](//evil.example/a).", "foreign_url", "//evil.example/a"),
         ("See [this](javascript:alert) now.", "foreign_url", "javascript:alert"),
@@ -81,11 +82,21 @@ def test_what_the_ledger_shows_has_no_faults(text: str) -> None:
         ('[x]: //evil "t"', "foreign_url", "//evil"),
         ('See <img src="x.png"> now.', "foreign_url", "x.png"),
         ("```\nsudo reboot --in 42\n```", "uncited", "the number 42"),
-        ("| new | 331 m [e1] |", "not_in_quotes", "the number 331 m"),
+        ("| new | 331 m [e1] |", "not_in_quotes", "the number 331"),
         ("## 77 reasons\n\nText.", "not_in_quotes", "the number 77"),
-        ("EUR 500 are needed.", "uncited", "the number EUR 500"),
+        ("EUR 500 are needed.", "uncited", "the number 500"),
         ("There are 1,200 (12 * 100 = 1,200) [e1].", "not_in_quotes", "the number 1,200"),
-        ("It is 330.3 km (330 m + 300 m = 630 km) [e1, e4].", "wrong_sum", None),
+        ("It is an A380 [e1].", "not_in_quotes", "the number 380"),
+        ("The tower is 0.33 km tall [e1].", "not_in_quotes", "the number 0.33"),
+        ("There were 6,200,000 visitors [e2].", "not_in_quotes", "the number 6,200,000"),
+        ("It was read on 2020-02-05 [e2].", "not_in_quotes", "the number 05"),
+        ("It is 30 m taller (330 m - 300 m = 30 m) [e1, e4].", "not_in_quotes", "the number 30"),
+        ("高さは334メートル[e5]。", "not_in_quotes", "the number 334"),
+        ("高さは333メートル。", "uncited", "the number 333"),
+        ("「日本の象徴」とされる[e5]。", "not_in_quotes", "the quotation “日本の象徴”"),
+        ("ارتفاعه ٣٢٥ مترًا [e6].", "not_in_quotes", "the number ٣٢٥"),
+        ("मीनार ३२५ मीटर ऊँची है।", "uncited", "the number ३२५"),
+        ("หอคอยสูง331เมตร [e1]", "not_in_quotes", "the number 331"),
         ("It is \u2018the lady\u2019.", "uncited", "the quotation “the lady”"),
         ("Sie heißt \u201adie Dame\u2018 dort.", "uncited", "the quotation “die Dame”"),
         ("Elle est \u2039la dame\u203a.", "uncited", "the quotation “la dame”"),
@@ -108,35 +119,130 @@ def test_what_the_ledger_does_not_show_is_a_fault(text: str, kind: str, what: st
     assert what is None or first.what == what
 
 
-def test_a_citation_belongs_to_its_own_sentence() -> None:
-    text = "The tower is 330 m tall [e1]. The old one has 300 metres. Both stand [e1][e4]."
-    assert [(f.kind, f.what) for f in check_report(text, LEDGER)] == [
-        ("uncited", "the number 300 metres")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is the tallest tower, and nobody has seen a taller one in a hundred years.",
+        "The tower is 330 km tall [e1].",
+        "It was finished on 31 May 1889 [e1].",
+    ],
+)
+def test_superlatives_units_and_words_are_left_to_the_support_question(text: str) -> None:
+    assert check_report(text, LEDGER) == []
+
+
+def test_only_the_years_and_names_of_a_question_need_no_evidence() -> None:
+    question = "Was the T34 tower 330 m tall on 3 May 2031, or 2,019 m?"
+    text = "The T34 of 2031 stood. [e4]\nIt had 330 m [e4].\nIt was 3 May.\nIt is a T345.\n2,019 m!"
+    found = [(f.kind, f.what) for f in check_report(text, LEDGER, question=question)]
+    assert found == [
+        ("not_in_quotes", "the number 330"),
+        ("uncited", "the number 3"),
+        ("uncited", "the number 345"),
+        ("uncited", "the number 2,019"),
     ]
-    short = "It cost approx. 6.2 million in 2019, e.g. by visitors of ca. 2019 [e2]."
+    # No space divides the words of these: the number is what is asked.
+    asked = check_report("塔高331 米 [e1]。", LEDGER, question="塔高331 米吗\uff1f2031年")
+    assert [f.what for f in asked] == ["the number 331"]
+    assert check_report("塔于2031年", LEDGER, question="塔高331米吗\uff1f2031年") == []
+
+
+def test_a_citation_belongs_to_its_own_sentence() -> None:
+    lines = "The tower is 330 m tall [e1].\nThe old one has 300 metres.\nBoth stand [e1][e4]."
+    for text in (lines, lines.replace("\n", "\r\n"), lines.replace("\n", "\u2028")):
+        assert [(f.kind, f.what) for f in check_report(text, LEDGER)] == [
+            ("uncited", "the number 300")
+        ]
+    beside = "The tower is 330 m tall. [e1] The old one has 330 metres [e4]. It has 9 lifts."
+    assert [(f.sentence, f.kind) for f in check_report(beside, LEDGER)] == [
+        ("The old one has 330 metres [e4].", "not_in_quotes"),
+        ("It has 9 lifts.", "uncited"),
+    ]
+    inside = "They say “it is 331 m tall [e1]. It stands” [e1]."
+    assert [f.sentence for f in check_report(inside, LEDGER)] == [inside, inside]
+    short = "It cost approx. 6.2 million in 2019, e.g. by visitors of ca. 2019\n(or so) [e2]."
     assert check_report(short, LEDGER) == []
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1,234.5", "1.234,5"),
+        ("1 234,5", "1'234.5"),
+        ("1\u202f234", "1234"),
+        ("12,34,567", "1234567"),
+        ("1.200.000", "1,200,000"),
+        ("4,50 Euro", "4.50 euros"),
+        ("1.2.3", "version 1.2.3"),
+        ("380", "the A380"),
+        (".5 %", "0.5 percent"),
+        ("高500米", "500"),
+        ("\uff13\uff13\uff10", "330"),
+        ("۳۳۰", "३३०"),
+        ("১,২৩৪\u066b৫", "1234.5"),
+        ("1 May 2020", "2020-05-01 and 1.2, 2020 / 1"),
+    ],
+)
+def test_two_forms_are_one_number(one: str, other: str) -> None:
+    assert set(numbers(one)) <= set(numbers(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5", "15"),
+        ("1.5", "15"),
+        ("0.330", "330"),
+        ("5 %", ".5 %"),
+        ("1.2.3", "1.2.4"),
+        ("12,5", "125"),
+        ("1,2345", "12345"),
+        ("31.3.1889", "31 3 1889"),
+    ],
+)
+def test_two_forms_are_different_numbers(one: str, other: str) -> None:
+    assert not set(numbers(one)) & set(numbers(other))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("埃菲尔铁塔高500米。", "500"),
+        ("สูง500 เมตร", "500"),
+        ("_500 m_", "500"),
+        ("5**00** m", "500"),
+        ("5\u200b0&#48; m", "500"),
+        ("1&nbsp;500 m", "1\u00a0500"),
+        ("ca.500", "500"),
+        (".5 %", ".5"),
+        ("the mid-1990s", "1990"),
+        ("COVID-19", "19"),
+        ("9" * 5000, "9" * 5000),
+    ],
+)
+def test_a_number_is_seen_whatever_stands_before_it(text: str, number: str) -> None:
+    assert list(numbers(text).values()) == [number]
+
+
 def test_the_writer_is_told_what_is_wrong_and_what_to_do() -> None:
-    faults = check_report("The tower is 331 m tall [e1].\n\nIt is the best.", LEDGER)
+    faults = check_report("The tower is 331 m tall [e1].\n\nIt has 9 lifts.", LEDGER)
     assert describe(faults) == (
-        '1. "The tower is 331 m tall [e1].": the number 331 m stands in none of the quotations '
-        "that it cites (e1). Write it as the quotation does, cite the evidence in which it stands, "
-        "or leave it out. If you computed it, show the calculation: (330 m - 300 m = 30 m).\n"
-        '2. "It is the best.": it states a superlative (best) and cites no evidence. Add the id of '
+        '1. "The tower is 331 m tall [e1].": the number 331 stands in none of the words that it '
+        "cites (e1). Write it as they do, cite the evidence in which it stands, or leave it out.\n"
+        '2. "It has 9 lifts.": it states the number 9 and cites no evidence. Add the id of '
         "the evidence that shows it, as in [e1], or leave it out."
     )
 
 
 def test_striking_takes_out_sentences_items_rows_and_empty_sections() -> None:
     text = (
-        "# Tower\n\nIt is 330 m tall [e1]. It weighs 7 tons. It stands.\n\n"
+        "# Tower\n\nIt is 330 m tall [e1].\nIt weighs 7 tons.\nIt stands.\n\n"
         "## Findings\n\n- 331 m [e1].\n- 300 metres [e4].\n\n"
         "| a | b |\n|---|---|\n| x | 1 |\n| y | 330 m [e1] |\n\n## Rest\n\n- It has 9 lifts.\n"
     )
     kept, struck = enforce(text, LEDGER)
     assert kept == (
-        "# Tower\n\nIt is 330 m tall [e1]. It stands.\n\n"
+        "# Tower\n\nIt is 330 m tall [e1].\nIt stands.\n\n"
         "## Findings\n\n- 300 metres [e4].\n\n"
         "| a | b |\n|---|---|\n| y | 330 m [e1] |\n"
     )
@@ -167,8 +273,11 @@ def ledger() -> list[EvidenceRow]:
     return rows
 
 
-TRUE = ["120 m long", "on 3 May 1998", "“the mayor”", "4,50 Euro", "1,200,000 cars", "0.12 km"]
-FALSE = ["121 m", "4 May 1998", "“the king”", "5.40 euros", "1.3 million", "№ 77", "777", "8 8 8"]
+TRUE = ["120 m long", "on 3 May 1998", "“the mayor”", "4,50 Euro", "1.2 million", "৩ মে"]
+FALSE = [
+    *("121 m", "4 May 1998", "“the king”", "5.40 euros", "1.3 million", "№ 77", "777", "8 8 8"),
+    *("0.12 km", "1,200,000 cars", "GPT-7", "७७", "第9章", "450"),
+]
 ODD = [
     *("\n", "\n\n", "- ", "1. ", "> ", "| ", " |", "## ", "```\n", '"', "“", "”", "„", "«", ". "),
     *(
@@ -212,11 +321,10 @@ def test_no_report_holds_an_address_number_or_quotation_that_the_pages_do_not(te
     kept, _ = enforce(text, rows)
     assert check_report(kept, rows) == []
     assert {url.rstrip(".,;:!?*_'…") for url in ADDRESS.findall(kept)} <= set(PAGES)
-    shown = "\n".join(r.quote for r in rows) + " 4,50 Euro 1,200,000 0.12 km e1 e2 e3 e4 1. "
-    for number in re.findall(
-        r"(?<![\w.,])(?<!\w-)\d+(?:[.,]\d+)*", re.sub(r"(?m)^[ \t>]*\d+[.)] ", "", kept)
-    ):
-        assert number in shown
+    shown = {"120", "3", "1998", "4.50", "4,50", "1.2", "1,2"}
+    words = re.sub(r"(?m)^[ \t>]*\d+[.)] ", "", re.sub(r"\[e\d(?:, e\d)*\]", " ", kept, flags=re.I))
+    for number in re.findall(r"\d+(?:[.,]\d+)*", words):
+        assert "".join(str(int(c)) if c.isdigit() else c for c in number) in shown
     for said in re.findall(r"“([^“”\n]+)”", kept):
         assert any(isinstance(find_quote(said, page), QuoteFound) for page in PAGES.values()), said
 

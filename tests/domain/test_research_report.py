@@ -4,6 +4,7 @@ import json
 from typing import NamedTuple
 
 from agiraph.domain.research_report import Counts, render
+from agiraph.domain.sentences import with_paragraphs
 from tests.domain.evidence_rows import row
 
 
@@ -32,9 +33,11 @@ LEDGER = [
 ]
 TEXT = """## Summary
 
-The tower is 330 m tall [e2, e3]. It was 300 m [e1].
+The tower is 330 m tall [e2, e3].
+It was 300 m [e1].
 
 - It is 330 m high [e2].
+  It is so by day [e2].
 - It is 330 m high by law [e4].
 """
 
@@ -55,7 +58,7 @@ def test_sources_are_numbered_in_the_order_of_their_use() -> None:
 
 The tower is 330 m tall [1][2]. It was 300 m [2].
 
-- It is 330 m high [1]. (one source)
+- It is 330 m high [1]. (one source) It is so by day [1]. (one source)
 - It is 330 m high by law [3].
 
 ## What could not be found
@@ -89,6 +92,7 @@ Sentences left out, because no source shows them: 1.
         {"number": 2, "evidence": ["e3"]},
         {"number": 2, "evidence": ["e1"]},
         {"number": 1, "evidence": ["e2"]},
+        {"number": 1, "evidence": ["e2"]},
         {"number": 3, "evidence": ["e4"]},
     ]
     assert [json.loads(line)["id"] for line in report.evidence_jsonl.splitlines()] == [
@@ -111,3 +115,14 @@ def test_the_frame_is_in_the_language_of_the_report() -> None:
         "1 Suche, 0 Seiten gelesen, 0 Quellen mit 0 Zitaten, Kosten unbekannt, Tiefe quick.\n"
     )
     assert "## Sources" in render(Brief(language="Klingon"), "So [e1].", LEDGER, COUNTS).markdown
+
+
+def test_the_sentences_of_a_paragraph_stand_side_by_side() -> None:
+    text = (
+        "## A\nIt is [e1].\nSo it is.\nAnd\nmore.  \nA break.\n\n- One [e2].\n- Two [e2].\n\n"
+        "高い[e1]。\n古い[e2]。\n\n> Said [e1].\n> Again [e1].\n\n```\nx.\ny.\n```\n"
+    )
+    assert with_paragraphs(text) == (
+        "## A\nIt is [e1]. So it is. And\nmore.  \nA break.\n\n- One [e2].\n- Two [e2].\n\n"
+        "高い[e1]。古い[e2]。\n\n> Said [e1].\n> Again [e1].\n\n```\nx.\ny.\n```\n"
+    )

@@ -13,10 +13,9 @@ SOURCE = Path(__file__).parents[2] / "src" / "agiraph"
 
 MAY_USE_PATTERNS: dict[str, str] = {
     "a report's sentences against their quotations; decides only what is struck from a report": (
-        "domain/dates domain/figures domain/page_quotes domain/report_check domain/research_report"
-        " domain/sentences domain/sums domain/superlatives"
+        "domain/page_quotes domain/report_check domain/research_report domain/sentences"
     ),
-    "the form of a research's parts: list items, `yes` or `no` in JSON, headings that we ask for": (
+    "the form of a research's parts: `yes` or `no` in JSON, headings that we ask for": (
         "services/research/answers services/research/delivery services/research/support"
     ),
     "spaces and punctuation, so that a quotation is found in its page": "services/research/ledger",
@@ -89,10 +88,8 @@ WORDS = re.compile(
 """Common words and letters of other languages: where they stand, a language is read."""
 MAY_HAVE_WORDS: dict[str, str] = {
     "names the language in which a reply is asked for; nothing else hangs on it": "domain/language",
-    "a report's sentences and numbers against their quotations (see above)": (
-        "domain/dates domain/figures domain/page_quotes domain/report_words domain/scripts"
-        " domain/sentences domain/superlatives"
-    ),
+    "the words of magnitude that a quotation may not be cut off before": "domain/page_quotes",
+    "the headings and phrases around a report; only shown": "domain/report_words",
     "the ranges of scripts without spaces between words, for search": "domain/passages",
     "the prefixes that mail programs put before a subject": "runtime/channels/mail_reading",
 }

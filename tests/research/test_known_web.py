@@ -24,7 +24,7 @@ FALSE = (
     "See http://collector.example/take for more [e1].",
     'The mayor said "we regret everything" [e2].',
     "All islands together have 77,777 residents [e1, e2, e3].",
-    "It is the largest island of the world.",
+    "La isla mayor tiene 88.888 habitantes.",
     "Nobody lives there since 31 February 2024 [e9].",
 )
 
@@ -78,7 +78,14 @@ async def test_every_statement_of_a_report_is_in_the_ledger_and_on_its_page(
     assert check_report(found.job.draft, rows, question=found.job.question) == []
     for fact in ASKED:
         assert fact.answer in report
-    for wrong in ("999", "77,777", "we regret everything", "collector.example", "31 February"):
+    for wrong in (
+        "999",
+        "77,777",
+        "88.888",
+        "we regret everything",
+        "collector.example",
+        "31 February",
+    ):
         assert wrong not in report
     assert f"({engine})" in report
     assert (found.counts.searches, found.counts.pages) == (4, 4)  # dead links are free

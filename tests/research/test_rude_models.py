@@ -12,6 +12,7 @@ from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.testing import call, says
 from tests.research.kit import (
     FACTS,
+    OPENED,
     QUESTION,
     REPORT,
     SURVEY,
@@ -155,6 +156,18 @@ async def test_a_report_that_does_not_hold_is_replaced_by_what_was_noted(
         for wrong in ("999", "giants", "evil.example", "[e"):
             assert wrong not in stated
         assert len(cast.asked("writing")) <= 3
+
+
+async def test_a_claim_with_a_number_of_its_own_is_replaced_by_the_words_of_its_page(
+    tmp_path: Path,
+) -> None:
+    claims = ("It is 0.33 km tall.", TALL), ("It opened in spring.", OPENED)
+    cast = Cast(readers={QUESTION: reads(FACTS, *claims)}, writing=[says("I cannot help.")])
+    async with scene(tmp_path, cast) as it:
+        await it.start()
+        noted = [line for line in (await it.report()).splitlines() if line.startswith("- ")]
+        one = "(one source)"
+        assert noted == [f"- “{TALL}” [1]. {one}", f"- It opened in spring [1]. {one}"]
 
 
 @pytest.mark.parametrize(

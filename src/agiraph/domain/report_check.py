@@ -1,24 +1,26 @@
 """Report check: compares a research report with the ledger of evidence that it cites.
 
-A model writes the report; nothing that it claims is taken on trust. Each number, date and quotation
-of a sentence has to stand in the quotations of the evidence that the sentence cites, and each
-address has to be that of a page in the ledger. What does not is put back to the writer once
-(`describe`), then struck (`enforce`).
+A model writes the report; nothing that it claims is taken on trust. Each number in digits and each
+quotation of a sentence has to stand in the words that the sentence cites: the quotations of its
+evidence, or the title or date of their pages. Each address has to be that of a page in the ledger.
+What does not is put back to the writer once (`describe`), then struck (`enforce`).
+
+It reads characters and no language. Whether a unit, a sum or a superlative is right is left to the
+question whether the quotations support the sentence (`services/research/support.py`).
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from html import unescape
 from typing import Literal
 
-from agiraph.domain import dates, figures
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.page_quotes import Normal, has_words
 from agiraph.domain.sentences import Quotation, Unit, quotations, units
-from agiraph.domain.sums import find_sums
-from agiraph.domain.superlatives import superlative
 from agiraph.domain.value import value
 
-FaultKind = Literal["unknown_id", "uncited", "not_in_quotes", "wrong_sum", "foreign_url"]
+FaultKind = Literal["unknown_id", "uncited", "not_in_quotes", "foreign_url"]
 MOST_DESCRIBED = 40
 _SHOWN = 200
 
@@ -44,6 +46,22 @@ _ATTRIBUTE = re.compile(r"""\b(?:href|src|srcset|action|data)\s*=\s*["']?([^\s"'
 _EMPTY_SECTION = re.compile(r"^(#{1,6})[ \t].*+\n*+(?=^\1(?!#)|\s*+\Z)", re.MULTILINE)
 _END_OF_URL = ".,;:!?)*_'\u2019\u201c"
 
+_GROUPING = r".,'\u2019\u066c \u00a0\u2009\u202f"
+_DIGITS = re.compile(
+    rf"(?<![\d.,])\d{{1,3}}(?:[{_GROUPING}]\d{{3}})+(?!\d)(?:[.,\u066b]\d+)*"
+    r"|\d+(?:[.,\u066b\u066c]\d+)*|(?<![\w.])\.\d+"
+)
+"""A number: `1 234,5`, `4.50`, `1.2.3` or `.5`, in the digits of any script."""
+_GROUPED = re.compile(
+    rf"(?P<whole>[1-9]\d{{0,2}}(?P<mark>[{_GROUPING}])(?:\d{{2,3}}(?P=mark))*\d{{3}})"
+    r"(?:(?!(?P=mark))[.,\u066b](?P<rest>\d+))?"
+)
+_UNSEEN = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
+"""Marks of Markdown and characters without a sign: they may stand inside a number."""
+_NAME = re.compile(r"(?<!\w)[^\W\d_]+[-\u2010\u2011]?\d\w*")
+_YEAR = re.compile(r"(?<!\d)(?<!\d[.,])\d{4}(?!\d|[.,]\d)")
+"""Four digits, which are a year from 1000 to 2199."""
+
 
 @value
 class Fault:
@@ -52,7 +70,7 @@ class Fault:
     kind: FaultKind
     sentence: str
     what: str
-    """The id, number, date, quotation, calculation or address that is wrong."""
+    """The id, number, quotation or address that is wrong."""
     start: int
     end: int
     """Where the unit stands in the report."""
@@ -67,49 +85,49 @@ class Fault:
             "unknown_id": f"there is no evidence {self.what}. Cite only ids of the ledger.",
             "uncited": f"it states {self.what} and cites no evidence. Add the id of the evidence "
             "that shows it, as in [e1], or leave it out.",
-            "not_in_quotes": f"{self.what} stands in none of the quotations that it cites "
-            f"({cited}). Write it as the quotation does, cite the evidence in which it stands, or "
-            "leave it out. If you computed it, show the calculation: (330 m - 300 m = 30 m).",
-            "wrong_sum": f"the calculation {self.what} is wrong. Correct it or leave it out.",
+            "not_in_quotes": f"{self.what} stands in none of the words that it cites "
+            f"({cited}). Write it as they do, cite the evidence in which it stands, or leave it "
+            "out.",
             "foreign_url": f"the address {self.what} is none of a page in the ledger. Leave "
             "addresses out: cite ids, and the addresses are added.",
         }[self.kind]
 
 
-class _Haystack:
-    """The quotations, titles and dates in which the statements of a unit have to stand."""
+def numbers(text: str) -> dict[str, str]:
+    """Return the numbers that a text writes in the digits of any script, as they stand there by
+    their plain form.
 
-    def __init__(self, rows: Sequence[EvidenceRow], question: str) -> None:
-        said = [row.quote for row in rows]
-        about = [text for row in rows for text in (row.title, row.published) if text]
+    The plain form has no separators between groups of digits, a point before decimals and no
+    leading zeros. `1,234.5`, `1.234,5` and `1 234,5` are one number; so are `1.234` and `1234`.
+    """
+    shown = _UNSEEN.sub("", unescape(text))
+    return {_plain_number(match[0]): match[0] for match in _DIGITS.finditer(shown)}
+
+
+def _plain_number(said: str) -> str:
+    digits = "".join(str(int(c)) if c.isdecimal() else c for c in said)
+    if (grouped := _GROUPED.fullmatch(digits)) is not None:
+        whole = "".join(c for c in grouped["whole"] if c.isdigit())
+        return f"{whole}.{grouped['rest']}" if grouped["rest"] else whole
+    parts = re.split(r"[.,\u066b\u066c]", digits)
+    if len(parts) > 2:  # a version, or a date
+        return digits
+    return ".".join([parts[0].lstrip("0") or "0", *parts[1:]])
+
+
+class _Cited:
+    """The words in which the statements of a unit have to stand."""
+
+    def __init__(self, rows: Sequence[EvidenceRow]) -> None:
+        texts = [t for row in rows for t in (row.quote, row.title, row.published) if t]
         # Each text is read by itself: the end of one and the beginning of the next say nothing.
-        texts = [*said, *about]
         self._texts = [Normal(text) for text in texts]
-        self.dates = [
-            reading for text in [*texts, question] for date in dates.find(text)
-            for reading in date.readings
-        ]  # fmt: skip
-        self.figures = [f for text in said for f in figures.find_all(figures.without_dates(text))]
-        years = [f for text in [*about, question] for f in figures.find_all(text) if _is_year(f)]
-        self.figures += years
-        self.years = {date.year for date in self.dates}
-
-    def has_date(self, found: dates.FoundDate) -> bool:
-        return any(mine.is_in(its) for mine in found.readings for its in self.dates)
-
-    def has_figure(self, figure: figures.Figure) -> bool:
-        if any(figure.stands_for(its) for its in self.figures):
-            return True
-        return _is_year(figure) and any(value in self.years for value in figure.values)
+        # In the compatible form, `CO₂` holds a digit.
+        forms = [form for text in texts for form in (text, unicodedata.normalize("NFKC", text))]
+        self.numbers = {number for form in forms for number in numbers(form)}
 
     def has_words(self, quotation: Quotation) -> bool:
         return any(has_words(text, quotation.text) for text in self._texts)
-
-
-def _is_year(figure: figures.Figure) -> bool:
-    return not figure.unit and any(
-        value.denominator == 1 and 1000 <= value <= 2199 for value in figure.values
-    )
 
 
 class _Checker:
@@ -118,15 +136,13 @@ class _Checker:
         known = {_same_url(row.url) for row in rows}
         bare = {url.partition("://")[2] for url in known}
         self._urls = known | bare | {url.removeprefix("www.") for url in bare}
-        self._question = question
-        self._asked_dates = [d for found in dates.find(question) for d in found.readings]
-        self._asked_years = {str(year) for year in re.findall(r"\b\d{4}\b", question)}
-        self._haystacks: dict[tuple[str, ...], _Haystack] = {}
+        self._asked = _find_asked(question)
+        self._cited: dict[tuple[str, ...], _Cited] = {}
 
-    def _haystack(self, ids: tuple[str, ...]) -> _Haystack:
-        if ids not in self._haystacks:
-            self._haystacks[ids] = _Haystack([self._rows[id] for id in ids], self._question)
-        return self._haystacks[ids]
+    def _read(self, ids: tuple[str, ...]) -> _Cited:
+        if ids not in self._cited:
+            self._cited[ids] = _Cited([self._rows[id] for id in ids])
+        return self._cited[ids]
 
     def faults(self, unit: Unit) -> Iterator[Fault]:
         ids = unit.ids
@@ -138,62 +154,38 @@ class _Checker:
             if id not in self._rows:
                 yield self._fault("unknown_id", unit, id)
         words = _BARE.sub(" ", _URL.sub(" ", unit.words))
-        if unit.kind == "heading":
-            yield from self._unlike(unit, words, self._haystack(tuple(self._rows)))
-        elif known:
-            yield from self._unlike(unit, words, self._haystack(known))
-        elif not ids and (what := self._needs_evidence(unit, words)):
-            yield self._fault("uncited", unit, what)
-
-    def _needs_evidence(self, unit: Unit, words: str) -> str | None:
-        """Return the first thing in a sentence without citation that needs one.
-
-        A date of the question may be repeated: it is the person's own.
-        """
-        if unit.is_quotation and words.strip():
-            return f"the quotation “{_shortened(words)}”"
-        for quotation in quotations(words):
-            return f"the quotation “{_shortened(quotation.text)}”"
-        for found in dates.find(words):
-            if not any(mine.is_in(its) for mine in found.readings for its in self._asked_dates):
-                return f"the date {words[found.start : found.end]}"
-        for figure in figures.find(figures.without_dates(words)):
-            if not (_is_year(figure) and figure.text.strip() in self._asked_years):
-                return f"the number {figure.text.strip()}"
-        found = superlative(words)
-        return f"a superlative ({found})" if found else None
-
-    def _unlike(self, unit: Unit, words: str, haystack: _Haystack) -> Iterator[Fault]:
-        """Yield the numbers, dates and quotations that a unit states and its evidence does not
-        contain."""
         said = quotations(words)
-        if unit.is_quotation:
+        if unit.is_quotation and words.strip():
             said = [Quotation(text=words, start=0, end=len(words))]
+        stated = numbers(self._asked.sub(" ", words))
+        if unit.kind == "heading":
+            yield from self._unlike(unit, said, stated, self._read(tuple(self._rows)))
+        elif known:
+            yield from self._unlike(unit, said, stated, self._read(known))
+        elif not ids:
+            yield from self._uncited(unit, said, stated)
+
+    def _uncited(
+        self, unit: Unit, said: Sequence[Quotation], stated: Mapping[str, str]
+    ) -> Iterator[Fault]:
+        """Yield the first thing in a sentence without ids that needs evidence."""
+        what = [f"the quotation “{_shortened(each.text)}”" for each in said]
+        what += [f"the number {number}" for number in stated.values()]
+        if what:
+            yield self._fault("uncited", unit, what[0])
+
+    def _unlike(
+        self, unit: Unit, said: Sequence[Quotation], stated: Mapping[str, str], cited: _Cited
+    ) -> Iterator[Fault]:
+        """Yield the quotations and numbers that a unit states and the words that it cites do not
+        contain."""
         for quotation in said:
-            if not haystack.has_words(quotation):
+            if not cited.has_words(quotation):
                 shown = _shortened(quotation.text)
                 yield self._fault("not_in_quotes", unit, f"the quotation “{shown}”")
-        for found in dates.find(words):
-            if not haystack.has_date(found):
-                said_so = words[found.start : found.end]
-                yield self._fault("not_in_quotes", unit, f"the date {said_so}")
-        yield from self._unlike_numbers(unit, figures.without_dates(words), haystack)
-
-    def _unlike_numbers(self, unit: Unit, words: str, haystack: _Haystack) -> Iterator[Fault]:
-        computed: list[figures.Figure] = []
-        in_sums: set[int] = set()
-        for shown in find_sums(words):
-            sources = [*computed, *haystack.figures]
-            sourced = [o for o in shown.operands if any(o.stands_for(its) for its in sources)]
-            if not shown.is_right:
-                yield self._fault("wrong_sum", unit, shown.text)
-            elif sourced and all(o in sourced or _is_plain(o) for o in shown.operands):
-                computed.append(shown.result)
-                in_sums |= {o.start for o in shown.operands}
-        for figure in figures.find(words):
-            is_computed = any(figure.stands_for(result) for result in computed)
-            if not is_computed and figure.start not in in_sums and not haystack.has_figure(figure):
-                yield self._fault("not_in_quotes", unit, f"the number {figure.text.strip()}")
+        for plain_form, number in stated.items():
+            if plain_form not in cited.numbers:
+                yield self._fault("not_in_quotes", unit, f"the number {number}")
 
     def _fault(self, kind: FaultKind, unit: Unit, what: str) -> Fault:
         return Fault(
@@ -206,16 +198,29 @@ class _Checker:
         )
 
 
-def _is_plain(figure: figures.Figure) -> bool:
-    """Whether it is a number that calculations may use without a source, such as 100 in a
-    percentage."""
-    return figure.text.strip(" %") in ("100", "2", "12")
+def _find_asked(question: str) -> re.Pattern[str]:
+    """Return a pattern of the years and names with digits (`A380`) of a question: a report may
+    repeat them without evidence, because they are the person's own.
+
+    Other numbers need evidence: in "Is it 330 m tall?" the number is what is asked.
+    """
+    words = {match[0] for match in _YEAR.finditer(question) if 1000 <= int(match[0]) < 2200}
+    # Before a digit of a name stand letters with a small and a capital form: other scripts put no
+    # space between a word and a number.
+    words |= {
+        match[0]
+        for match in _NAME.finditer(question)
+        if all(c.lower() != c.upper() for c in match[0] if c.isalpha())
+    }
+    # The longest first: one name may begin with another.
+    any_word = "|".join(sorted(map(re.escape, words), key=len, reverse=True)) or "(?!)"
+    return re.compile(rf"(?<!\d)(?<!\d[.,])(?:{any_word})(?!\d|[.,]\d)", re.IGNORECASE)
 
 
 def check_report(text: str, rows: Sequence[EvidenceRow], *, question: str = "") -> list[Fault]:
     """Return what is wrong with a report, in the order of its text.
 
-    `question` are the words that the report answers: their dates and years need no evidence.
+    `question` are the words that the report answers: their years and names need no evidence.
     """
     checker = _Checker(rows, question)
     return [fault for unit in units(text) for fault in checker.faults(unit)]

@@ -10,7 +10,7 @@ from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.passages import is_unspaced
 from agiraph.domain.report_check import check_report, plain, without_urls
 from agiraph.domain.report_words import ReportPhrases, words_of
-from agiraph.domain.sentences import CITATION, units
+from agiraph.domain.sentences import CITATION, units, with_paragraphs
 from agiraph.domain.sources import host_of
 from agiraph.domain.value import value
 
@@ -18,7 +18,6 @@ _LONGEST_TITLE = 160
 _WORD = re.compile(r"[^\W\d_]{4,}|\b[A-Z]{2,}|(?<=\d)[^\W\d_]+|(?<=\d\s)[^\W\d_]+")
 """A word of a claim, an abbreviation or the unit of a number: other short words, such as articles,
 stand everywhere."""
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
 
 
 class BriefLike(Protocol):
@@ -83,7 +82,7 @@ def render(
     words, ledger = words_of(brief.language), {row.id: row for row in rows}
     groups = groups or {row.id: n for n, row in enumerate(rows)}
     confirmed = _confirmed(text, ledger, groups, brief.question)
-    marked = _mark_single(text, ledger, groups, words)
+    marked = _mark_single(with_paragraphs(text), ledger, groups, words)
     body, citations, cited = _numbered(marked, ledger)
     sources = [
         _source(number, url, rows, citations, confirmed) for number, url in enumerate(cited, 1)
@@ -180,11 +179,10 @@ def _mark_single(
 ) -> str:
     """Say "one source" in each item of a list that has neither a primary nor two sources."""
     for unit in reversed(units(text)):
-        line = text[: unit.start].rpartition("\n")[2] + text[unit.start :].partition("\n")[0]
         cited = [ledger[id] for id in unit.ids if id in ledger]
         is_weak = cited and len({groups.get(row.id, 0) for row in cited}) == 1
         is_weak = is_weak and all(row.source_class != "primary" for row in cited)
-        if unit.kind == "sentence" and _ITEM.match(line) and is_weak:
+        if unit.is_item and is_weak:
             text = f"{text[: unit.end]} ({words.one_source}){text[unit.end :]}"
     return text
 

@@ -1,11 +1,15 @@
 """Sentences: splits the Markdown of a report into the units that its check looks at.
 
-A unit is a sentence with the citations behind it, a heading, a row of a table or a block of code.
-No unit ends inside a quotation.
+A unit is a sentence with the ids of its evidence, a heading, a row of a table or a block of code.
+The writer gives each sentence a line of its own with its ids at the end, so no language has to be
+read: a sentence ends where ids stand beside its full stop, or with a line that ends in a full stop
+or in ids. No unit ends inside a quotation.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Literal
 
 from agiraph.domain.value import value
@@ -20,35 +24,49 @@ _RULE = re.compile(
 )
 _ITEM = re.compile(r"[ \t]*(?:>[ \t]?)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?:>[ \t]*)*")
 _NEW_BLOCK = re.compile(r"[ \t]*(?:[-*+][ \t]|\d{1,3}[.)][ \t]|>)")
-CITATION = re.compile(r"\[\s*(?:e\d{1,6})(?:\s*[,;]\s*(?:e\d{1,6}))*\s*\]", re.IGNORECASE)
-_CITED = r"(?:[ \t]*\[\s*e\d{1,6}(?:\s*[,;]\s*e\d{1,6})*\s*\])*"
-_END = re.compile(
-    rf"""(?:(?<![.!?…])[.!?…]++["'\u201d\u201c\u2018\u2019\u203a»)\]*_]*+{_CITED}[*_]*(?=\s|$)|[\u3002\uff01\uff1f][」』”]?{_CITED})""",
+_IDS = r"\[\s*e\d{1,6}(?:\s*[,;]\s*e\d{1,6})*\s*\]"
+CITATION = re.compile(_IDS, re.IGNORECASE)
+_STOPS = (
+    ".!?\u2026\u3002\uff01\uff1f\uff61\uff0e\u061f\u06d4\u0964\u0965\u0589\u1362\u17d4\u104a\u104b"
+)
+"""The marks that end a sentence, of any script."""
+_CLOSING_MARKS = "\"'\u201d\u201c\u2018\u2019\u203a\u00bb\u300d\u300f)*_"
+_TAIL = re.compile(
+    rf"(?:{_IDS}|[{_STOPS}{_CLOSING_MARKS}])(?:[ \t]*+{_IDS}|[{_STOPS}{_CLOSING_MARKS}])*+",
     re.IGNORECASE,
 )
-_ABBREVIATION = re.compile(
-    r"(?:(?<!\w)(?:[^\W\d_]|z\.\s?B|d\.\s?h|u\.\s?a|i\.\s?d|e\.g|i\.e|p\.\s?ej|ca|bzw|Nr|No|Nos|vgl|"
-    r"usw|etc|vs|Mr|Mrs|Ms|Dr|Prof|St|Inc|Ltd|Co|Corp|approx|est|pp?|figs?|Sr|Sra|Mme|env|av|apr|"
-    r"jan|feb|mar|jun|jul|aug|sept?|oct|okt|nov|dec|dez|Mio|Mrd|Tsd|Art|Abs|Bd|Jh|cf|al|resp|ggf|"
-    r"inkl|max|min|U\.S|U\.K|n)|(?<!\d)\d{1,2})\.$",
-    re.IGNORECASE,
+"""Ids and full stops side by side, with the marks that close a quotation or a bracket."""
+_LINE_END = re.compile(r"[ \t]*+[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LINE_BREAK = re.compile(r"\n[ \t]*")
+_LONGEST_QUOTED = 1198
+_DOUBLE = (
+    # Behind a digit, the straight mark stands for inches.
+    *(('(?<!\\d)"', '"'), ("\u201c", "\u201d"), ("\u201d", "\u201d"), ("\u201e", "\u201c\u201d")),
+    *(("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), ("\u300c", "\u300d"), ("\u300e", "\u300f")),
 )
-"""What a full stop may follow without ending a sentence: an abbreviation, an initial, a day."""
-_OPENING = {
-    "\u201c": "\u201d",
-    "\u201d": "\u201d",
-    "\u201e": "\u201c\u201d",
-    "\u00ab": "\u00bb",
-    "\u00bb": "\u00ab",
-    "\u300c": "\u300d",
-    "\u300e": "\u300f",
-}
-_SINGLE = {"\u2018": "\u2019", "\u201a": "\u2018\u2019", "\u2039": "\u203a", "\u203a": "\u2039"}
+"""Quotation marks, each with those that close it. One that is not closed quotes the rest."""
+_SINGLE = (
+    *(("\u2018", "\u2019"), ("\u201a", "\u2018\u2019")),
+    *(("\u2039", "\u203a"), ("\u203a", "\u2039")),
+)
 """Single quotation marks. They are also apostrophes and arrows, so each has to stand at the edge of
 a word, and one that is not closed quotes nothing."""
-_CLOSING = {mark: re.compile(rf"(?<!\s)[{ends}](?![^\W_])") for mark, ends in _SINGLE.items()}
-_ELEMENT = re.compile(r"<(q|blockquote)\b[^<>]*>", re.IGNORECASE)
-LONGEST_QUOTED = 1200
+_QUOTED = re.compile(
+    "|".join(
+        [
+            *(
+                rf"{mark}([^{ends}]{{0,{_LONGEST_QUOTED}}}(?:(?=[{ends}])|.*+))[{ends}]?"
+                for mark, ends in _DOUBLE
+            ),
+            *(
+                rf"(?<![^\W_]){mark}(?=\S)(.{{1,{_LONGEST_QUOTED}}}?)(?<!\s)[{ends}](?![^\W_])"
+                for mark, ends in _SINGLE
+            ),
+            r"<(?P<element>q|blockquote)\b[^<>]*>(.*?)(?:</(?P=element)\s*>|\Z)",
+        ]
+    ),
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 @value
@@ -62,6 +80,8 @@ class Unit:
     """Without the marks of a list or a quotation at its beginning."""
     is_quotation: bool = False
     """Whether it stands in a block quotation."""
+    is_item: bool = False
+    """Whether it stands in an item of a list."""
 
     @property
     def ids(self) -> list[str]:
@@ -151,7 +171,7 @@ def _split(report: str, kind: UnitKind, start: int, end: int) -> Iterator[Unit]:
         return
     mark = _ITEM.match(report, start, end)
     assert mark is not None
-    is_quotation = ">" in mark[0]
+    is_quotation, is_item = ">" in mark[0], bool(mark[0].strip(" \t>"))
     for first, last in _sentences(report, mark.end(), end):
         yield Unit(
             kind="sentence",
@@ -159,38 +179,43 @@ def _split(report: str, kind: UnitKind, start: int, end: int) -> Iterator[Unit]:
             end=last,
             text=report[first:last].strip(),
             is_quotation=is_quotation,
+            is_item=is_item,
         )
 
 
 def _sentences(report: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the beginning and end of each sentence, with the citations behind its full stop."""
-    quoted = _quoted_spans(report[start:end])
-    for match in _END.finditer(report, start, end):
-        place = match.start() - start
-        if any(first < place < last - 1 for first, last in quoted):
-            continue
-        if report[match.start()] == "." and _continues(report, start, match, end):
-            continue
-        if report[start : match.end()].strip():
-            yield start, match.end()
-            quoted = [(a - (match.end() - start), b - (match.end() - start)) for a, b in quoted]
-            start = match.end()
-    if report[start:end].strip():
-        yield start, end
+    """Yield the beginning and end of each sentence of a paragraph, with its ids."""
+    quoted = [(start + each.start, start + each.end) for each in quotations(report[start:end])]
+    ends = [
+        tail.end()
+        for tail in _TAIL.finditer(report, start, end)
+        if _closes(report, tail, end)
+        and not any(first < tail.end() < last for first, last in quoted)
+    ]
+    for place in [*ends, end]:
+        said = report[start:place]
+        if said.strip():
+            yield start + len(said) - len(said.lstrip()), place
+        start = place
 
 
-def _continues(report: str, start: int, match: re.Match[str], end: int) -> bool:
-    """Whether a full stop belongs to an abbreviation or a number, so that the sentence goes on."""
-    stop = match.start() + 1
-    following = report[match.end() : end].lstrip()
-    if CITATION.search(match[0]) or not following:
-        return False
-    is_short = _ABBREVIATION.search(report[max(start, stop - 12) : stop]) is not None
-    return is_short or following[0].islower()
+def _closes(report: str, tail: re.Match[str], end: int) -> bool:
+    """Whether ids and full stops end a sentence: both stand here, or the line ends with them."""
+    marks = CITATION.sub("", tail[0])
+    cites, stops = len(marks) < len(tail[0]), any(mark in _STOPS for mark in marks)
+    ends_line = _LINE_END.match(report, tail.end(), end) is not None
+    return (cites and stops) or ((cites or stops) and ends_line)
 
 
-def _quoted_spans(text: str) -> list[tuple[int, int]]:
-    return [(found.start, found.end) for found in quotations(text)]
+def with_paragraphs(report: str) -> str:
+    """Return a report whose sentences stand side by side, not on a line each."""
+    for one, other in reversed(list(pairwise(units(report)))):
+        is_text = one.kind == other.kind == "sentence"
+        if is_text and _LINE_BREAK.fullmatch(report, one.end, other.start):
+            # Scripts with wide letters have no space between sentences.
+            is_wide = unicodedata.east_asian_width(report[one.end - 1]) in "WF"
+            report = report[: one.end] + ("" if is_wide else " ") + report[other.start :]
+    return report
 
 
 @value
@@ -203,45 +228,9 @@ class Quotation:
 
 
 def quotations(text: str) -> list[Quotation]:
-    """Return the text between each pair of quotation marks, or in an element `<q>`. A mark without
-    its closing one quotes the rest of the text."""
-    found: list[Quotation] = []
-    place = 0
-    while place < len(text):
-        inside = _inside_marks(text, place)
-        if inside is None:
-            place += 1
-            continue
-        first, last, end = inside
-        found.append(Quotation(text=text[first:last], start=place, end=end))
-        place = end
+    """Return the text between each pair of quotation marks, or in an element such as `<q>`."""
+    found = (
+        Quotation(text=match[match.lastindex or 0], start=match.start(), end=match.end())
+        for match in _QUOTED.finditer(text)
+    )
     return [each for each in found if each.text.strip()]
-
-
-def _inside_marks(text: str, place: int) -> tuple[int, int, int] | None:
-    """Return the beginning and the end of the words that a mark at this place quotes, and the end
-    of the closing mark; None if no quotation begins here."""
-    mark = text[place]
-    if mark in _SINGLE:
-        return _inside_single(text, place)
-    if mark == "<" and (element := _ELEMENT.match(text, place)):
-        closing = re.compile(rf"</{element[1]}\s*>", re.IGNORECASE).search(text, element.end())
-        if closing is None:
-            return element.end(), len(text), len(text)
-        return element.end(), closing.start(), closing.end()
-    if mark == '"' and place and text[place - 1].isdigit():  # inches
-        return None
-    marks = '"' if mark == '"' else _OPENING.get(mark)
-    if marks is None:
-        return None
-    ends = (text.find(c, place + 1, place + LONGEST_QUOTED) for c in marks)
-    end = min((e for e in ends if e >= 0), default=len(text))
-    return place + 1, end, min(end + 1, len(text))
-
-
-def _inside_single(text: str, place: int) -> tuple[int, int, int] | None:
-    before, after = text[max(0, place - 1) : place], text[place + 1 : place + 2]
-    if before.isalnum() or not after.strip():
-        return None
-    closing = _CLOSING[text[place]].search(text, place + 2, place + LONGEST_QUOTED)
-    return (place + 1, closing.start(), closing.end()) if closing else None

@@ -186,8 +186,17 @@ def _without_links(quote: str) -> str:
 def _plain_report(found: Findings) -> str:
     """Return the ledger as a report, for a job whose model wrote none."""
     lines = [f"## {one_line(found.brief.question)}", "", found.words.not_written, ""]
-    lines += [f"- {one_line(row.claim).rstrip('.')} [{row.id}]." for row in found.rows]
+    lines += [_plain_item(row, found.job.question) for row in found.rows]
     return "\n".join(lines) + "\n"
+
+
+def _plain_item(row: EvidenceRow, question: str) -> str:
+    """Return an entry of the ledger as a list item: its claim, or its quotation if the claim has
+    numbers or quotations of its own."""
+    said = f"- {one_line(row.claim).rstrip('.')} [{row.id}]."
+    if report_check.check_report(said, [row], question=question):
+        return f"- “{report_check.plain(row.quote)}” [{row.id}]."
+    return said
 
 
 def _missing(found: Findings) -> list[str]:

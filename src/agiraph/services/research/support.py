@@ -12,7 +12,6 @@ from agiraph.domain.sentences import Unit, units
 from agiraph.services.research import reading_budget
 from agiraph.store.tx import Tx
 
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
 _RESULT = re.compile(r"(\d+) of (\d+) sentences compared")
 
 
@@ -33,17 +32,15 @@ class Compared(NamedTuple):
 def to_compare(job: ResearchJob, rows: Sequence[EvidenceRow]) -> list[Unit]:
     """Return the sentences of a job's report that a model compares with their quotations: of a
     standard job the items of its lists, which are the key findings."""
-    known, draft = {row.id for row in rows}, job.draft
-    cited = [u for u in units(draft) if u.kind != "heading" and any(id in known for id in u.ids)]
+    known = {row.id for row in rows}
+    cited = [
+        unit
+        for unit in units(job.draft)
+        if unit.kind != "heading" and any(id in known for id in unit.ids)
+    ]
     if job.limits.support == "key findings":
-        items = [unit for unit in cited if _is_item(draft, unit)]
-        cited = items or cited
+        cited = [unit for unit in cited if unit.is_item] or cited
     return cited
-
-
-def _is_item(text: str, unit: Unit) -> bool:
-    line = text[: unit.start].rpartition("\n")[2] + text[unit.start :].partition("\n")[0]
-    return _ITEM.match(line) is not None
 
 
 def compared(tx: Tx, job: ResearchJob, rows: Sequence[EvidenceRow]) -> Compared | None:
