@@ -127,6 +127,11 @@ class Agent:
     label: Label = CLEAN
     """Of a program: where the words of its command come from, if not from the team."""
 
+    @property
+    def has_model(self) -> bool:
+        """Whether a model works for it, and not a program."""
+        return self.kind == "llm"
+
 
 @value
 class Specialist:

@@ -20,7 +20,7 @@ def of_learned(agent: Agent) -> Owner:
     """
     if agent.role not in GENERAL_ROLES:
         return of_specialist(agent.role)
-    stays = agent.persistent and agent.retired_at is None and agent.kind == "llm"
+    stays = agent.persistent and agent.retired_at is None and agent.has_model
     return agent.id if stays else EVERYONE
 
 

@@ -80,7 +80,7 @@ class Executor:
         loaded = await self.store.write(load, lease)
         await self._prepare_team(loaded.team)
         # The prompt and its compaction follow the window, which a server of one's own may tell.
-        if loaded.agent.kind != "cli":
+        if loaded.agent.has_model:
             await self.models.learn(self.model_for(loaded))
         if self.tracing is None:
             return await self._run(lease, loaded)

@@ -226,7 +226,7 @@ def refuse_repeats(
     """Raise `Refused` for a task that is this node's own, was given before, goes on with another
     one, or is only handed on. `objective` is the part of the task that says what to achieve."""
     goal = ctx.team.goal if ctx.node.is_goal else ""
-    to_program = worker is not None and worker.kind == "cli"
+    to_program = worker is not None and not worker.has_model
     repeats.check(
         tx,
         ctx.node,

@@ -253,7 +253,7 @@ def _task(
 def _record_of(ctx: RunContext) -> str:
     """Return what the runtime recorded of the author's work."""
     author = one_line(ctx.agent.name)
-    if ctx.agent.kind == "cli":
+    if not ctx.agent.has_model:
         return f"{author} is a program. The runtime recorded no single steps of it."
     return (
         f"{author} made {_work_calls(ctx)} calls that did something. Commands among them, as the "

@@ -24,14 +24,14 @@ class Task:
         sees_team = loaded.node.kind.sees_team
         skills = await executor.offered.skills_of(loaded.team) if sees_team else ()
         extra = await executor.offered.of_team(loaded.team, skills)
-        is_program = loaded.agent.kind == "cli"
-        tools = Toolset({}) if is_program else self.tools(executor, loaded, extra)
+        has_model = loaded.agent.has_model
+        tools = self.tools(executor, loaded, extra) if has_model else Toolset({})
         ctx = executor.context(lease, loaded, extra)
         ctx.skills = skills
         await own_notices.tell(ctx, executor.offered.take_notices())
         if not loaded.turns:
             await begin(ctx, await self.opening(executor, ctx, loaded, tools))
-        if is_program:
+        if not has_model:
             return await ProgramRunner(executor.commands).run(ctx)
         return await self.act(executor, ctx, tools)
 
@@ -62,7 +62,7 @@ class Task:
             loaded.node,
             giver=loaded.giver,
             thread=ctx.lease.thread_id,
-            refs=None if tools.tools or ctx.agent.kind == "cli" else await refs.as_text(ctx),
+            refs=None if tools.tools or not ctx.agent.has_model else await refs.as_text(ctx),
             said=loaded.said,
         )
         used = known.ids(is_lean=is_lean)

@@ -96,7 +96,7 @@ def continue_thread(
 def last_task(tx: Tx, agent: Agent) -> WorkNode | None:
     """Return the ended task in whose thread an agent goes on that was hired for one task; None for
     other agents, and if nothing can go on there."""
-    last = None if agent.persistent or agent.kind != "llm" else nodes.last_of(tx, agent.id)
+    last = None if agent.persistent or not agent.has_model else nodes.last_of(tx, agent.id)
     if last is None or last.thread_id is None or not last.status.is_final:
         return None
     is_pruned = THREADS.get(tx, last.thread_id).pruned_at is not None

@@ -175,7 +175,7 @@ def is_ready(tx: Tx, node: WorkNode) -> bool:
 def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
     """Put a node into an agent's queue. Locks the agent's row."""
     agent = teams.lock(tx, agent_id)
-    if not node.kind.sees_team and agent.kind != "llm":
+    if not node.kind.sees_team and not agent.has_model:
         raise Refused(
             f"{agent.name} is a program, which sees files of this machine; a public task takes an "
             "agent with a model."
@@ -242,7 +242,7 @@ def assign_ready(tx: Tx, node: WorkNode) -> WorkNode:
 
 
 def _can_take(tx: Tx, agent: Agent, node: WorkNode) -> bool:
-    if agent.role == "coordinator" or agent.kind != "llm" or agent.id == node.creator_id:
+    if agent.role == "coordinator" or not agent.has_model or agent.id == node.creator_id:
         return False
     if agent.tools and not set(node.needs_tools) <= set(agent.tools):
         return False

@@ -208,7 +208,7 @@ def _quote(words: Sequence[Message], thread: str) -> str:
 
 
 def _is_program(tx: Tx, agent_id: AgentId) -> bool:
-    return AGENTS.get(tx, agent_id).kind == "cli"
+    return not AGENTS.get(tx, agent_id).has_model
 
 
 def _is_for_person(wait: Wait) -> bool:

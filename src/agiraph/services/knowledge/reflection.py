@@ -62,7 +62,7 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
     the coordinator. The caller holds the agent's row lock.
     """
     team = TEAMS.get(tx, agent.team_id)
-    if not team.learns or team.status in ("stopped", "archived") or agent.kind != "llm":
+    if not team.learns or team.status in ("stopped", "archived") or not agent.has_model:
         return
     kind = _kind(agent)
     if kind is not None and nodes.reflects_as(tx, agent.team_id, kind, beside=agent.id):

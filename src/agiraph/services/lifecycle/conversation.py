@@ -65,7 +65,7 @@ def say(
     team = teams.TEAMS.get(tx, agent.team_id)
     if team.status == "archived":
         raise Refused(f"Team {team.name!r} is archived; nobody there can receive messages.")
-    answered = not nudge and agent.kind == "llm"
+    answered = not nudge and agent.has_model
     # Under the agent's row lock: of two requests with the same client_id, the second finds the
     # message of the first and needs no reply of its own.
     is_new = client_id is None or messages.by_client(tx, team.id, client_id) is None

@@ -147,7 +147,7 @@ def set_effort_of_agent(tx: Tx, agent_id: AgentId, effort: Effort | None) -> Age
 def set_model_of_agent(tx: Tx, agent_id: AgentId, model: str) -> Agent:
     """Give an agent another model, from its next run on."""
     agent = AGENTS.get(tx, agent_id, lock=True)
-    if agent.kind == "cli":
+    if not agent.has_model:
         raise Refused(f"{agent.name!r} is a program and has no model. Change its command.")
     AGENTS.update(tx, agent.id, model=model)
     _tell_of_change(tx, agent.team_id, f"model of {agent.name}")

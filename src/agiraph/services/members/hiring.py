@@ -63,7 +63,7 @@ def specialist(tx: Tx, hirer: Hirer, name: str) -> Agent:
     if found is None:
         raise Refused(f"There is no specialist {name!r}.")
     model = found.model or hirer.agent.model
-    if hirer.agent.kind == "cli" and not found.model:  # a program has no model
+    if not hirer.agent.has_model and not found.model:  # a program has no model
         model = teams.coordinator(tx, hirer.agent.team_id).model
     return _idle_or_new_specialist(tx, hirer, found, model)
 
