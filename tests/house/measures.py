@@ -30,7 +30,7 @@ SMALL = 80
 """Lines below which a module with one importer should be a part of it."""
 _KIND_BRANCH = re.compile(
     r"\b(?:node|child|last|earlier|n)\.(?:lane|research|reviews_call|is_public) *(?:[!=]=|is\b)"
-    r"|\b(?:if|and|or|not) [\w.]*\b(?:reviews_call|is_public|is_single_turn|is_research_part)\b(?!\()"
+    r"|\b(?:if|and|or|not) [\w.]*\b(?:reviews_call|is_public|is_single_turn)\b(?!\()"
     r"|\bagent\.kind\b *[!=]=|\.kind is (?:not )?(?:work_kinds\.)?[A-Z]{2}|\bpart_of\("
 )
 """A line that asks which kind of work or agent it has before it."""
