@@ -101,7 +101,9 @@ async def test_words_of_any_earlier_run_are_no_news(tmp_path: Path, database_url
         trigger = await it.world.store.read(TRIGGERS.get, await ask_daily(it))
         await it.world.store.write(TEAMS.update, it.team.team.id, status="paused")
         jobs = [
-            await it.world.store.write(standing_questions.start, it.team.coordinator, trigger)
+            await it.world.store.write(
+                standing_questions.ACTION.start, it.team.coordinator, trigger
+            )
             for _ in range(4)
         ]
         await kept(it, jobs[0], FACTS, old)

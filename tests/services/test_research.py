@@ -28,7 +28,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.script import Says
 from agiraph.testing.scripted import Line, ScriptedModel
-from agiraph.tools.toolsets import READER
+from agiraph.tools.research import READER
 from agiraph.web.access import Web
 from agiraph.web.default_engine import DefaultEngine
 from agiraph.web.search import LocalEngine

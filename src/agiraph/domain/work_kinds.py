@@ -6,8 +6,9 @@ the runtime asks for; nothing else in the runtime knows a kind by its name.
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
+
+from agiraph.domain.features import found_at, installed
 
 Lane = Literal["work", "reply", "reflection"]
 """What an agent can do at the same time: work, a reply to a person, a reflection on ended work.
@@ -137,13 +138,6 @@ _CORE = {
         CONVERSATION_SUMMARY,
     )
 }
-_BROUGHT: dict[str, str] = {
-    name: "agiraph.domain.research_kinds"
-    for part in ("research", "reader", "gaps", "writing", "support")
-    for name in (part, f"labelled_{part}")
-}
-"""The modules of features by the names of the kinds they bring; each is imported when one of its
-kinds is first met. Such a module has the mapping `KINDS`."""
 
 
 @cache
@@ -151,12 +145,5 @@ def kind_named(name: str) -> WorkKind:
     """Return the kind with this name; `KeyError` if nothing brings it."""
     if name in _CORE:
         return _CORE[name]
-    brought: dict[str, WorkKind] = import_module(_BROUGHT[name]).KINDS
-    return brought[name]
-
-
-@cache
-def found_at(place: str) -> Any:
-    """Return the object that `module:name` names."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    places = {kind: feature.kinds_at for feature in installed() for kind in feature.kinds}
+    return found_at(places[name])[name]

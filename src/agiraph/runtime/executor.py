@@ -11,11 +11,11 @@ from typing import Protocol, cast
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import LEAN_SYSTEM, Lease, Transcript
 from agiraph.domain.effort import Effort, first_effort
+from agiraph.domain.features import found_at
 from agiraph.domain.folders import seen_by
 from agiraph.domain.ids import TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.time import Clock
-from agiraph.domain.work_kinds import found_at
 from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules
 from agiraph.home.scopes import Scope

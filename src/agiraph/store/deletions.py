@@ -1,6 +1,7 @@
 """Deletions: the rows of teams that were deleted for good, and the removal of all their rows."""
 
 from agiraph.domain.deletions import Deletion
+from agiraph.domain.features import brought
 from agiraph.domain.ids import TeamId
 from agiraph.store.rows import Table, from_json
 from agiraph.store.tx import Tx
@@ -40,10 +41,10 @@ _STATEMENTS = (
     f"delete from dependencies where node_id in {_NODES} or needs_id in {_NODES}",
 )
 _TABLES = (
-    "evidence", "research_pages", "research_jobs", "client_turns", "deliveries", "triggers",
-    "attached_files", "messages", "memories", "insights", "notes", "knowledge_changes",
-    "conversation_summaries", "folder_changes", "link_fetches", "file_labels", "grants", "spend",
-    "threads", "nodes", "stages", "agents",
+    *(table.name for tables in brought("tables") for table in tables),
+    "client_turns", "deliveries", "triggers", "attached_files", "messages", "memories", "insights",
+    "notes", "knowledge_changes", "conversation_summaries", "folder_changes", "link_fetches",
+    "file_labels", "grants", "spend", "threads", "nodes", "stages", "agents",
 )  # fmt: skip
 """The tables with a column `team_id`, those that refer to others first."""
 

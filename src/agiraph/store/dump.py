@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.features import brought
 from agiraph.domain.persons import OWNER
 from agiraph.store import channels, deliveries, nodes, passages
 from agiraph.store.dump_validation import DumpReader, columns_of
@@ -29,7 +30,7 @@ TABLES: dict[str, str] = {
     "conversation_summaries": "id",
     "folder_changes": "id",
     "client_turns": "id", "received": "id",
-    "research_jobs": "id", "research_pages": "id", "evidence": "id",
+    **{table.name: table.key for tables in brought("tables") for table in reversed(tables)},
     "deletions": "team_id",
 }  # fmt: skip
 """The dumped tables, in an order that satisfies foreign keys, each with the columns of its key,

@@ -13,6 +13,7 @@ import orjson
 from agiraph.domain.chat import Role
 from agiraph.domain.errors import Refused, StoreDamaged
 from agiraph.domain.events import EventType
+from agiraph.domain.features import brought
 from agiraph.domain.ids import ThreadId
 from agiraph.store import (
     access,
@@ -22,7 +23,6 @@ from agiraph.store import (
     daily_limits,
     deletions,
     deliveries,
-    evidence,
     file_labels,
     folder_changes,
     grants,
@@ -33,7 +33,6 @@ from agiraph.store import (
     notes,
     passages,
     persons,
-    research,
     spend,
     stages,
     teams,
@@ -59,7 +58,7 @@ _TABLES: dict[str, Table[Any]] = {
         conversation_summaries.SUMMARIES,
         folder_changes.FOLDER_CHANGES,
         client_turns.CLIENT_TURNS, channels.CHANNELS, channels.RECEIVED,
-        research.JOBS, research.PAGES, evidence.EVIDENCE,
+        *(table for tables in brought("tables") for table in tables),
         deletions.DELETIONS,
     )
 }  # fmt: skip

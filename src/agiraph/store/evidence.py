@@ -8,6 +8,7 @@ from agiraph.domain.labels import Label
 from agiraph.domain.research import ResearchJob
 from agiraph.domain.value import value
 from agiraph.store import research
+from agiraph.store.research import JOBS, PAGES
 from agiraph.store.rows import Table
 from agiraph.store.tx import Tx
 
@@ -62,6 +63,7 @@ class StoredEvidence:
 
 
 EVIDENCE = Table("evidence", StoredEvidence)
+TABLES = (EVIDENCE, PAGES, JOBS)
 
 
 def of_call(tx: Tx, node_id: NodeId, call_id: str) -> StoredEvidence | None:

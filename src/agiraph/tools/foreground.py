@@ -12,21 +12,18 @@ from pydantic import Field
 from agiraph.domain import quotations
 from agiraph.domain.acts import Act
 from agiraph.domain.errors import Refused
-from agiraph.domain.labels import join
+from agiraph.domain.features import brought
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.research_kinds import part_of
-from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.board import texts
+from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.services.lifecycle import conversation, routing
 from agiraph.services.members import roster
-from agiraph.services.research import starting
 from agiraph.store import messages, nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import files, looking, remembering, scheduling, team
-from agiraph.tools import research as research_tools
 from agiraph.tools.base import Tool, tool
 from agiraph.tools.delegation import hirer
 
@@ -83,8 +80,13 @@ def _continue(tx: Tx, ctx: RunContext, identity: str, task: str) -> Answer:
         raise Refused(
             f'{earlier.id} is still {earlier.status}: tell("{earlier.id}") reaches its worker.'
         )
-    if part_of(earlier) is not None:
-        return _research_further(tx, ctx, earlier)
+    asked = messages.to_answer(tx, ctx.node.id)
+    taken_up = verbs_of(earlier).taken_up(tx, earlier, hirer(ctx), asked, ctx.web)
+    if taken_up is not None:
+        routing.mark_heard(tx, asked)
+        did = Act(kind="started", about=taken_up.id, name=texts.subject_of(taken_up))
+        told = f"{earlier.id} goes on as {taken_up.id}; the report goes to their inbox."
+        return Done(told, did=did)
     if earlier.thread_id is None or earlier.assignee_id is None:
         raise Refused(f"Nobody ever began {earlier.id}; call start_work without continues.")
     roster.reinstate(tx, teams.lock(tx, earlier.assignee_id))
@@ -94,27 +96,6 @@ def _continue(tx: Tx, ctx: RunContext, identity: str, task: str) -> Answer:
     worker = teams.AGENTS.get(tx, earlier.assignee_id).name
     did = Act(kind="started", about=node.id, name=f"{worker} goes on: {node.title}")
     return Done(f"{worker} goes on with {earlier.id} as {node.id}, in the same thread.", did=did)
-
-
-def _research_further(tx: Tx, ctx: RunContext, earlier: WorkNode) -> Answer:
-    """Start research that goes on from the ledger of an earlier one, in the person's own words."""
-    if earlier.is_step and earlier.parent_id is not None:
-        earlier = NODES.get(tx, earlier.parent_id)
-    asked = messages.to_answer(tx, ctx.node.id)
-    goal = "\n\n".join(message.text for message in asked)
-    research_tools.check_engine(ctx.web, goal)
-    node = starting.start(
-        tx,
-        hirer(ctx),
-        goal,
-        label=join(message.label for message in asked),
-        asks=True,
-        earlier=earlier,
-    )
-    routing.mark_heard(tx, asked)
-    did = Act(kind="started", about=node.id, name=f"research: {node.title}")
-    told = f"Research goes on from {earlier.id} as {node.id}; the report goes to their inbox."
-    return Done(told, did=did)
 
 
 Words = Annotated[
@@ -163,12 +144,12 @@ FOREGROUND: Mapping[str, Tool] = {
         *LOOKING,
         files.read_file,
         team.check_board,
-        research_tools.job_status,
+        team.job_status,
         tell,
         answer,
         stop_work,
         start_work,
-        research_tools.research_start,
+        *(tool for tools in brought("reply_tools") for tool in tools),
         no_work_needed,
         *remembering.FOREGROUND,
         scheduling.promise,

@@ -15,9 +15,8 @@ from pydantic import Field
 
 from agiraph.domain.chat import Turn
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.fence import enclose_words, one_line, without_fences
-from agiraph.domain.labels import Label, join
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import search_words, sections
@@ -27,8 +26,9 @@ from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.board import labels, planning, texts
 from agiraph.services.board.confided import Confided
+from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.services.lifecycle import routing
-from agiraph.store import evidence, messages, nodes, spend, team_threads, threads
+from agiraph.store import messages, nodes, spend, team_threads, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge
@@ -168,8 +168,8 @@ class _Text(NamedTuple):
     label: Label
     file: str = ""
     """A published file that holds the report, if the text itself is short."""
-    evidence: str = ""
-    """The ledger of a research job, as sections."""
+    sources: str = ""
+    """What it rests on, as sections."""
 
 
 @tool(effect="repeatable", looks_up=True)
@@ -190,7 +190,7 @@ async def read_report(
         written = await asyncio.to_thread(_file, ctx, found.file)
         # The result of a research is its report.
         text = written if text.strip() == written.strip() else f"{text}\n\n{written}".strip()
-    text += found.evidence
+    text += found.sources
     if not text:
         return Done(f"{found.name} has no result yet; look_into shows how it stands.")
     shown = _about(text, section) if section.strip() else text
@@ -243,25 +243,9 @@ def _of_node(tx: Tx, node: WorkNode, file: str, text: str) -> _Text:
     reports = [name for name in written if "report" in name.lower()] or written
     chosen = file or (reports[0] if len(reports) == 1 else "")
     path = f"nodes/{node.id}/published/{chosen}" if chosen else ""
-    rows = [] if file else evidence.of_job(tx, node.id)
-    label |= join(row.label for row in rows)
+    sources, theirs = ("", CLEAN) if file else verbs_of(node).sources(tx, node)
     named = f"the result of {node.id}"
-    return _Text(named, "" if file else text, label, path, _ledger(rows))
-
-
-def _ledger(rows: Sequence[EvidenceRow]) -> str:
-    """Return the evidence of a research as sections, one for each page, so that a section can be
-    found by what it is about."""
-    by_page: dict[str, list[EvidenceRow]] = {}
-    for row in rows:
-        by_page.setdefault(row.url, []).append(row)
-    parts: list[str] = []
-    for url, noted in by_page.items():
-        facts = ", ".join(filter(None, [noted[0].source_class, noted[0].published]))
-        lines = [f"- {row.claim} ({row.stance})\n  “{row.quote}”" for row in noted]
-        title = one_line(noted[0].title) or url
-        parts.append(f"\n\n## Evidence from {title}\n\n{url} ({facts})\n" + "\n".join(lines))
-    return "".join(parts)
+    return _Text(named, "" if file else text, label | theirs, path, sources)
 
 
 def _file(ctx: RunContext, path: str) -> str:

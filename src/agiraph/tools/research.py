@@ -1,28 +1,44 @@
-"""Research tools: start research in the background, and show the state of background work."""
+"""Research tools: start research in the background; what its readers note, and how they end."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
 from agiraph.domain.acts import Act
 from agiraph.domain.errors import Refused
-from agiraph.domain.labels import CLEAN, Label, join
-from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.evidence import LONGEST_CLAIM, LONGEST_QUOTE, Stance
+from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.labels import CLEAN, Label, join, of_page
+from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
 from agiraph.domain.research import Depth
 from agiraph.domain.tools import ON_DEMAND
+from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
-from agiraph.services.board import jobs, labels, texts
-from agiraph.services.board.jobs import Job
+from agiraph.services.board import texts
 from agiraph.services.lifecycle import conversation
-from agiraph.services.research import starting
+from agiraph.services.research import ledger, starting
+from agiraph.services.research.ledger import NotOnPage, NotRead
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
-from agiraph.tools.base import tool
+from agiraph.tools.base import Tool, tool
 from agiraph.tools.delegation import hirer
-from agiraph.tools.web import web_fetch, web_search
-from agiraph.web import links
-from agiraph.web.access import Web
-from agiraph.web.search import NO_ENGINE
+from agiraph.tools.web import find_in_page, web_fetch, web_search
+from agiraph.web.page import in_thread
+
+SUMMARY_CHARACTERS = 4000
+NOT_READ = (
+    "Not noted: this research has read no page at that address. Open it with web_fetch first, and "
+    "copy the words from its text. Read so far: {words}"
+)
+NOT_THERE = (
+    "Not noted: these words are not on that page. Copy them exactly as the page has them, or note "
+    "something that it does say. Nearest on it: {words}"
+)
+NOTHING_NEAR = (
+    "Not noted: these words are not on that page, and {words} on it is like them. Quote what the "
+    "page says, word for word."
+)
 
 
 @tool(
@@ -49,7 +65,7 @@ def research_start(
     Put the whole question into the goal, with what it is for. Do not wait for it, and do not
     research the same yourself.
     """
-    check_engine(ctx.web, goal)
+    starting.check_engine(ctx.web, goal)
     # In a reply the person asked for it. Elsewhere it is a part of the work, and paid from its
     # budget.
     is_reply = ctx.node.kind.answers_messages
@@ -76,13 +92,6 @@ def research_start(
     )
 
 
-def check_engine(web: Web, goal: str) -> None:
-    """Raise `Refused`, with the settings that would help, if there is no search engine and the
-    question names no page to begin with."""
-    if web.engine is None and not links.hosts_in(goal):
-        raise Refused(NO_ENGINE)
-
-
 def _with_their_words(tx: Tx, ctx: RunContext, goal: str, label: Label) -> tuple[str, Label]:
     """Return a goal in the model's words with the person's messages behind it, and its label."""
     asked = messages.to_answer(tx, ctx.node.id)
@@ -98,23 +107,79 @@ def _is_asked(tx: Tx, ctx: RunContext, goal: str) -> bool:
     return any(m.text.split() == goal.split() for m in asked if not m.label)
 
 
-@tool(effect="transaction", looks_up=True, polls=True, in_sight=ON_DEMAND)
-def job_status(tx: Tx, ctx: RunContext) -> Answer:
-    """See all background work of the team: what runs, waits, is queued, and ended lately."""
-    found = [job for job in jobs.of_team(tx, ctx.team.id) if job.node.id != ctx.node.id]
-    lines = [_line(job) for job in found] or ["There is no background work."]
-    return Done("\n".join(lines), label=labels.of_board(tx, [job.node for job in found]))
+@tool(effect="repeatable", roles=frozenset())
+async def note_evidence(
+    ctx: RunContext,
+    claim: Annotated[
+        str, Field(min_length=1, description=f"One statement, at most {LONGEST_CLAIM} characters")
+    ],
+    quote: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description=f"The page's own words that show it, at most {LONGEST_QUOTE} characters",
+        ),
+    ],
+    url: Annotated[str, Field(min_length=1, description="The page, as you fetched it")],
+    stance: Annotated[
+        Stance, Field(description="Whether the words support or contradict the claim")
+    ] = "supports",
+) -> Answer | InTransaction:
+    """Note one finding with the words of the page that show it. Only what is noted gets into the
+    report. Copy the quotation from the page's text, word for word; it is compared with the page.
+    """
+    ledger.check_lengths(claim, quote)
+    pages = await ctx.store.read(ledger.pages_at, ctx.node, url)
+    if isinstance(pages, NotRead):
+        read = pages.read
+        return _refuse(ctx, NOT_READ, "\n".join(read), join(map(of_page, read)))
+    found = await in_thread(ledger.look_up, pages, quote)
+    if isinstance(found, NotOnPage):
+        text = NOT_THERE if found.nearest else NOTHING_NEAR
+        return _refuse(ctx, text, found.nearest, of_page(found.url))
+
+    def note(tx: Tx) -> Done:
+        given = {"claim": claim, "url": url, "stance": stance}
+        noted = ledger.note(tx, ctx.node, ctx.current_call_id, found, **given)
+        return Done(f"Noted as e{noted.number}.")
+
+    return InTransaction(note, _raise)
 
 
-def _line(job: Job) -> str:
-    text = f"- {texts.title_of(job.node)} ({job.node.id}, {job.worker}): {job.state}"
-    if job.position is not None:
-        text += f", number {job.position} in the queue"
-    limits = job.node.budget.calls
-    for tool_name, what in ((web_search.name, "searches"), (web_fetch.name, "pages")):
-        if tool_name in limits:
-            text += f", {job.used[tool_name]} of {limits[tool_name]} {what} used"
-    if job.label and job.progress and not job.node.waiting_reason:
-        # A look at the list must not label the thread with what each task has read.
-        return f'{text}; its progress is for look_into("{job.node.id}")'
-    return f"{text}: {job.progress}" if job.progress else text
+async def _raise(refusal: Refused) -> Done:
+    raise refusal
+
+
+def _refuse(ctx: RunContext, text: str, words: str, label: Label) -> Done:
+    """Return a refusal with words of pages in a fence: another reader may have fetched them."""
+    if not words:
+        return Done(text.format(words="nothing"), failed=True)
+    shown = enclose_foreign(words, thread=ctx.lease.thread_id, source=ctx.describe(label))
+    return Done(text.format(words=f"\n{shown}"), failed=True, label=label, is_fenced=True)
+
+
+@tool(effect="transaction", roles=frozenset(), ends_node=True, counts_as_work=False)
+def done(
+    tx: Tx,
+    ctx: RunContext,
+    summary: Annotated[
+        str,
+        Field(
+            max_length=SUMMARY_CHARACTERS,
+            description="What you could not find out, and where you looked",
+        ),
+    ] = "",
+) -> Answer:
+    """End your reading. Call it alone, when your question is answered by noted evidence, or when
+    two searches in a row brought nothing new.
+    """
+    return Done("Ended.", Finished(summary.strip() or "Done.", StopReason.PUBLISHED))
+
+
+TOOLS = (research_start, note_evidence, done)
+REPLY_TOOLS = (research_start,)
+READER: Mapping[str, Tool] = {
+    tool.name: tool for tool in (web_search, web_fetch, find_in_page, note_evidence, done)
+}
+"""The tools of an agent that reads pages for a research job. They replace the tools that the agent
+has for other work."""

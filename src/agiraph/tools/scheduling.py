@@ -1,7 +1,7 @@
 """Scheduling tools: create, list and cancel an agent's own triggers, and record its promises."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
@@ -16,10 +16,10 @@ from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.plurals import times
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
-from agiraph.domain.triggers import LATE_AFTER, Trigger
+from agiraph.domain.triggers import LATE_AFTER, ActionType, Trigger
 from agiraph.run_context import RunContext
 from agiraph.services.board import planning
-from agiraph.services.triggers import definitions, labelled, promises
+from agiraph.services.triggers import actions, definitions, labelled, promises
 from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.registry import KINDS
 from agiraph.store import persons
@@ -32,8 +32,13 @@ Action = Annotated[
     str | dict[str, Any],
     Field(
         description="What you are to do then, in words you will understand without this thread; or "
-        '{"type": "send_message", "to": …, "content": …}, {"type": "run_node", "node_id": …}, '
-        '{"type": "research", "question": …}: a report on what is new about it'
+        + ", ".join(
+            (
+                '{"type": "send_message", "to": …, "content": …}',
+                '{"type": "run_node", "node_id": …}',
+                *(action.guidance for action in actions.brought().values()),
+            )
+        )
     ),
 ]
 
@@ -129,7 +134,7 @@ def schedule(
 
 def _action(
     action: str | dict[str, Any],
-) -> tuple[Literal["wake_agent", "send_message", "run_node", "research"], dict[str, Any]]:
+) -> tuple[ActionType, dict[str, Any]]:
     if isinstance(action, str):
         action = _written_action(action) or {"type": "wake_agent", "task": action}
     kind = action.get("type", "wake_agent")
@@ -138,17 +143,17 @@ def _action(
         case "wake_agent":
             if not str(payload.get("task", "")).strip():
                 raise Refused("action: say what is to be done then.")
-        case "send_message" | "run_node" | "research":
+        case "send_message" | "run_node":
             pass
+        case _ if kind not in actions.brought():
+            known = ", ".join(("wake_agent", "send_message", "run_node", *actions.brought()))
+            raise Refused(f"action: there is no type {kind!r}; there are {known}.")
         case _:
-            raise Refused(
-                f"action: there is no type {kind!r}; there are wake_agent, send_message, run_node, "
-                "research."
-            )
+            pass
     if len(str(payload)) > SUMMARY_CHARACTERS:
         limit = f"{SUMMARY_CHARACTERS:,}"
         raise Refused(f"action: {limit} characters is the most; put the rest into a file.")
-    return kind, payload
+    return cast(ActionType, kind), payload
 
 
 def _written_action(text: str) -> dict[str, Any] | None:

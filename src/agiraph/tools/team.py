@@ -1,4 +1,4 @@
-"""Team tools: the board and its stages."""
+"""Team tools: the board, its stages and the background work."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,6 +19,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.board import (
     acceptance_lines,
     budgets,
+    jobs,
     labels,
     planning,
     spending,
@@ -26,6 +27,7 @@ from agiraph.services.board import (
     texts,
 )
 from agiraph.services.board.confided import Confided
+from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, messages, nodes, threads
@@ -43,6 +45,7 @@ from agiraph.tools.delegation import (
     refuse_repeats,
 )
 from agiraph.tools.staffing import check_tools
+from agiraph.tools.web import web_fetch, web_search
 from agiraph.tools.work import Kinds
 
 MAX_NODES = 100
@@ -337,3 +340,25 @@ def _stage_result(tx: Tx, stage: Stage, thread: ThreadId) -> Done:
         label=labels.of_wait(tx, WaitingOn("stage", stage.id)),
         is_fenced=True,
     )
+
+
+@tool(effect="transaction", looks_up=True, polls=True, in_sight=ON_DEMAND)
+def job_status(tx: Tx, ctx: RunContext) -> Answer:
+    """See all background work of the team: what runs, waits, is queued, and ended lately."""
+    found = [job for job in jobs.of_team(tx, ctx.team.id) if job.node.id != ctx.node.id]
+    lines = [_job_line(job) for job in found] or ["There is no background work."]
+    return Done("\n".join(lines), label=labels.of_board(tx, [job.node for job in found]))
+
+
+def _job_line(job: Job) -> str:
+    text = f"- {texts.title_of(job.node)} ({job.node.id}, {job.worker}): {job.state}"
+    if job.position is not None:
+        text += f", number {job.position} in the queue"
+    limits = job.node.budget.calls
+    for tool_name, what in ((web_search.name, "searches"), (web_fetch.name, "pages")):
+        if tool_name in limits:
+            text += f", {job.used[tool_name]} of {limits[tool_name]} {what} used"
+    if job.label and job.progress and not job.node.waiting_reason:
+        # A look at the list must not label the thread with what each task has read.
+        return f'{text}; its progress is for look_into("{job.node.id}")'
+    return f"{text}: {job.progress}" if job.progress else text

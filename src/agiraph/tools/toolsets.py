@@ -7,16 +7,15 @@ from typing import NamedTuple
 from agiraph.domain.agents import Agent, Role
 from agiraph.domain.chat import ToolSpec
 from agiraph.domain.errors import Refused
+from agiraph.domain.features import brought
 from agiraph.tools import (
     communication,
     delegation,
-    evidence,
     files,
     knowledge,
     limits,
     on_demand,
     reading,
-    research,
     reviewing,
     scheduling,
     shell,
@@ -60,18 +59,16 @@ BUILT_IN: dict[str, Tool] = {
         web.web_fetch,
         web.find_in_page,
         reading.read_links,
-        research.research_start,
-        research.job_status,
+        team.job_status,
         *knowledge.WORK,
         scheduling.schedule,
         scheduling.list_triggers,
         scheduling.cancel_trigger,
         scheduling.promise,
         reviewing.give_verdict,
-        evidence.note_evidence,
-        evidence.done,
         on_demand.tool_help,
         on_demand.call_tool,
+        *(tool for tools in brought("tools") for tool in tools),
     )
 }
 
@@ -246,15 +243,6 @@ PUBLIC: Mapping[str, Tool] = {
 }
 """The tools of a public reader, whatever its agent may call otherwise: none of them shows it or
 anybody else what the team knows."""
-
-
-READER: Mapping[str, Tool] = {
-    name: BUILT_IN[name]
-    for name in ("web_search", "web_fetch", "find_in_page", "note_evidence", "done")
-    if name in BUILT_IN
-}
-"""The tools of an agent that reads pages for a research job. They replace the tools that the agent
-has for other work."""
 
 
 def _is_kept(tool: Tool) -> bool:

@@ -20,7 +20,7 @@ from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
-from agiraph.services.research import pages as research_pages
+from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.store import file_labels, grants, link_fetches, passages, spend
 from agiraph.store.link_fetches import Limits
 from agiraph.store.passages import Prepared
@@ -334,5 +334,4 @@ def _index(tx: Tx, ctx: RunContext, page: WebPage, prepared: Sequence[Prepared])
         label=of_page(page.url),
         prepared=prepared,
     )
-    given = {"url": page.url, "title": page.title, "published": page.published}
-    research_pages.keep_page(tx, ctx.node, text=page.text, **given)
+    verbs_of(ctx.node).page_read(tx, ctx.node, page)

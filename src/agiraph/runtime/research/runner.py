@@ -9,7 +9,7 @@ from agiraph.runtime.loading import Loaded
 from agiraph.runtime.prompt import Opening
 from agiraph.runtime.research import job, openings, parts
 from agiraph.tools.base import Tool
-from agiraph.tools.toolsets import READER as READER_TOOLS
+from agiraph.tools.research import READER as READER_TOOLS
 from agiraph.tools.toolsets import Toolset, all_shown
 
 

@@ -1,16 +1,21 @@
 """Kind verbs: what the end, the state and a late answer of work mean, by its kind."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
+from agiraph.domain.features import found_at
 from agiraph.domain.ids import PersonId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed
 from agiraph.domain.prompt_lines import Line
 from agiraph.domain.work import WorkNode
-from agiraph.domain.work_kinds import found_at
+from agiraph.services.members.hiring import Hirer
 from agiraph.store.tx import Tx
+from agiraph.web.access import Web
+from agiraph.web.page import WebPage
 
 
 class KindVerbs:
@@ -39,6 +44,20 @@ class KindVerbs:
         """Go on with the late answer to a question of work that has ended. Return False if it does
         not go on by itself."""
         return False
+
+    def taken_up(
+        self, tx: Tx, node: WorkNode, by: Hirer, asked: Sequence[Message], web: Web
+    ) -> WorkNode | None:
+        """Start new work that goes on from this ended node, in the words of a person's messages.
+        Return None if it goes on in the thread of the node."""
+        return None
+
+    def page_read(self, tx: Tx, node: WorkNode, page: WebPage) -> None:
+        """Keep a page that this work has opened."""
+
+    def sources(self, tx: Tx, node: WorkNode) -> tuple[str, Label]:
+        """Return what the result of this work rests on, as sections of a text, with its label."""
+        return "", CLEAN
 
 
 TASK = KindVerbs()

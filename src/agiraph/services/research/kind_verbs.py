@@ -1,8 +1,12 @@
 """Kind verbs: what the end, the state and a late answer of research mean."""
 
+from collections.abc import Sequence
+
 from agiraph.domain.errors import Refused
+from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.fence import one_line
 from agiraph.domain.ids import PersonId
-from agiraph.domain.labels import join
+from agiraph.domain.labels import Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.plurals import counted
@@ -10,10 +14,14 @@ from agiraph.domain.prompt_lines import LOOK, Line
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import texts
 from agiraph.services.board.kind_verbs import KindVerbs
-from agiraph.services.research import delivery, parts, starting
+from agiraph.services.members.hiring import Hirer
+from agiraph.services.research import delivery, pages, parts, starting
 from agiraph.store import evidence
+from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
+from agiraph.web.access import Web
+from agiraph.web.page import WebPage
 
 
 class _Job(KindVerbs):
@@ -49,11 +57,48 @@ class _Job(KindVerbs):
             return False
         return True
 
+    def taken_up(
+        self, tx: Tx, node: WorkNode, by: Hirer, asked: Sequence[Message], web: Web
+    ) -> WorkNode | None:
+        goal = "\n\n".join(message.text for message in asked)
+        starting.check_engine(web, goal)
+        label = join(message.label for message in asked)
+        return starting.start(tx, by, goal, label=label, asks=True, earlier=node)
+
+    def sources(self, tx: Tx, node: WorkNode) -> tuple[str, Label]:
+        rows = evidence.of_job(tx, node.id)
+        return _ledger(rows), join(row.label for row in rows)
+
 
 class _Step(KindVerbs):
     def ended(self, tx: Tx, node: WorkNode, text: str) -> bool:
         parts.ended(tx, node, text)
         return True
+
+    def taken_up(
+        self, tx: Tx, node: WorkNode, by: Hirer, asked: Sequence[Message], web: Web
+    ) -> WorkNode | None:
+        assert node.parent_id is not None
+        return JOB.taken_up(tx, NODES.get(tx, node.parent_id), by, asked, web)
+
+    def page_read(self, tx: Tx, node: WorkNode, page: WebPage) -> None:
+        given = {"url": page.url, "title": page.title, "published": page.published}
+        pages.keep_page(tx, node, text=page.text, **given)
+
+
+def _ledger(rows: Sequence[EvidenceRow]) -> str:
+    """Return the evidence of a research as sections, one for each page, so that a section can be
+    found by what it is about."""
+    by_page: dict[str, list[EvidenceRow]] = {}
+    for row in rows:
+        by_page.setdefault(row.url, []).append(row)
+    parts: list[str] = []
+    for url, noted in by_page.items():
+        facts = ", ".join(filter(None, [noted[0].source_class, noted[0].published]))
+        lines = [f"- {row.claim} ({row.stance})\n  “{row.quote}”" for row in noted]
+        title = one_line(noted[0].title) or url
+        parts.append(f"\n\n## Evidence from {title}\n\n{url} ({facts})\n" + "\n".join(lines))
+    return "".join(parts)
 
 
 JOB = _Job()

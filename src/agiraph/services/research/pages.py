@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.research import ResearchPage
-from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import WorkNode
 from agiraph.store import research
 from agiraph.store.rows import to_text
@@ -18,12 +17,11 @@ LONGEST_PAGE = 400_000
 def keep_page(
     tx: Tx, node: WorkNode, *, url: str, title: str, text: str, published: str = ""
 ) -> None:
-    """Keep a page that a reader of a research job has fetched; do nothing for any other node.
+    """Keep a page that a reader of a research job has fetched.
 
     The same text of the same address is one row, however often it is fetched.
     """
-    if part_of(node) != "reader" or node.parent_id is None:
-        return
+    assert node.parent_id is not None
     # As the row will hold it: the hash and the places of quotations are about that text.
     kept = to_text(text[:LONGEST_PAGE])
     page_hash = hashlib.sha256(kept.encode()).hexdigest()[:32]

@@ -6,20 +6,24 @@ report holds only what is new.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from agiraph.domain import standing_questions
 from agiraph.domain.agents import Agent, Specialist
+from agiraph.domain.errors import Refused
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.persons import is_person
 from agiraph.domain.plurals import counted
-from agiraph.domain.research import ResearchJob
+from agiraph.domain.research import DEPTHS, ResearchJob
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.services.members.hiring import Hirer
 from agiraph.services.research import starting
 from agiraph.services.research.pages import address_of
 from agiraph.services.research.starting import RESEARCHER
+from agiraph.services.triggers import actions
+from agiraph.services.triggers.actions import Action
 from agiraph.store import evidence, research
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -36,22 +40,33 @@ class News:
     """When the last report was delivered."""
 
 
-def start(tx: Tx, agent: Agent, trigger: Trigger) -> WorkNode:
-    """Start the research of a trigger. It continues the ledger of the trigger's last job."""
-    last = research.last_standing(tx, trigger.id)
-    by, model = trigger.made_by, str(trigger.payload.get("model", ""))
-    # The specialists' files cannot be read here, so the trigger keeps the model of its researcher.
-    known = Specialist(name=RESEARCHER, description="", prompt="", model=model)
-    return starting.start(
-        tx,
-        Hirer(agent, ThreadId(""), {RESEARCHER: known}, str),
-        str(trigger.payload["question"]),
-        depth=trigger.payload.get("depth"),
-        person_id=by if is_person(by) else None,  # pyright: ignore[reportArgumentType]
-        label=trigger.label,
-        earlier=None if last is None else NODES.get(tx, last.id),
-        standing=trigger,
-    )
+class _Action:
+    """A trigger that asks a question again."""
+
+    guidance = '{"type": "research", "question": …}: a report on what is new about it'
+
+    def check(self, payload: dict[str, Any]) -> None:
+        actions.text(payload.get("question", ""), "question")
+        depth = payload.get("depth")
+        if depth is not None and depth not in DEPTHS:
+            raise Refused(f"action: 'depth' is one of {', '.join(DEPTHS)}, not {depth!r}.")
+
+    def start(self, tx: Tx, agent: Agent, trigger: Trigger) -> WorkNode:
+        """Start the research of a trigger. It continues the ledger of the trigger's last job."""
+        last = research.last_standing(tx, trigger.id)
+        by, model = trigger.made_by, str(trigger.payload.get("model", ""))
+        # The specialists' files cannot be read here: the trigger keeps its researcher's model.
+        known = Specialist(name=RESEARCHER, description="", prompt="", model=model)
+        return starting.start(
+            tx,
+            Hirer(agent, ThreadId(""), {RESEARCHER: known}, str),
+            str(trigger.payload["question"]),
+            depth=trigger.payload.get("depth"),
+            person_id=by if is_person(by) else None,  # pyright: ignore[reportArgumentType]
+            label=trigger.label,
+            earlier=None if last is None else NODES.get(tx, last.id),
+            standing=trigger,
+        )
 
 
 def news(tx: Tx, job: ResearchJob) -> News | None:
@@ -100,3 +115,6 @@ def has_nothing_new(tx: Tx, job: ResearchJob) -> str:
     return NOTHING_NEW.format(
         date=f"{found.since:%Y-%m-%d}", pages=counted(pages, "page was", "pages were")
     )
+
+
+ACTION: Action = _Action()

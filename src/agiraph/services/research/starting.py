@@ -19,6 +19,9 @@ from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
+from agiraph.web import links
+from agiraph.web.access import Web
+from agiraph.web.search import NO_ENGINE
 
 MOST_SEARCHES, MOST_PAGES = 100, 150
 """The most searches and pages that a request may ask for."""
@@ -93,6 +96,13 @@ def start(
     )
     JOBS.insert(tx, job)
     return node
+
+
+def check_engine(web: Web, goal: str) -> None:
+    """Raise `Refused`, with the settings that would help, if there is no search engine and the
+    question names no page to begin with."""
+    if web.engine is None and not links.hosts_in(goal):
+        raise Refused(NO_ENGINE)
 
 
 def continue_with_answer(

@@ -14,12 +14,10 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.moments import parse_moment
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.plurals import times
-from agiraph.domain.research import DEPTHS
 from agiraph.domain.triggers import ActionType, Trigger
 from agiraph.domain.waits import Timer
 from agiraph.domain.work import WorkNode
-from agiraph.services.mail.bus import TEXT_LIMIT
-from agiraph.services.triggers import firing, labelled
+from agiraph.services.triggers import actions, firing, labelled
 from agiraph.services.triggers.firing import slot_at
 from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
@@ -221,35 +219,24 @@ def _checked_payload(
     """Return the payload with ids for names. Raise `Refused` if the action needs something else."""
     match action:
         case "wake_agent":
-            _text(payload.get("task", ""), "task", may_be_empty=True)
+            actions.text(payload.get("task", ""), "task", may_be_empty=True)
             return payload
         case "send_message":
-            to = _text(payload.get("to", ""), "to").strip()
-            _text(payload.get("content", ""), "content")
+            to = actions.text(payload.get("to", ""), "to").strip()
+            actions.text(payload.get("content", ""), "content")
             owner = persons.owner_of(tx, agent.team_id)
             is_owner = means_a_person(to) or to == owner  # `change` checks a resolved address again
             address = owner if is_owner else teams.by_name(tx, agent.team_id, to).id
             return {**payload, "to": address}
         case "run_node":
-            node = nodes.find(tx, agent.team_id, _text(payload.get("node_id", ""), "node_id"))
-            return {**payload, "node_id": node.id}
-        case "research":
-            _text(payload.get("question", ""), "question")
-            depth = payload.get("depth")
-            if depth is not None and depth not in DEPTHS:
-                raise Refused(f"action: 'depth' is one of {', '.join(DEPTHS)}, not {depth!r}.")
-            return payload
+            identity = actions.text(payload.get("node_id", ""), "node_id")
+            return {**payload, "node_id": nodes.find(tx, agent.team_id, identity).id}
         case "run_callback":
-            _text(payload.get("callback", ""), "callback")
+            actions.text(payload.get("callback", ""), "callback")
             return payload
-
-
-def _text(value: object, name: str, *, may_be_empty: bool = False) -> str:
-    if not isinstance(value, str) or not (value.strip() or may_be_empty):
-        raise Refused(f"action: {name!r} must be given, as text.")
-    if len(value) > TEXT_LIMIT:
-        raise Refused(f"action: {name!r} holds {TEXT_LIMIT:,} characters; put it into a file.")
-    return value
+        case _:
+            actions.brought()[action].check(payload)
+            return payload
 
 
 def hash_of(secret: str) -> str:

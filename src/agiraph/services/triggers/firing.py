@@ -27,7 +27,7 @@ from agiraph.services.board import budgets, labels, planning
 from agiraph.services.board.texts import first_line
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.services.research import standing_questions
+from agiraph.services.triggers import actions
 from agiraph.store import nodes, teams, triggers, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
@@ -200,10 +200,6 @@ def _perform(tx: Tx, trigger: Trigger, slot: str, cause: _Cause) -> Firing:
             node_id = _wake(tx, trigger, cause).id
         case "run_node":
             node_id = _start_node(tx, trigger).id
-        case "research":
-            _reactivate_team(tx, trigger)
-            agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
-            node_id = standing_questions.start(tx, agent, trigger).id
         case "send_message":
             to = str(trigger.payload["to"])
             bus.send(
@@ -223,6 +219,10 @@ def _perform(tx: Tx, trigger: Trigger, slot: str, cause: _Cause) -> Firing:
             outcome = "calling"
             errand = Errand(f"call:{trigger.id}:{slot}", trigger.id, slot)
             triggers.leave_errand(tx, errand)
+        case brought:
+            _reactivate_team(tx, trigger)
+            agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
+            node_id = actions.brought()[brought].start(tx, agent, trigger).id
     return Firing(
         trigger_id=trigger.id,
         slot=slot,

@@ -1,0 +1,51 @@
+"""Features: what each feature brings to the core, to the API and to the command line.
+
+A feature names its parts by their places (`module:name`), so that a module is imported when its
+kind of work, its tool, its route or its command is first used. Nothing else names a feature.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One feature: its folder below `agiraph.features` holds all of its code."""
+
+    name: str
+    kinds: tuple[str, ...] = ()
+    """Names of the kinds of work that it brings."""
+    kinds_at: str = ""
+    """The place of a mapping of these names to their `WorkKind`."""
+    tools: str = ""
+    """The place of a tuple of tools for agents at work."""
+    reply_tools: str = ""
+    """The place of a tuple of tools for replies to people."""
+    actions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The places of `Action`s, which triggers carry out, by the names of the actions."""
+    tables: str = ""
+    """The place of a tuple of tables whose rows belong to a team. Tables that refer to others of
+    them come first."""
+
+
+@cache
+def installed() -> tuple[Feature, ...]:
+    """Return all features, in the order of their list."""
+    names: tuple[str, ...] = import_module("agiraph.features").NAMES
+    return tuple(import_module(f"agiraph.features.{name}").FEATURE for name in names)
+
+
+@cache
+def found_at(place: str) -> Any:
+    """Return the object that `module:name` names."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def brought(part: str) -> list[Any]:
+    """Return the objects at one kind of place of every feature that has it: `brought("tools")`."""
+    places = [getattr(feature, part) for feature in installed()]
+    return [found_at(place) for place in places if place]
