@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from agiraph.domain.agents import Specialist, Team
+from agiraph.domain.agents import Command, Specialist, Team
 from agiraph.domain.effort import Effort
 from agiraph.domain.ids import TeamId
 from agiraph.domain.persons import OWNER
@@ -42,7 +42,6 @@ from agiraph.runtime.inlet import Inlet
 from agiraph.runtime.offered_tools import OfferedTools
 from agiraph.runtime.outbox import Outbox
 from agiraph.runtime.periodic import PeriodicTasks, Wait
-from agiraph.runtime.program_setup import Command
 from agiraph.runtime.retention import Retention
 from agiraph.runtime.team_removal import TeamRemoval
 from agiraph.runtime.tracing import Tracing

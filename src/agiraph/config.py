@@ -12,6 +12,7 @@ from typing import Annotated, Any, NotRequired, cast
 from pydantic import ConfigDict, Strict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from agiraph.domain.agents import Command
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.folders import split_access
@@ -54,7 +55,6 @@ from agiraph.runtime.configured_limits import RATES, USD_PER_DAY, rate_text, usd
 from agiraph.runtime.configured_limits import TABLE as _DAY_LIMITS
 from agiraph.runtime.configured_limits import rates as rates_of
 from agiraph.runtime.configured_limits import shown as shown_limit
-from agiraph.runtime.program_setup import Command
 from agiraph.web.access import Web
 from agiraph.web.configured import MakeVendorEngine
 from agiraph.web.configured import origin as engine_origin

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain.agents import Command
 from agiraph.domain.grants import Grant
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN, of_program
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
-from agiraph.runtime.program_setup import Command
 from agiraph.services.board import labels
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import teams

@@ -9,12 +9,12 @@ import pytest
 
 from agiraph import faultpoints
 from agiraph.app import open_store
+from agiraph.domain.agents import Command
 from agiraph.domain.errors import Refused
 from agiraph.domain.messages import Decision
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.runtime.program_setup import Command
 from agiraph.services.lifecycle import answers, grants, retries
 from agiraph.services.mail import bus
 from agiraph.store import messages

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Command
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
-from agiraph.runtime.program_setup import Command
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step

@@ -29,7 +29,7 @@ from agiraph.domain.labels import UNKNOWN, Label, of_program
 from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import Budget, NodeStatus, Usage
-from agiraph.domain.work_kinds import REVIEW, WorkKind
+from agiraph.domain.work_kinds import LINK_READER, WorkKind
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import threads
 from agiraph.store.database import Store
@@ -77,7 +77,7 @@ def sample(hint: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return list(hint)[-1]
     if hint is WorkKind:
-        return REVIEW
+        return LINK_READER
     if hint is Label:
         return Label((f"file:{WORDS}", "search"), 3)
     if is_dataclass(hint):

@@ -1,6 +1,7 @@
 """Agents: teams, their agents, and the roles that say what an agent may do."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 from typing import Literal
@@ -131,6 +132,16 @@ class Agent:
     def has_model(self) -> bool:
         """Whether a model works for it, and not a program."""
         return self.kind == "llm"
+
+
+@value
+class Command:
+    """A program from the settings that can be hired, and the environment variables it gets."""
+
+    command: str
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    resumes: bool = False
+    """Whether the program continues its work when started again, so that nobody need be asked."""
 
 
 @value

@@ -26,6 +26,10 @@ class Feature:
     """The place of a tuple of tools for replies to people."""
     actions: Mapping[str, str] = field(default_factory=dict[str, str])
     """The places of `Action`s, which triggers carry out, by the names of the actions."""
+    judge: str = ""
+    """The place of what a result goes through before it counts (`tools.work.judged`)."""
+    workers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The places of what runs a task instead of a model, by the kind of its agent."""
     tables: str = ""
     """The place of a tuple of tables whose rows belong to a team. Tables that refer to others of
     them come first."""
@@ -49,3 +53,9 @@ def brought(part: str) -> list[Any]:
     """Return the objects at one kind of place of every feature that has it: `brought("tools")`."""
     places = [getattr(feature, part) for feature in installed()]
     return [found_at(place) for place in places if place]
+
+
+def worker_of(kind: str) -> Any:
+    """Return what runs the tasks of agents of a kind without a model."""
+    places = {kind: place for feature in installed() for kind, place in feature.workers.items()}
+    return found_at(places[kind])

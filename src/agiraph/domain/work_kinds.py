@@ -14,7 +14,6 @@ Lane = Literal["work", "reply", "reflection"]
 """What an agent can do at the same time: work, a reply to a person, a reflection on ended work.
 In each lane it runs one node at a time."""
 
-NOT_IN_A_REVIEW = "A person would have to approve this call. Judge without it."
 NOT_IN_A_REPLY = (
     "Not in a reply: this conversation holds words from outside the team, so the human has to "
     "agree to this call. Start it as work; there they are asked."
@@ -90,18 +89,6 @@ LINK_READER = WorkKind(
     runner="agiraph.runtime.kinds.tasks:PUBLIC_TASK",
 )
 """A public task that reads the links of one page."""
-REVIEW = WorkKind(
-    name="review",
-    is_step=True,
-    may_ask=False,
-    recalls=False,
-    is_reflected_on=False,
-    no_requests=NOT_IN_A_REVIEW,
-    runner="agiraph.runtime.kinds.tasks:REVIEW",
-    verbs="agiraph.services.lifecycle.reviews:REVIEW",
-)
-"""The judgement of a result by somebody else. It waits for nobody: without a verdict the result
-counts with doubts."""
 REPLY = WorkKind(
     name="reply",
     lane="reply",
@@ -132,7 +119,6 @@ _CORE = {
         SINGLE_ANSWER,
         PUBLIC_TASK,
         LINK_READER,
-        REVIEW,
         REPLY,
         REFLECTION,
         CONVERSATION_SUMMARY,

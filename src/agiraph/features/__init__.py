@@ -1,3 +1,3 @@
 """Features: one folder each. Without its folder and its name here a feature is not there."""
 
-NAMES = ("research",)
+NAMES = ("research", "reviews", "programs")

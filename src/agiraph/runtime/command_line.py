@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from agiraph.domain.agents import Command
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.domain.events.work import NodeOutput
@@ -29,9 +30,9 @@ from agiraph.policies.permission import PermissionPolicy
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime import program_reviews, program_runs, program_setup
+from agiraph.runtime.executor import Executor
 from agiraph.runtime.program_mailbox import INBOX, OUTBOX, OUTBOX_BYTES, ProgramMailbox, own_turns
 from agiraph.runtime.program_runs import Run
-from agiraph.runtime.program_setup import Command
 from agiraph.services.lifecycle import journal, stalled
 from agiraph.store import teams, threads
 from agiraph.store.nodes import NODES
@@ -72,8 +73,13 @@ def _checked_as(label: Label) -> PermissionPolicy:
     return PermissionPolicy({shell.bash.name: replace(shell.bash, way_out=way_out)})
 
 
+async def run(executor: Executor, ctx: RunContext) -> Outcome:
+    """Run the agent's program on its task and return how the task ended."""
+    return await _ProgramRunner(executor.commands).run(ctx)
+
+
 @dataclass(frozen=True, slots=True)
-class ProgramRunner:
+class _ProgramRunner:
     """Runs a node of a `cli` agent."""
 
     commands: Mapping[str, Command]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
-from agiraph.domain.agents import Agent, Specialist, Team
+from agiraph.domain.agents import Agent, Command, Specialist, Team
 from agiraph.domain.chat import LEAN_SYSTEM, Lease, Transcript
 from agiraph.domain.effort import Effort, first_effort
 from agiraph.domain.features import found_at
@@ -34,7 +34,6 @@ from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.loading import Loaded, load
 from agiraph.runtime.means import Means
 from agiraph.runtime.offered_tools import OfferedTools
-from agiraph.runtime.program_setup import Command
 from agiraph.runtime.prompt import Opening
 from agiraph.runtime.steps import Steps
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing

@@ -11,8 +11,8 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, InTransaction, Outcome, Parked, Pending
 from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import journal
-from agiraph.tools import reviewing
-from agiraph.tools.reviewing import Publish
+from agiraph.tools import work
+from agiraph.tools.work import Publish
 
 
 async def submit(
@@ -31,7 +31,7 @@ async def submit(
     if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
         return Parked((waiting_on,))
     ctx.current_call_id = call.id
-    answer = await reviewing.submit(
+    answer = await work.judged(
         ctx, result, evidence, doubts, publish, ending="publish", can_rework=False
     )
     if isinstance(answer, InTransaction):

@@ -4,9 +4,10 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agiraph.domain.agents import Command
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.command_words import executable_of
 from agiraph.home import commands, program_credentials
@@ -17,16 +18,6 @@ from agiraph.home.sandbox import SYSTEM, Mount, Spec
 from agiraph.run_context import RunContext
 from agiraph.tools import command_gate, private_sends, shell
 from agiraph.web.gate import vendors
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """A program from the settings, and the environment variables it gets."""
-
-    command: str
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    resumes: bool = False
-    """Whether the program continues its work when started again, so that nobody need be asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -158,7 +158,7 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
     """
     known = known or Known()
     if reader.is_lean and reader.tools.shown:
-        return _join(_lean_sections(team, reader, now, known))
+        return join_sections(_lean_sections(team, reader, now, known))
     has_tools = bool(reader.tools.shown)
     sections = [
         reader.fill(("coordinator" if reader.leads else "worker") if has_tools else "single"),
@@ -179,7 +179,7 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
         titled(BEFORE, reader.before),
         _team_state(reader, now),
     ]
-    return _join(sections)
+    return join_sections(sections)
 
 
 def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> list[str]:
@@ -195,7 +195,7 @@ def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> l
         _plan(reader),
         *_learned(reader, Known(known.insights[:LEAN_INSIGHTS])),
         titled(BEFORE, reader.before),
-        _today(now, reader.zone),
+        today(now, reader.zone),
     ]
 
 
@@ -233,8 +233,8 @@ def _plan(reader: Reader) -> str:
 def _team_state(reader: Reader, now: datetime) -> str:
     """Return the section with the date and the team's state: last, because it differs by thread."""
     if reader.team_state is None:
-        return _today(now, reader.zone)
-    lines = [*reader.team_state.lines(reader.means), f"- {_today(now, reader.zone)}"]
+        return today(now, reader.zone)
+    lines = [*reader.team_state.lines(reader.means), f"- {today(now, reader.zone)}"]
     return titled("How things stand as you begin", "\n".join(lines))
 
 
@@ -246,7 +246,7 @@ def _goal(team: Team, reader: Reader) -> str:
     return f"Your task serves this goal: {texts.truncate(one_line(team.goal), GOAL_CHARACTERS)}"
 
 
-def _today(now: datetime, zone: str = "UTC") -> str:
+def today(now: datetime, zone: str = "UTC") -> str:
     human = "" if zone == "UTC" else f" The human's time zone is {zone}."
     return f"Today is {now:%A, %d %B %Y} (UTC).{human}"
 
@@ -257,17 +257,11 @@ def public_opening(node: WorkNode, now: datetime) -> Opening:
     Nothing of the team's is in it, not even the name of its agent or of who gave the task.
     """
     task = "\n\n".join([node.task.strip(), *texts.done_means(node)])
-    return Opening(_join([prompt("public"), _today(now)]), task)
+    return Opening(join_sections([prompt("public"), today(now)]), task)
 
 
-def _join(sections: Iterable[str]) -> str:
+def join_sections(sections: Iterable[str]) -> str:
     return "\n\n".join(section for section in sections if section.strip())
-
-
-def review_prompt(agent: Agent, files: ShownFiles, now: datetime) -> str:
-    """Return the system prompt of a review. Goal, notes and rules of work are left out."""
-    identity = files.note(f"agents/{agent.name}/IDENTITY.md")
-    return _join([f"You are {agent.name}.", identity, prompt("review"), _today(now)])
 
 
 async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:

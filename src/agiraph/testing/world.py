@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.app import Runtime
-from agiraph.domain.agents import Agent, Review
+from agiraph.domain.agents import Agent, Command, Review
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.effort import Effort
 from agiraph.domain.events import Event
@@ -32,7 +32,6 @@ from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys
 from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel
-from agiraph.runtime.program_setup import Command
 from agiraph.runtime.trigger_worker import Callback
 from agiraph.services.lifecycle import answers, conversation, teams
 from agiraph.services.lifecycle.teams import NewTeam

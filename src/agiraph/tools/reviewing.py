@@ -1,7 +1,7 @@
 """Reviewing: has a result judged by a reviewer, and gives the reviewer its verdict tool."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -21,6 +21,7 @@ from agiraph.tools import acceptance, copies
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import hirer
 from agiraph.tools.file_names import base
+from agiraph.tools.work import Publish
 
 FINDING_CHARACTERS = 1000
 TASK_CHARACTERS = 20_000
@@ -32,10 +33,6 @@ NO_VERDICT = "review gave no verdict"
 COPIED = (
     "Byte for byte as it was before this work began, so accept it only if a copy was asked for:"
 )
-
-
-Publish = Callable[[str | None], Awaitable[Answer]]
-"""Ends the node with these doubts, or without any."""
 
 
 @tool(
@@ -281,3 +278,6 @@ def _log(ctx: RunContext) -> str:
         for command, answer in ran
     ]
     return "\n".join(lines) or "none"
+
+
+TOOLS = (give_verdict,)

@@ -16,7 +16,6 @@ from agiraph.tools import (
     limits,
     on_demand,
     reading,
-    reviewing,
     scheduling,
     shell,
     staffing,
@@ -65,7 +64,6 @@ BUILT_IN: dict[str, Tool] = {
         scheduling.list_triggers,
         scheduling.cancel_trigger,
         scheduling.promise,
-        reviewing.give_verdict,
         on_demand.tool_help,
         on_demand.call_tool,
         *(tool for tools in brought("tools") for tool in tools),
@@ -207,18 +205,6 @@ def _lean(tool: Tool) -> ToolSpec:
     more = ("evidence",) if tool.properties.ends_node else ()
     return replace(spec, description=first + dot.strip(), schema=required_only(spec.schema, *more))
 
-
-REVIEW: Mapping[str, Tool] = {
-    tool.name: tool
-    for tool in (
-        shell.bash,
-        reviewing.give_verdict,
-        files.list_files,
-        files.read_file,
-        files.read_ref,
-    )
-}
-"""The tools of a review, whatever the reviewer may call otherwise: it reads, runs and judges."""
 
 _READS_SCRATCH = replace(
     files.read_file,

@@ -1,14 +1,15 @@
 """Work tools: report progress, and end a node with its result."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Annotated, Literal, cast, get_args
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Literal, Protocol, cast, get_args
 
 from pydantic import BeforeValidator, Field
 
 from agiraph.domain import fence
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeCheckpoint
+from agiraph.domain.features import brought
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
 from agiraph.domain.work import ANSWER, Reached, StopReason, is_answer
@@ -20,7 +21,7 @@ from agiraph.services.triggers import promises
 from agiraph.store import nodes
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance, objections, reviewing
+from agiraph.tools import acceptance, objections
 from agiraph.tools.base import tool
 from agiraph.tools.schemas import REQUIRED
 
@@ -60,6 +61,8 @@ Kinds = Annotated[
     list[Literal["file", "ran", "judged", "any"]] | None,
     Field(description="What proves each line, in order"),
 ]
+Publish = Callable[[str | None], Awaitable[Answer]]
+"""Ends the node with these doubts, or without any."""
 GiveUp = Annotated[
     list[str] | None, Field(max_length=50, description="Open tasks to cancel: ids or titles")
 ]
@@ -108,7 +111,39 @@ async def _submit(
 
     if reached != "yes":
         return await publish(doubts)
-    return await reviewing.submit(ctx, summary, evidence, doubts, publish, ending=ending)
+    return await judged(ctx, summary, evidence, doubts, publish, ending=ending)
+
+
+class _Judge(Protocol):
+    async def __call__(
+        self,
+        ctx: RunContext,
+        summary: str,
+        evidence: Sequence[str],
+        doubts: str | None,
+        publish: Publish,
+        *,
+        ending: str,
+        can_rework: bool = True,
+    ) -> Answer | InTransaction: ...
+
+
+async def judged(
+    ctx: RunContext,
+    summary: str,
+    evidence: Sequence[str],
+    doubts: str | None,
+    publish: Publish,
+    *,
+    ending: str,
+    can_rework: bool = True,
+) -> Answer | InTransaction:
+    """Publish a result, after the feature that judges results, if there is one, has had it."""
+    for judge in cast(list[_Judge], brought("judge")):
+        return await judge(
+            ctx, summary, evidence, doubts, publish, ending=ending, can_rework=can_rework
+        )
+    return await publish(doubts)
 
 
 _REASONS: dict[Reached, StopReason] = {

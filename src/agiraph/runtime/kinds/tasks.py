@@ -1,10 +1,10 @@
-"""Tasks: runs tasks, reviews and public tasks, with a model in the loop or with a program."""
+"""Tasks: runs tasks and public tasks, with a model in the loop or with what else an agent has."""
 
 from agiraph.domain.chat import Lease
+from agiraph.domain.features import worker_of
 from agiraph.domain.outcomes import Outcome
 from agiraph.run_context import RunContext
 from agiraph.runtime import own_notices, prompt, refs
-from agiraph.runtime.command_line import ProgramRunner
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.executor import Executor, begin
 from agiraph.runtime.loading import Loaded
@@ -13,7 +13,6 @@ from agiraph.runtime.prompt import Opening
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.tools.base import Tool
 from agiraph.tools.toolsets import PUBLIC, Toolset, all_shown
-from agiraph.tools.toolsets import REVIEW as REVIEW_TOOLS
 
 
 class Task:
@@ -32,7 +31,7 @@ class Task:
         if not loaded.turns:
             await begin(ctx, await self.opening(executor, ctx, loaded, tools))
         if not has_model:
-            return await ProgramRunner(executor.commands).run(ctx)
+            return await worker_of(ctx.agent.kind)(executor, ctx)
         return await self.act(executor, ctx, tools)
 
     async def act(self, executor: Executor, ctx: RunContext, tools: Toolset) -> Outcome:
@@ -55,7 +54,7 @@ class Task:
         label = loaded.prior_knowledge.label | known.label
 
         def build(shown: ShownFiles) -> str:
-            return self.system(executor, ctx, loaded, tools, shown, known)
+            return self.system_words(executor, ctx, loaded, tools, shown, known)
 
         system, shown = await prompt.with_files(ctx, label, build)
         assignment = prompt.assignment(
@@ -68,7 +67,7 @@ class Task:
         used = known.ids(is_lean=is_lean)
         return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
 
-    def system(
+    def system_words(
         self,
         executor: Executor,
         ctx: RunContext,
@@ -92,22 +91,6 @@ class _SingleAnswer(Task):
         return Toolset({})
 
 
-class _Review(Task):
-    def tools(self, executor: Executor, loaded: Loaded, extra: tuple[Tool, ...]) -> Toolset:
-        return all_shown(REVIEW_TOOLS)
-
-    def system(
-        self,
-        executor: Executor,
-        ctx: RunContext,
-        loaded: Loaded,
-        tools: Toolset,
-        shown: ShownFiles,
-        known: prompt.Known,
-    ) -> str:
-        return prompt.review_prompt(loaded.agent, shown, executor.clock.now())
-
-
 class _PublicTask(Task):
     def tools(self, executor: Executor, loaded: Loaded, extra: tuple[Tool, ...]) -> Toolset:
         return all_shown(PUBLIC)
@@ -120,5 +103,4 @@ class _PublicTask(Task):
 
 TASK = Task()
 SINGLE_ANSWER = _SingleAnswer()
-REVIEW = _Review()
 PUBLIC_TASK = _PublicTask()

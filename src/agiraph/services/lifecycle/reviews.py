@@ -7,7 +7,6 @@ rows alone decide what comes next, and a crash neither loses nor repeats a revie
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agiraph.domain import work_kinds
 from agiraph.domain.chat import Turn
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import SYSTEM, NodeId
@@ -15,6 +14,7 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason, WorkNode
+from agiraph.domain.work_kinds import WorkKind
 from agiraph.services.board import budgets, planning, texts, waiting
 from agiraph.services.board.kind_verbs import KindVerbs
 from agiraph.services.lifecycle import endings
@@ -30,6 +30,21 @@ TURNS = 15
 """The most turns of a review."""
 MAX_REWORKS = 2
 """How often a result is sent back by reviewers. After that it counts, with doubts."""
+
+
+REVIEW = WorkKind(
+    name="review",
+    is_step=True,
+    may_ask=False,
+    recalls=False,
+    is_reflected_on=False,
+    no_requests="A person would have to approve this call. Judge without it.",
+    runner="agiraph.runtime.kinds.reviews:REVIEW",
+    verbs="agiraph.services.lifecycle.reviews:VERBS",
+)
+"""The judgement of a result by somebody else. It waits for nobody: without a verdict the result
+counts with doubts."""
+KINDS = {REVIEW.name: REVIEW}
 
 
 class Found(NamedTuple):
@@ -52,7 +67,7 @@ def look(tx: Tx, node: WorkNode, call_id: str, task: str) -> Found:
     A message may have interrupted the call that waited for a review. If the same task was judged
     in the meantime, its verdict holds.
     """
-    reviews = [child for child in nodes.children(tx, node.id) if child.kind is work_kinds.REVIEW]
+    reviews = [child for child in nodes.children(tx, node.id) if child.kind is REVIEW]
     same = [r for r in reviews if r.task == task and r.stop_reason is StopReason.ACCEPTED]
     review = next((r for r in reviews if r.reviews_call == call_id), same[-1] if same else None)
     thread = None if review is None else threads.of_node(tx, review.id)
@@ -87,7 +102,7 @@ def begin(tx: Tx, hirer: Hirer, node_id: NodeId, *, call_id: str, task: str) -> 
     for left in nodes.children(tx, node.id):
         if left.task == task and left.stop_reason is StopReason.ACCEPTED:
             return left  # it ended since `look`
-        if left.kind is not work_kinds.REVIEW or left.status.is_final:
+        if left.kind is not REVIEW or left.status.is_final:
             continue
         if left.task == task:
             NODES.update(tx, left.id, reviews_call=call_id)
@@ -108,7 +123,7 @@ def begin(tx: Tx, hirer: Hirer, node_id: NodeId, *, call_id: str, task: str) -> 
         parent_id=node.id,
         refs=node.refs,
         budget=share,
-        kind=work_kinds.REVIEW,
+        kind=REVIEW,
         reviews_call=call_id,
     )
     hiring.set_purpose(tx, reviewer, review.id)
@@ -122,4 +137,4 @@ class _Review(KindVerbs):
         return True
 
 
-REVIEW = _Review()
+VERBS = _Review()
