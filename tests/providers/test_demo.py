@@ -141,5 +141,5 @@ def test_the_story_finds_the_place_wherever_the_person_named_it(answer: str, pla
 
 
 def test_the_welcome_page_offers_the_goal_of_the_story() -> None:
-    offered = Path(__file__, "../../../web/src/setup/demoGoal.ts").resolve().read_text()
+    offered = Path(__file__, "../../../web/src/views/home/goalText.ts").resolve().read_text()
     assert f"DEMO_GOAL = {json.dumps(demo_story.GOAL)};" in offered

@@ -35,6 +35,6 @@ def test_the_name_of_a_stage_is_found_in_the_reason_of_a_wait(name: str, is_redo
 def test_the_command_for_another_model_is_taken_out_of_a_question() -> None:
     asked = texts.stopped_by_model("The key is wrong.", TeamId("team_1m7nn85b89d5"))
 
-    shown = pattern("conversation/QuestionCard.tsx", "const COMMAND = ").sub("", asked)
+    shown = pattern("views/conversation/QuestionCard.tsx", "const COMMAND = ").sub("", asked)
 
     assert shown == texts.stopped_by_model("The key is wrong.", None)

@@ -235,7 +235,7 @@ async def test_all_figures_of_cost_agree_when_a_call_got_no_answer(visit: Visit)
     desk = await visit([NO_ANSWER], path=EMPTY)
     team = await desk.found("Count", name="Beans", model="openai/gpt-5-pro", budget={"usd": 2.0})
     await desk.open(f"/t/{team['id']}/cost")
-    await desk.page.get_by_text("1 call got no answer and may have been").wait_for()
+    await desk.page.get_by_text("A lost call got no answer and may have been").wait_for()
     usd = (await desk.up.ask("GET", f"/teams/{team['id']}"))["usd"]
     assert usd > 0.01
     spent, left = f"${usd:.2f}", f"${2 - usd:.2f}"

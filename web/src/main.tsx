@@ -7,7 +7,7 @@ import { createRoot } from "react-dom/client";
 import { queryClient } from "@/api/queries";
 import { startLive } from "@/live";
 import { router } from "@/router";
-import { applyTheme, useShell } from "@/shell/state";
+import { applyTheme, useShell } from "@/parts/shellState";
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => applyTheme(useShell.getState().theme));
 

@@ -1,9 +1,9 @@
 /** Router: the URL of every page and screen. */
 import { createRootRoute, createRoute, createRouter, Navigate, type AnyRoute } from "@tanstack/react-router";
 import { Shell } from "@/shell/Shell";
-import { Home, TeamHome } from "@/shell/Home";
-import { NotFound, ErrorPage } from "@/shell/statusPages";
-import { AgentPage } from "@/conversation/AgentPage";
+import { Home, TeamHome } from "@/views/home/Home";
+import { NotFound, ErrorPage } from "@/parts/statusPages";
+import { AgentPage } from "@/views/conversation/AgentPage";
 import { lazyChunk } from "@/live/chunks";
 import { ScreenPage } from "@/shell/ScreenPage";
 import { SCREENS } from "@/views";
@@ -11,7 +11,7 @@ import { SCREENS } from "@/views";
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: ErrorPage });
 
 const home = createRoute({ getParentRoute: () => root, path: "/", component: Home });
-const InboxPage = lazyChunk(() => import("@/inbox/InboxPage").then((loaded) => ({ default: loaded.InboxPage })));
+const InboxPage = lazyChunk(() => import("@/views/inbox/InboxPage").then((loaded) => ({ default: loaded.InboxPage })));
 const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: InboxPage });
 const inboxItem = createRoute({ getParentRoute: () => root, path: "/inbox/$item", component: InboxPage });
 
@@ -36,7 +36,7 @@ const team = createRoute({
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
-  component: lazyChunk(() => import("@/shell/Settings").then((loaded) => ({ default: loaded.Settings }))),
+  component: lazyChunk(() => import("@/views/home/Settings").then((loaded) => ({ default: loaded.Settings }))),
 });
 interface ModelsSearch {
   /** Whether the form for a key or a local model is open. */
@@ -48,13 +48,13 @@ const models = createRoute({
   getParentRoute: () => root,
   path: "/models",
   validateSearch: (search: Record<string, unknown>): ModelsSearch => ({ ...(search.setup ? { setup: true } : {}), ...(typeof search.team === "string" ? { team: search.team } : {}) }),
-  component: lazyChunk(() => import("@/models/ModelsPage").then((loaded) => ({ default: loaded.ModelsPage }))),
+  component: lazyChunk(() => import("@/views/models/ModelsPage").then((loaded) => ({ default: loaded.ModelsPage }))),
 });
-const archive = createRoute({ getParentRoute: () => root, path: "/archive", component: lazyChunk(() => import("@/shell/ArchivePage")) });
+const archive = createRoute({ getParentRoute: () => root, path: "/archive", component: lazyChunk(() => import("@/views/home/ArchivePage")) });
 const operations = createRoute({
   getParentRoute: () => root,
   path: "/operations",
-  component: lazyChunk(() => import("@/operations/OperationsPage").then((loaded) => ({ default: loaded.OperationsPage }))),
+  component: lazyChunk(() => import("@/views/operations/OperationsPage").then((loaded) => ({ default: loaded.OperationsPage }))),
 });
 const setup = createRoute({ getParentRoute: () => root, path: "/setup", component: () => <Navigate to="/models" search={{ setup: true }} replace /> });
 

@@ -3,7 +3,7 @@
 A person decides by what they see. An escape sequence, a carriage return, a bidirectional mark or a
 zero-width character makes a screen show something other than what a command does. So does a letter
 that looks like another one: the call of an approval shows those as code points, too. The web UI has
-the same rules in `web/src/lib/visible.ts`.
+the same rules in `web/src/reading/visible.ts`.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Demo story: the script of the demo for one goal, with a teammate, a question and a report.
 
-`web/src/setup/demoGoal.ts` offers the same goal.
+`web/src/views/home/goalText.ts` offers the same goal.
 """
 
 import re

@@ -42,7 +42,7 @@ export const queryClient = new QueryClient({
   },
 });
 
-export const MESSAGES_PER_PAGE = 100;
+const MESSAGES_PER_PAGE = 100;
 /** The most that the server returns at once. */
 const MOST_MESSAGES_PER_PAGE = 500;
 
@@ -113,7 +113,7 @@ export const nodeQuery = (node: string) =>
     queryFn: () => unwrap(api.GET("/api/nodes/{node}", { params: { path: { node } } })),
   });
 
-export interface LoadedConversation {
+interface LoadedConversation {
   /** Oldest first. */
   messages: Message[];
   /** Whether the server has messages before the first one. */
@@ -122,6 +122,13 @@ export interface LoadedConversation {
 
 const fetchMessages = (agent: string, before: string, limit = MESSAGES_PER_PAGE) =>
   unwrap(api.GET("/api/agents/{agent}/conversation", { params: { path: { agent }, query: { before, limit } } }));
+
+export const meQuery = { queryKey: queryKeys.me, queryFn: () => unwrap(api.GET("/api/persons/me")) };
+
+/** Fetch all knowledge again after a change. */
+export function invalidateKnowledge(): void {
+  for (const key of ["insights", "memories", "changes", "unconfirmed"]) void queryClient.invalidateQueries({ queryKey: [key] });
+}
 
 /** Fetch the newest page and join it to the older pages in the cache. Message ids sort by time. */
 export const conversationQuery = (agent: string) =>
@@ -161,4 +168,12 @@ export async function loadOlderMessages(agent: string, limit = MESSAGES_PER_PAGE
   queryClient.setQueryData<LoadedConversation>(queryKeys.conversation(agent), (now) =>
     now ? { messages: [...older.filter((one) => one.id < now.messages[0]!.id), ...now.messages], hasMore: older.length === limit } : now,
   );
+}
+
+/** Tell the server in which zone the person lives, as the browser knows it, unless the server knows one: what the person said themselves stays. */
+export async function tellTimeZone(): Promise<void> {
+  const { timeZone: zone } = Intl.DateTimeFormat().resolvedOptions();
+  const me = await unwrap(api.GET("/api/persons/me"));
+  if (!zone || me.zone) return;
+  queryClient.setQueryData(queryKeys.me, await unwrap(api.PATCH("/api/persons/me", { body: { zone } })));
 }

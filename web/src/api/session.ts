@@ -16,7 +16,7 @@ export function takeKeyFromAddress(): void {
 }
 
 // Read for each request: another tab may have signed in again.
-export const sessionKey = (): string => readStored(STORED) ?? "";
+const sessionKey = (): string => readStored(STORED) ?? "";
 
 /** Call the listener when another tab has signed in. */
 export function onSignedInElsewhere(listener: () => void): void {

@@ -1,8 +1,9 @@
 /** Endings: how a task ended, in the words that the inbox, the conversation and the board share. */
 import type { components } from "@/api/types";
-import type { Tone } from "@/live/log";
 
 type Schemas = components["schemas"];
+/** A kind of state, which has a colour. */
+export type Tone = "plain" | "work" | "done" | "wait" | "fail";
 export type NodeStatus = Schemas["NodeStatus"];
 export type StopReason = NonNullable<Schemas["NodeView"]["stop_reason"]>;
 type MessageKind = Schemas["MessageView"]["kind"];
@@ -21,6 +22,9 @@ export const DONE_WITH_DOUBTS = "Done, with doubts";
 
 /** What each limit is called. */
 const LIMITS: Partial<Record<StopReason, string>> = { turns_spent: "turns", tokens_spent: "tokens", money_spent: "money", calls_spent: "model calls", time_spent: "time" };
+/** The limit of a budget that each reason for an end names. */
+export const ENDED_BY: Partial<Record<StopReason, Limit>> = { turns_spent: "turns", calls_spent: "turns", tokens_spent: "tokens", money_spent: "usd", time_spent: "seconds", looping: "turns" };
+export type Limit = "turns" | "tokens" | "usd" | "seconds";
 const KINDS: Partial<Record<MessageKind, string>> = { question: "Question", approval: "Approval", briefing: "Briefing", report: "Report", result: "Result", failure: "Failure", suggestion: "Suggestion", nudge: "Nudge", notice: "Notice" };
 
 /** Return why there is only a part of the result. */

@@ -1,7 +1,7 @@
 /** Grant text: what each kind of grant allows, as the beginning of a phrase that its pattern ends. */
-import type { Schemas } from "@/api/client";
+import type { components } from "@/api/types";
 
-export const GRANT_TEXT: Record<Schemas["GrantView"]["kind"], string> = {
+export const GRANT_TEXT: Record<components["schemas"]["GrantView"]["kind"], string> = {
   read: "open any address of",
   reach: "let commands talk to",
   packages: "install the package",

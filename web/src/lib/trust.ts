@@ -1,7 +1,7 @@
 /** Trust: what a team may do by itself after it has read untrusted text, in words. */
-import type { Team } from "@/api/client";
+import type { components } from "@/api/types";
 
-export type Trust = Team["trust"];
+export type Trust = components["schemas"]["TeamView"]["trust"];
 
 /** Each trust with its name in a list and a sentence about it. */
 export const TRUSTS: readonly (readonly [Trust, string, string])[] = [

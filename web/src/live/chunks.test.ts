@@ -75,9 +75,9 @@ describe("chunks", () => {
   it("hold the libraries that the first screen does not need", () => {
     expect(importing(/^import (?!type).*from "sonner"/m)).toEqual(["ui/Toaster.tsx"]);
     expect(importing(/^import (?!type).*from "radix-ui"/m).sort()).toEqual([
-      "research/Report.tsx",
       "shell/CommandPalette.tsx",
       "ui/overlays.tsx",
+      "views/research/Report.tsx",
     ]);
   });
 });

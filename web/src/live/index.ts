@@ -4,11 +4,10 @@ import { inOrder } from "@/lib/lanes";
 import { ApiError, api, onSignedOut, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { fetchApi, onSignedInElsewhere, subprotocols } from "@/api/session";
-import { type Draft, LiveStore, type LiveState, type UnsentMessage } from "@/live/store";
+import { atSecondFrame, type Draft, LiveStore, type LiveState, type UnsentMessage } from "@/live/store";
 import { cacheChunks, setServerAway } from "@/live/chunks";
 import { batchedInvalidation } from "@/live/invalidation";
 import { forgetTakenBack, forgetUnsent, keepPutBack, keepTakenBack, keepUnsent, keptUnsent } from "@/live/outbox";
-import { atSecondFrame } from "@/live/schedule";
 import { ReconnectingSocket, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
 

@@ -1,6 +1,6 @@
 /** Kept: a store of IndexedDB. What is put there survives a reload and a crash of the tab. Some private windows have no IndexedDB: there nothing is kept. */
 
-export interface KeptStore {
+interface KeptStore {
   /**
    * Run one request and wait until its change is on disk. Return undefined if the browser refuses it.
    *

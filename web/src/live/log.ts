@@ -7,7 +7,7 @@
  */
 import { waitDetail } from "@/lib/waitingReason";
 import type { components } from "@/api/types";
-import { type Ending, stoppedTeamText, stoppedText } from "@/lib/endings";
+import { type Ending, stoppedTeamText, stoppedText, type Tone } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 
@@ -66,7 +66,6 @@ export interface TextRow extends RowBase {
   nodeId: string;
   text: string;
 }
-export type Tone = "plain" | "work" | "done" | "wait" | "fail";
 /** A line about the agent's work or its team. `text` may contain {node}, which stands for the title of `nodeId`. */
 export interface SystemRow extends RowBase {
   kind: "system";
@@ -127,7 +126,7 @@ export const emptyLog = (last = 0): TeamLog => ({
   rowsByAgent: {},
 });
 
-export interface AppendResult {
+interface AppendResult {
   log: TeamLog;
   /** Whether events are missing between `last` and the given ones. */
   hasGap: boolean;

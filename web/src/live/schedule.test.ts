@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { atSecondFrame } from "@/live/schedule";
+import { atSecondFrame } from "@/live/store";
 
 describe("a batch", () => {
   let frames: Map<number, () => void>;

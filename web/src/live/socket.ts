@@ -11,7 +11,7 @@ export interface SocketLike {
   close(): void;
 }
 
-export interface SocketOptions {
+interface SocketOptions {
   open: () => SocketLike;
   /** The number of the last received event, by team. It is read at each connect, so that the server resumes there. */
   cursors: () => Record<string, number>;

@@ -53,7 +53,7 @@ export interface LiveState {
   unsent: UnsentMessage[];
 }
 
-export interface LiveOptions {
+interface LiveOptions {
   fetchEvents: (team: string, after: number, limit: number) => Promise<Event[]>;
   /** Called with each batch of new events of all teams, also of those without a loaded log. */
   onEvents?: (events: Event[]) => void;
@@ -289,4 +289,19 @@ function endDrafts(drafts: Record<string, Draft>, event: Event): boolean {
   const ended = Object.values(drafts).filter((draft) => draft.nodeId === node);
   for (const draft of ended) delete drafts[draft.threadId];
   return ended.length > 0;
+}
+
+/** A hidden page runs no animation frames. What it receives is handled after this time. */
+const HIDDEN_MS = 250;
+
+/** Call the function at the second animation frame from now: each batch renders the message that is being written anew, and nobody reads faster than that. In a page that is hidden, or is hidden before the frame comes, call it after a short time. */
+export function atSecondFrame(flush: () => void): void {
+  const call = () => {
+    clearTimeout(timer);
+    // A page that is hidden for hours would collect one frame for each batch.
+    cancelAnimationFrame(frame);
+    flush();
+  };
+  const timer = setTimeout(call, HIDDEN_MS);
+  let frame = requestAnimationFrame(() => (frame = requestAnimationFrame(call)));
 }

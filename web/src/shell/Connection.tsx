@@ -5,7 +5,7 @@ import { socket, useLive } from "@/live";
 import { retryChunks, useChunks } from "@/live/chunks";
 import { hasUnsaved } from "@/live/unsaved";
 import { Button } from "@/ui";
-import { useShell } from "@/shell/state";
+import { useShell } from "@/parts/shellState";
 
 /** An interruption shorter than this is not shown. */
 const GRACE_MS = 1_500;

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Plus } from "lucide-react";
 import { archivedQuery } from "@/api/queries";
-import { useShell } from "@/shell/state";
+import { useShell } from "@/parts/shellState";
 import { Button } from "@/ui";
 
 export default function NoTeams() {

@@ -8,12 +8,12 @@ import type { InboxItem } from "@/api/client";
 import { inboxQuery, overviewQuery, queryClient, teamQuery } from "@/api/queries";
 import { capitalize, plural } from "@/lib/format";
 import { isQuiet } from "@/lib/quiet";
-import { titleOf } from "@/inbox/entries";
-import { revealHidden } from "@/lib/visible";
-import { isLate, unansweredItems } from "@/shell/unanswered";
-import { useShell } from "@/shell/state";
-import { AnswerForm, LateNote, QuestionBody } from "@/conversation/QuestionCard";
-import { ReadGate } from "@/conversation/ReadGate";
+import { titleOf } from "@/parts/entries";
+import { revealHidden } from "@/reading/visible";
+import { isLate, unansweredItems } from "@/parts/unanswered";
+import { useShell } from "@/parts/shellState";
+import { AnswerForm, LateNote, QuestionBody } from "@/views/conversation/QuestionCard";
+import { ReadGate } from "@/reading/ReadGate";
 
 const RENDER_DELAY_MS = 500;
 /** So long a new toast takes no press: the pointer may be on its way to what was in its place, such as the toast before it. */

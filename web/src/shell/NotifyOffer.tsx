@@ -3,8 +3,8 @@ import { BellRing } from "lucide-react";
 import { useState } from "react";
 import { readStored, writeStored } from "@/lib/storage";
 import { Button } from "@/ui";
-import { useShell } from "@/shell/state";
-import { askForNotifications } from "@/shell/notifyPermission";
+import { useShell } from "@/parts/shellState";
+import { askForNotifications } from "@/views/home/notifyPermission";
 
 export default function NotifyOffer() {
   const { notifications, update } = useShell();

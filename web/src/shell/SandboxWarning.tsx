@@ -4,8 +4,8 @@ import { Link } from "@tanstack/react-router";
 import { OctagonX, ShieldAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import { fullTime } from "@/lib/format";
-import { resumeAllWork } from "@/operations/workStop";
-import { statusQuery } from "@/shell/serverQueries";
+import { resumeAllWork } from "@/views/operations/workStop";
+import { statusQuery } from "@/parts/serverQueries";
 import { Button } from "@/ui";
 
 export default function SandboxWarning() {

@@ -5,15 +5,15 @@ import { teamQuery } from "@/api/queries";
 import { type ChunkComponent, lazyChunk } from "@/live/chunks";
 import { ErrorPanel, Header, Loading } from "@/ui";
 import type { Screen } from "@/views";
-import { SidebarButton } from "@/shell/SidebarButton";
-import { NotFound } from "@/shell/statusPages";
+import { SidebarButton } from "@/parts/SidebarButton";
+import { NotFound } from "@/parts/statusPages";
 
-const WaitingBar = lazyChunk(() => import("@/inbox/WaitingBar"));
+const WaitingBar = lazyChunk(() => import("@/parts/WaitingBar"));
 
 const loaded = new Map<string, ChunkComponent<Awaited<ReturnType<Screen["load"]>>["default"]>>();
 
 /** Return the component of a screen. It is the same for every visit, so that a loaded screen is not loaded again. */
-export function screenComponent(screen: Screen) {
+function screenComponent(screen: Screen) {
   const known = loaded.get(screen.path) ?? lazyChunk(screen.load);
   loaded.set(screen.path, known);
   return known;

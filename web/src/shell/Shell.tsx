@@ -1,7 +1,7 @@
 /** Shell: the frame around every screen: sidebar, banner, dialogs, shortcuts and toasts. */
 import { useQuery } from "@tanstack/react-query";
 import { Outlet, useLocation } from "@tanstack/react-router";
-import { inboxQuery } from "@/api/queries";
+import { inboxQuery, tellTimeZone } from "@/api/queries";
 import { Suspense, useEffect, useRef, useState } from "react";
 import { useLive } from "@/live";
 import { lazyChunk } from "@/live/chunks";
@@ -9,18 +9,17 @@ import { writeStored } from "@/lib/storage";
 import { Loading, Sheet } from "@/ui";
 import { ConnectionBanner } from "@/shell/Connection";
 import { CommandPalette } from "@/shell/openPalette";
-import { SignIn } from "@/shell/statusPages";
+import { SignIn } from "@/parts/statusPages";
 import { Shortcuts } from "@/shell/Shortcuts";
 import { Sidebar } from "@/shell/Sidebar";
-import { useShell } from "@/shell/state";
-import { tellTimeZone } from "@/shell/timeZone";
+import { useShell } from "@/parts/shellState";
 import { useToaster } from "@/ui/toast";
 
 const Notifications = lazyChunk(() => import("@/shell/Notifications"));
 const Toaster = lazyChunk(() => import("@/ui/Toaster"));
 const SandboxWarning = lazyChunk(() => import("@/shell/SandboxWarning"));
-const NewTeam = lazyChunk(() => import("@/shell/NewTeam"));
-const StopDialog = lazyChunk(() => import("@/operations/StopDialog"));
+const NewTeam = lazyChunk(() => import("@/views/home/NewTeam"));
+const StopDialog = lazyChunk(() => import("@/views/operations/StopDialog"));
 const ShortcutsDialog = lazyChunk(() => import("@/shell/ShortcutsDialog"));
 
 export function Shell() {

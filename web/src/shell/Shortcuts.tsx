@@ -3,12 +3,11 @@ import { useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
 import { keepFocus } from "@/shell/focusKeeper";
-import { beginGo, followsGo } from "@/shell/goKeys";
-import { isForMessage } from "@/shell/messageKeys";
-import { isField, isModal, keepForPalette, openPalette } from "@/shell/openPalette";
+import { beginGo, followsGo } from "@/parts/goKeys";
+import { isField, isForMessage, isModal, keepForPalette, openPalette } from "@/shell/openPalette";
 import { sidebarRows, sortTeams } from "@/shell/sidebarRows";
-import { questionAfter, unansweredItems } from "@/shell/unanswered";
-import { useShell } from "@/shell/state";
+import { questionAfter, unansweredItems } from "@/parts/unanswered";
+import { useShell } from "@/parts/shellState";
 import { SCREENS } from "@/views";
 
 export function Shortcuts() {

@@ -11,8 +11,8 @@ import { IconButton, Kbd, Logo } from "@/ui";
 import { ConnectionStatus } from "@/shell/Connection";
 import { openPalette } from "@/shell/openPalette";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
-import { unansweredItems } from "@/shell/unanswered";
-import { useShell } from "@/shell/state";
+import { unansweredItems } from "@/parts/unanswered";
+import { useShell } from "@/parts/shellState";
 import { WaitingBadge } from "@/shell/WaitingBadge";
 
 const TeamList = lazyChunk(() => import("@/shell/TeamList"));

@@ -13,8 +13,8 @@ import { WaitingBadge } from "@/shell/WaitingBadge";
 import { StatusDot, type AgentStatus } from "@/ui";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { keepOrder, type SidebarRow, sidebarRows, sortTeams } from "@/shell/sidebarRows";
-import { shownStatus, useIsStopped } from "@/shell/serverQueries";
-import { useShell } from "@/shell/state";
+import { shownStatus, useIsStopped } from "@/parts/serverQueries";
+import { useShell } from "@/parts/shellState";
 import { SCREENS } from "@/views";
 
 interface Place {

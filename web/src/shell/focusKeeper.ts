@@ -21,7 +21,7 @@ export interface Place {
 }
 
 /** Return the element and all elements around it, from the inside. */
-export function placesOf(element: Element): Place[] {
+function placesOf(element: Element): Place[] {
   const places: Place[] = [];
   for (let at: Element | null = element; at && at !== document.body; at = at.parentElement) places.push({ element: at, index: at.parentElement ? [...at.parentElement.children].indexOf(at) : 0 });
   return places;

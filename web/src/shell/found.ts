@@ -1,8 +1,8 @@
 /** Found: the groups of what a search has found, and the page that each of them opens. */
 import { Bot, Brain, FileText, type LucideIcon, MessageSquare, ScrollText, Users, Workflow } from "lucide-react";
 import type { Found } from "@/api/client";
-import { plainText } from "@/lib/plainText";
-import { screenHref } from "@/views";
+import { plainText } from "@/reading/plainText";
+import { screenHref } from "@/lib/screens";
 
 export const FOUND_GROUPS: { name: string; kinds: Found["kind"][]; icon: LucideIcon }[] = [
   { name: "Teams", kinds: ["team"], icon: Users },
@@ -17,7 +17,6 @@ export const FOUND_GROUPS: { name: string; kinds: Found["kind"][]; icon: LucideI
 /** Return the page that shows what was found. */
 export function foundHref(found: Found): string {
   const team = found.team_id;
-  const href = (path: string, rest = "", search = "") => screenHref(team, path, rest, search) ?? `/t/${team}`;
   switch (found.kind) {
     case "team":
       return `/t/${team}`;
@@ -27,17 +26,17 @@ export function foundHref(found: Found): string {
       return found.agent_id ? `/t/${team}/a/${found.agent_id}?at=${found.ref}` : `/inbox/${found.ref}`;
     case "work":
     case "report":
-      return href("board", "", `?node=${found.ref}`);
+      return screenHref(team, "board", "", `?node=${found.ref}`);
     case "file":
-      return href("files", found.ref);
+      return screenHref(team, "files", found.ref);
     case "step":
-      return href("threads", found.ref, found.seq === null ? "" : `?step=${found.seq}`);
+      return screenHref(team, "threads", found.ref, found.seq === null ? "" : `?step=${found.seq}`);
     case "insight":
-      return href("memory", "", "?tab=insights");
+      return screenHref(team, "memory", "", "?tab=insights");
     case "note":
-      return href("memory", found.ref);
+      return screenHref(team, "memory", found.ref);
     case "page":
-      return href("memory", "", `?page=${encodeURIComponent(found.ref)}`);
+      return screenHref(team, "memory", "", `?page=${encodeURIComponent(found.ref)}`);
   }
 }
 

@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { afterEach, expect, it } from "vitest";
-import { isForMessage } from "@/shell/messageKeys";
+import { isForMessage } from "@/shell/openPalette";
 
 const page = (composer: string) => (document.body.innerHTML = `<main tabindex="-1"></main>${composer}`);
 /** Press keys on an element; return those that are no shortcuts. */

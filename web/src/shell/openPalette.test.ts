@@ -1,8 +1,8 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { setServerAway } from "@/live/chunks";
-import { isField, keepForPalette, openPalette, PALETTE_FIELD } from "@/shell/openPalette";
-import { useShell } from "@/shell/state";
+import { isField, keepForPalette, openPalette } from "@/shell/openPalette";
+import { PALETTE_FIELD, useShell } from "@/parts/shellState";
 
 /** Press a key; return whether the page got it. */
 const press = (key: string, target: EventTarget = document.body) => target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));

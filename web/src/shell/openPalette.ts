@@ -1,15 +1,12 @@
 /** OpenPalette: open the command palette, and keep what is typed until it appears. */
 import { lazyChunk } from "@/live/chunks";
-import { useShell } from "@/shell/state";
+import { PALETTE_FIELD, useShell } from "@/parts/shellState";
 
 export const CommandPalette = lazyChunk(() => import("@/shell/CommandPalette"));
 
 /** How long keys are kept for a palette that is not there yet. After that, they go where the person types. */
 const KEEP_MS = 1_000;
 let opened: { at: number; focus: Element | null } = { at: 0, focus: null };
-
-/** The id of the palette's text field. */
-export const PALETTE_FIELD = "palette-text";
 
 /** Open the palette, or select the text in it if it is open. While the server is away and the palette was never loaded, it stays closed; the banner says so. */
 export function openPalette(): void {
@@ -40,4 +37,11 @@ export function keepForPalette(event: KeyboardEvent): void {
   else if (event.key !== "Enter" && event.key !== "Escape") return;
   event.preventDefault();
   event.stopPropagation();
+}
+
+/** Whether a character was typed in the composer, or while it holds an unsent message. `r` leads back to that message. */
+export function isForMessage({ key, target }: KeyboardEvent): boolean {
+  const composer = document.querySelector("[data-composer]");
+  if (!composer || key.length > 1) return false;
+  return composer.contains(target as Node | null) || (composer.hasAttribute("data-draft") && key !== "r");
 }

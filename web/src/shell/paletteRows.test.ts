@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { emergencyRows } from "@/shell/emergencyRows";
 import { foundHref, foundIds, previewText, shownFound } from "@/shell/found";
-import { highlighted, matchingGroups, type PaletteEntry, splitAtWords } from "@/shell/paletteRows";
+import { emergencyRows, highlighted, matchingGroups, type PaletteEntry, splitAtWords } from "@/shell/paletteRows";
 import type { Found } from "@/api/client";
 
 const entry = (label: string, keywords: string[] = []) => ({ id: label, label, keywords });

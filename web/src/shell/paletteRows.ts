@@ -1,5 +1,5 @@
 /** Palette rows: which entries of the palette match what was typed, in which order, and which of them is highlighted. */
-import { wordPlaces } from "@/lib/foundWords";
+import { wordPlaces } from "@/reading/foundWords";
 
 export interface PaletteEntry {
   /** Unique among all entries, and the same when the list is made again. */
@@ -15,7 +15,7 @@ export interface PaletteGroup<T extends PaletteEntry> {
 }
 
 /** Return how well an entry matches, 0 to 1: its beginning best, then the beginning of a word, then all typed words anywhere in it. */
-export function matchScore({ label, keywords = [] }: Pick<PaletteEntry, "label" | "keywords">, typed: string): number {
+function matchScore({ label, keywords = [] }: Pick<PaletteEntry, "label" | "keywords">, typed: string): number {
   const query = typed.toLowerCase().trim();
   const scores = [label, ...keywords].map((text, index) => {
     const lowered = text.toLowerCase();
@@ -53,3 +53,20 @@ export function splitAtWords(text: string, words: string[]): string[] {
 
 /** Return the words of what was typed, in lower case. */
 export const wordsOf = (typed: string): string[] => typed.toLowerCase().split(/\s+/).filter(Boolean);
+
+interface EmergencyRow extends PaletteEntry {
+  does: "stop" | "resume" | "look";
+  detail?: string;
+}
+
+/**
+ * Return what the palette offers to stop all work, and while all work is stopped. A person who wants to stop all work must never resume it: "stop" and "pause" do not find the row that
+ * resumes, and "emergency" finds it second.
+ */
+export function emergencyRows(isStopped: boolean): EmergencyRow[] {
+  if (!isStopped) return [{ id: "stop all", does: "stop", label: "Stop all work", keywords: ["emergency stop", "pause"], detail: "of all teams" }];
+  return [
+    { id: "all stopped", does: "look", label: "All work is stopped already", keywords: ["emergency stop", "pause"], detail: "See Operations" },
+    { id: "resume all", does: "resume", label: "Resume all work", keywords: ["continue", "emergency"] },
+  ];
+}

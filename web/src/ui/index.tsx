@@ -1,32 +1,13 @@
 /** ui: the basic components that all screens share. Only a state has a colour; everything else is black, white or grey. */
-import { cva, type VariantProps } from "class-variance-authority";
 import { type ComponentProps, Fragment, type ReactNode } from "react";
+import { errorMessage } from "@/api/client";
 import { cx } from "@/lib/cx";
+import type { Tone } from "@/lib/endings";
+import { Button, type ButtonProps } from "@/ui/button";
 import { Tip } from "@/ui/tip";
 
 export { Dialog, Menu, MenuItem, MenuSeparator, Sheet } from "@/ui/lazyOverlays";
-export { Tip };
-
-const buttonStyle = cva(
-  "inline-flex shrink-0 items-center justify-center gap-1.5 rounded-sm font-medium whitespace-nowrap select-none transition-colors disabled:opacity-50 aria-disabled:opacity-50 pointer-coarse:min-h-10",
-  {
-    variants: {
-      variant: {
-        primary: "bg-ink text-paper hover:bg-ink-2 disabled:hover:bg-ink",
-        outline: "border border-line-2 bg-surface hover:bg-hover",
-        ghost: "text-ink-2 hover:bg-hover hover:text-ink",
-        danger: "border border-fail/40 bg-surface text-fail hover:bg-fail-bg",
-      },
-      size: { sm: "h-7 px-2.5 text-xs", md: "h-8 px-3 text-sm", lg: "h-10 px-4 text-base", icon: "size-8 pointer-coarse:min-w-10" },
-    },
-    defaultVariants: { variant: "outline", size: "md" },
-  },
-);
-
-type ButtonProps = ComponentProps<"button"> & VariantProps<typeof buttonStyle>;
-export function Button({ variant, size, className, type = "button", ...rest }: ButtonProps) {
-  return <button type={type} data-variant={variant} className={cx(buttonStyle({ variant, size }), className)} {...rest} />;
-}
+export { Button, Tip, type Tone };
 
 /** A button that shows only an icon. `label` is its accessible name and the text of its tooltip. */
 export function IconButton({ label, keys, className, variant = "ghost", ...rest }: ButtonProps & { label: string; keys?: string }) {
@@ -72,7 +53,6 @@ export function StatusDot({ status, className }: { status: AgentStatus; classNam
   return <span role="img" aria-label={STATUS_LABELS[status]} className={cx("inline-block size-2 shrink-0", shape[status], className)} />;
 }
 
-export type Tone = "plain" | "work" | "done" | "wait" | "fail";
 const CHIP_TONES: Record<Tone, string> = {
   plain: "bg-sunken text-ink-2",
   work: "bg-work-bg text-work",
@@ -180,6 +160,9 @@ export function ErrorPanel({ title, detail, onRetry }: { title: string; detail: 
     </div>
   );
 }
+
+/** What went wrong beside the thing that it happened to, if anything did: a sentence, or an error. */
+export const Problem = ({ of, className = "text-sm" }: { of: unknown; className?: string }) => (of ? <p role="alert" className={`text-fail ${className}`}>{errorMessage(of)}</p> : null);
 
 /** The buttons at the end of a dialog. They stay in sight while a long form scrolls under them. */
 export const DialogActions = ({ children }: { children: ReactNode }) => <div className="sticky -bottom-6 -mx-6 -mb-6 flex flex-wrap justify-end gap-2 border-t border-line bg-surface px-6 py-4">{children}</div>;

@@ -1,6 +1,7 @@
 /** Lazy overlays: dialogs, side panels and menus, whose code is loaded when the first of them is opened. */
 import { cloneElement, type ComponentProps, type KeyboardEvent, type MouseEvent, type ReactElement, type ReactNode, useEffect, useState } from "react";
 import { loadChunk } from "@/live/chunks";
+import type { DialogProps, SheetProps } from "@/ui/overlays";
 
 type Overlays = typeof import("@/ui/overlays");
 let overlays: Overlays | undefined;
@@ -18,16 +19,6 @@ function useOverlays(isWanted: boolean): Overlays | undefined {
   }, [isWanted]);
   return overlays;
 }
-
-interface OverlayProps {
-  open: boolean;
-  onOpenChange: (open: boolean) => void;
-  title: string;
-  children: ReactNode;
-  className?: string;
-}
-export type DialogProps = OverlayProps & { description?: string };
-export type SheetProps = OverlayProps & { side: "left" | "right" };
 
 export function Dialog(props: DialogProps) {
   const loaded = useOverlays(props.open);

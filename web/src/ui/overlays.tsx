@@ -1,12 +1,21 @@
 /** Overlays: dialogs, side panels and menus. `lazyOverlays.tsx` loads this file when the first of them is opened. */
 import { X } from "lucide-react";
 import { Dialog as RadixDialog, DropdownMenu } from "radix-ui";
-import { type ComponentProps, type ReactNode, useEffect, useRef } from "react";
+import { type ComponentProps, type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
+import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
 import { useUnsaved } from "@/live/unsaved";
-import { Button } from "@/ui";
-import type { DialogProps, SheetProps } from "@/ui/lazyOverlays";
-import { submitOnCtrlEnter } from "@/ui/submit";
+import { Button } from "@/ui/button";
+
+interface OverlayProps {
+  open: boolean;
+  onOpenChange: (open: boolean) => void;
+  title: string;
+  children: ReactNode;
+  className?: string;
+}
+export type DialogProps = OverlayProps & { description?: string };
+export type SheetProps = OverlayProps & { side: "left" | "right" };
 
 /** A modal dialog. Radix traps the focus in it; when it closes, the focus returns to where it was. */
 export function Dialog({ open, onOpenChange, title, description, children, className }: DialogProps) {
@@ -108,3 +117,16 @@ export function MenuItem({ className, ...rest }: ComponentProps<typeof DropdownM
 }
 
 export const MenuSeparator = () => <DropdownMenu.Separator className="my-1 h-px bg-line" />;
+
+/** The `onKeyDown` of every dialog: Ctrl+Enter (⌘+Enter) does what its main button does. A form is submitted as its button would do it, with the browser's own checks; a disabled main button stays without effect. */
+function submitOnCtrlEnter(event: KeyboardEvent<HTMLElement>): void {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.defaultPrevented || isComposing(event.nativeEvent)) return;
+  // A dialog that was opened from this one is its child for React only: the key belongs to the inner one.
+  if (!event.currentTarget.contains(event.target as Node)) return;
+  const buttons = [...event.currentTarget.querySelectorAll<HTMLButtonElement>("button[type=submit], button[data-variant=primary]")];
+  const main = buttons.findLast((button) => button.type === "submit") ?? buttons.at(-1);
+  if (!main) return;
+  event.preventDefault();
+  event.stopPropagation();
+  main.click();
+}

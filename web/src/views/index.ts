@@ -1,24 +1,20 @@
 /**
  * Views: the registry of a team's screens. An entry in SCREENS creates the route, the sidebar link, the palette entry and the shortcut.
  *
- * To add a screen, change two files; a third if it needs a new query:
+ * To add a screen, change three files; a fourth if it needs a new query:
  * 1. `views/hello/Hello.tsx`: `export default function Hello({ team }: ScreenProps) { … }`
- * 2. here: `{ path: "hello", label: "Hello", icon: Smile, load: () => import("./hello/Hello"), isListed: true, key: "l" }`
- * 3. `api/queries.ts`: the query. (Events invalidate the keys that `live/invalidation.ts` lists.)
+ * 2. `lib/screens.ts`: `"hello"` in `ScreenPath`
+ * 3. here: `{ path: "hello", label: "Hello", icon: Smile, load: () => import("./hello/Hello"), isListed: true, key: "l" }`
+ * 4. `api/queries.ts`: the query. (Events invalidate the keys that `live/invalidation.ts` lists.)
+ *
+ * A screen imports from the folders below it alone; `layers.test.ts` has their order. What two screens share belongs into `parts/`.
  */
 import { AlarmClock, Brain, ChartNoAxesGantt, Coins, Folder, type LucideIcon, PackageCheck, ScrollText, Settings2, Workflow } from "lucide-react";
 import type { ComponentType } from "react";
-import type { Team } from "@/api/client";
-
-export interface ScreenProps {
-  team: Team;
-  /** The part of the URL after the screen's path: a file's path, a thread's id. */
-  rest: string;
-}
+import type { ScreenPath, ScreenProps } from "@/lib/screens";
 
 export interface Screen {
-  /** The URL segment: the screen is at /t/{team}/{path} and everything below it. */
-  path: string;
+  path: ScreenPath;
   label: string;
   icon: LucideIcon;
   load: () => Promise<{ default: ComponentType<ScreenProps> }>;
@@ -37,14 +33,5 @@ export const SCREENS: Screen[] = [
   { path: "cost", label: "Cost", icon: Coins, load: () => import("./cost/Cost"), isListed: true, key: "o" },
   { path: "timeline", label: "Timeline", icon: ChartNoAxesGantt, load: () => import("./timeline/Timeline"), isListed: true, key: "l" },
   { path: "threads", label: "Threads", icon: ScrollText, load: () => import("./threads/Threads"), isListed: true, key: "h" },
-  { path: "settings", label: "Settings", icon: Settings2, load: () => import("@/settings/TeamSettingsPage"), isListed: true, key: "e" },
+  { path: "settings", label: "Settings", icon: Settings2, load: () => import("@/views/settings/TeamSettingsPage"), isListed: true, key: "e" },
 ];
-
-export const screen = (path: string): Screen | undefined => SCREENS.find((one) => one.path === path);
-
-/** Return the URL of a screen, or null if there is no such screen. */
-export function screenHref(team: string, path: string, rest = "", search = ""): string | null {
-  if (!screen(path)) return null;
-  const below = rest ? `/${rest.split("/").map(encodeURIComponent).join("/")}` : "";
-  return `/t/${team}/${path}${below}${search}`;
-}

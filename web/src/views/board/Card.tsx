@@ -5,8 +5,8 @@ import { createContext, memo, useContext } from "react";
 import type { WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { capitalize, money, plural } from "@/lib/format";
-import { useNow } from "@/views/shared/RelativeTime";
-import { elapsed, STATUS_STYLES, type DisplayStatus, StatusChip } from "@/views/shared/taskStatus";
+import { useNow } from "@/parts/RelativeTime";
+import { elapsed, STATUS_STYLES, type DisplayStatus, StatusChip } from "@/parts/taskStatus";
 import { Avatar } from "@/ui";
 import type { Lane } from "@/views/board/layout";
 
@@ -31,7 +31,7 @@ export const DetailLevel = createContext<Detail>("full");
 const SHORT_TITLE_CHARACTERS = 24;
 export const shortTitle = (title: string): string => (title.length > SHORT_TITLE_CHARACTERS ? `${title.slice(0, SHORT_TITLE_CHARACTERS - 1)}…` : title);
 /** Status signs of zoomed-out cards. They are text, not icons: clipped or scaled elements cost time in every frame while the view moves. */
-export const STATUS_SYMBOLS: Record<DisplayStatus, string> = { pending: "◌", assigned: "○", running: "◐", waiting: "◔", asks: "◆", completed: "✓", doubts: "✓", partial: "◑", failed: "✕", cancelled: "⊘" };
+const STATUS_SYMBOLS: Record<DisplayStatus, string> = { pending: "◌", assigned: "○", running: "◐", waiting: "◔", asks: "◆", completed: "✓", doubts: "✓", partial: "◑", failed: "✕", cancelled: "⊘" };
 
 const CARD_STYLES: Record<DisplayStatus, string> = {
   pending: "border-dashed border-line-2 bg-canvas",

@@ -9,9 +9,8 @@ import { plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
 import { Card, type CardNode, type Detail, DetailLevel, LaneBackground, type LaneNode, type CardData } from "@/views/board/Card";
 import { EDGE_TYPES, MANY_EDGES, visibleEdges } from "@/views/board/edges";
-import { CARD, type BoardLayout } from "@/views/board/layout";
+import { CARD, type BoardLayout, shiftIntoView } from "@/views/board/layout";
 import { Minimap } from "@/views/board/Minimap";
-import { shiftIntoView } from "@/views/board/shiftIntoView";
 import { countStatuses, StackCard, type StackNode } from "@/views/board/StackCard";
 import type { Stack } from "@/views/board/stacks";
 

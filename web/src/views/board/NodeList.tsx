@@ -4,12 +4,12 @@ import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import type { WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { capitalize, money, plural } from "@/lib/format";
-import { plainText } from "@/lib/plainText";
+import { plainText } from "@/reading/plainText";
 import { waitText } from "@/lib/waitingReason";
 import { Avatar, EmptyState, Input, Pills } from "@/ui";
-import { useNow } from "@/views/shared/RelativeTime";
+import { useNow } from "@/parts/RelativeTime";
 import { isFinished } from "@/lib/endings";
-import { elapsed, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
+import { elapsed, StatusChip, stopReasonText } from "@/parts/taskStatus";
 import type { CardData } from "@/views/board/Card";
 import type { Lane, BoardLayout } from "@/views/board/layout";
 

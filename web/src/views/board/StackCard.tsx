@@ -4,11 +4,11 @@ import { ChevronRight } from "lucide-react";
 import { memo, useContext } from "react";
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
-import { type DisplayStatus, STATUS_STYLES } from "@/views/shared/taskStatus";
+import { type DisplayStatus, STATUS_STYLES } from "@/parts/taskStatus";
 import { type CardData, DetailLevel, EDGE_HANDLES, shortTitle } from "@/views/board/Card";
 import type { Stack } from "@/views/board/stacks";
 
-export type StatusCounts = readonly (readonly [DisplayStatus, number])[];
+type StatusCounts = readonly (readonly [DisplayStatus, number])[];
 export type StackNode = Node<{ stack: Stack; counts: StatusCounts; onToggle: (id: string) => void }, "stack">;
 
 /** What needs a person comes first, then what went wrong, what runs, what waits and what is done. */

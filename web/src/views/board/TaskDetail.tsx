@@ -6,25 +6,25 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
-import { searchedWords, showWords } from "@/lib/foundWords";
+import { searchedWords, showWords } from "@/reading/foundWords";
 import { partialText } from "@/lib/endings";
 import { waitingReason } from "@/lib/waitingReason";
 import { capitalize, compactNumber, duration, fullTime, money, plural, fileSize } from "@/lib/format";
-import { isLate, unansweredItems } from "@/shell/unanswered";
-import { Markdown } from "@/conversation/Markdown";
-import { requestedBy } from "@/views/board/requestedBy";
-import { QuestionCard } from "@/conversation/QuestionCard";
-import FailureActions from "@/inbox/FailureActions";
+import { isLate, unansweredItems } from "@/parts/unanswered";
+import { Markdown } from "@/reading/Markdown";
+import { requestedBy } from "@/lib/participants";
+import { QuestionCard } from "@/views/conversation/QuestionCard";
+import FailureActions from "@/views/conversation/FailureActions";
 import { Button, Chip, IconButton, Loading, ErrorPanel } from "@/ui";
-import { screenHref } from "@/views";
+import { screenHref } from "@/lib/screens";
 import type { CardData } from "@/views/board/Card";
-import { canExtend, ExtendButton } from "@/views/shared/Extend";
-import { useNow } from "@/views/shared/RelativeTime";
-import { showToast, showError } from "@/views/shared/toast";
-import EffortSetting from "@/models/EffortSetting";
-import { EFFORTS } from "@/shell/teamFields";
+import { canExtend, ExtendButton } from "@/parts/Extend";
+import { useNow } from "@/parts/RelativeTime";
+import { showToast, showError } from "@/parts/toast";
+import EffortSetting from "@/views/models/EffortSetting";
+import { EFFORTS } from "@/parts/teamFields";
 import { isFinished } from "@/lib/endings";
-import { elapsed, STATUS_STYLES, displayStatusOf, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
+import { elapsed, STATUS_STYLES, displayStatusOf, StatusChip, stopReasonText } from "@/parts/taskStatus";
 
 type NodeDetail = Schemas["NodeDetail"];
 const UNMET_POLICIES: Record<NodeDetail["if_unmet"], string> = {
@@ -87,7 +87,6 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
   const displayStatus = displayStatusOf(node, question !== undefined);
   const now = useNow(1000, !isFinished(node.status));
   const threadHref = node.thread_id ? screenHref(team.id, "threads", node.thread_id) : null;
-  const costHref = screenHref(team.id, "cost");
   return (
     <div className="space-y-5 text-sm">
       <div className="flex flex-wrap items-center gap-2">
@@ -134,13 +133,9 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         </Fact>
         {node.attempt > 0 && <Fact name="Attempts">{node.attempt}</Fact>}
         <Fact name="Cost">
-          {costHref ? (
-            <Link to={`${costHref}?node=${node.id}` as "/"} className="tabular underline decoration-line-2 underline-offset-2 hover:decoration-ink">
-              {money(node.cost.usd)}
-            </Link>
-          ) : (
-            money(node.cost.usd)
-          )}
+          <Link to={screenHref(team.id, "cost", "", `?node=${node.id}`) as "/"} className="tabular underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+            {money(node.cost.usd)}
+          </Link>
           <span className="tabular text-ink-3">
             {" "}
             · {plural(node.cost.calls, "model call")} · {compactNumber(node.cost.tokens)} tokens, including subtasks
@@ -318,24 +313,18 @@ function Files({ node, team }: { node: NodeDetail; team: Team }) {
 }
 
 function FileLink({ team, path, label = path }: { team: string; path: string; label?: string }) {
-  const href = screenHref(team, "files", path);
-  const inner = (
-    <>
-      <FileText className="size-3.5 shrink-0 text-ink-3" aria-hidden />
-      <span className="min-w-0 truncate">{label}</span>
-    </>
-  );
-  if (!href || /^https?:/.test(path)) {
+  if (/^https?:/.test(path)) {
     return (
       <span className="flex min-h-7 min-w-0 items-center gap-1.5">
-        {/^https?:/.test(path) ? <ExternalLink className="size-3.5 shrink-0 text-ink-3" aria-hidden /> : null}
+        <ExternalLink className="size-3.5 shrink-0 text-ink-3" aria-hidden />
         <span className="min-w-0 truncate">{label}</span>
       </span>
     );
   }
   return (
-    <Link to={href as "/"} title={path} className="flex min-h-7 min-w-0 items-center gap-1.5 hover:underline pointer-coarse:min-h-10">
-      {inner}
+    <Link to={screenHref(team, "files", path) as "/"} title={path} className="flex min-h-7 min-w-0 items-center gap-1.5 hover:underline pointer-coarse:min-h-10">
+      <FileText className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+      <span className="min-w-0 truncate">{label}</span>
     </Link>
   );
 }

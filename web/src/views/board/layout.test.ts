@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CARD, layoutBoard, type LayoutNode, ROWS_PER_COLUMN } from "@/views/board/layout";
+import { CARD, layoutBoard, type LayoutNode, ROWS_PER_COLUMN, shiftIntoView } from "@/views/board/layout";
 
 const node = (id: string, more: Partial<LayoutNode> = {}): LayoutNode => ({ id, parent_id: null, depends_on: [], stage_id: null, ...more });
 const overlaps = (positions: Map<string, { x: number; y: number }>): boolean => {
@@ -74,4 +74,9 @@ describe("layout", () => {
     expect(Math.max(...[...positions.values()].map((position) => position.y))).toBeLessThan((2 * ROWS_PER_COLUMN + 1) * (CARD.height + 40));
     expect(overlaps(positions)).toBe(false);
   });
+});
+
+it("moves as little as needed, and what does not fit to its start, from wherever it is and only once", () => {
+  const shifts = [[30, 100], [10, 100], [250, 100], [10, 400], [-200, 400], [28, 400]].map(([at, size]) => shiftIntoView(at!, size!, 28, 300));
+  expect(shifts).toEqual([0, 18, -50, 18, 228, 0]);
 });

@@ -11,7 +11,7 @@ export interface LayoutNode {
   depends_on: readonly string[];
   stage_id: string | null;
 }
-export interface LayoutStage {
+interface LayoutStage {
   id: string;
   name: string;
 }
@@ -43,7 +43,7 @@ export interface BoardLayout {
 
 export const CARD = { width: 232, height: 110 };
 export const GAP = { x: 20, y: 16, lane: 88 };
-export const PAD = { top: 54, side: 18, bottom: 22 };
+const PAD = { top: 54, side: 18, bottom: 22 };
 /** The number of cards in a column of a lane. A lane with more than `LONG_LANE` cards has columns of twice this length. */
 export const ROWS_PER_COLUMN = 12;
 const LONG_LANE = 3 * ROWS_PER_COLUMN;
@@ -204,4 +204,10 @@ function orderNewNodes(newNodes: LayoutNode[], rowOf: ReadonlyMap<string, number
   visit(null);
   for (const node of newNodes) if (!seen.has(node.id)) ordered.push(node.id);
   return ordered;
+}
+
+/** Return by how much to move something that starts at `at`, so that it lies between two edges. What is too large starts at the first edge, so that a second call moves nothing. */
+export function shiftIntoView(at: number, size: number, first: number, last: number): number {
+  if (at < first || size > last - first) return first - at;
+  return Math.min(0, last - size - at);
 }

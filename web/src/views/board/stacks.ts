@@ -16,7 +16,7 @@ export interface Stack {
   nodeIds: string[];
   isOpen: boolean;
 }
-export interface StackedBoard {
+interface StackedBoard {
   /** The nodes to lay out: each stack once, and the tasks that no closed stack hides. */
   nodes: LayoutNode[];
   stacks: Map<string, Stack>;
@@ -25,15 +25,15 @@ export interface StackedBoard {
 }
 
 /** A board with fewer tasks shows each of them. */
-export const MIN_TASKS = 30;
+const MIN_TASKS = 30;
 /** Fewer alike siblings are not worth a stack. */
-export const MIN_MEMBERS = 8;
+const MIN_MEMBERS = 8;
 /** A board with more cards than this folds siblings that are not alike, too. */
 const MANY_CARDS = 60;
 
 /** Ids sort by time: a stack stands where its oldest member would. */
 const stackId = (firstMember: string): string => `${firstMember}*`;
-export const isStackId = (id: string): boolean => id.endsWith("*");
+const isStackId = (id: string): boolean => id.endsWith("*");
 
 const pattern = (title: string): string =>
   title

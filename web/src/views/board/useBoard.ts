@@ -7,7 +7,7 @@ import { applyEvents } from "@/views/board/applyEvents";
 
 const NODES_PER_PAGE = 500;
 /** A board with more nodes than this is truncated: nobody can read such a graph. */
-export const MAX_NODES = 3000;
+const MAX_NODES = 3000;
 const REFETCH_DELAY_MS = 700;
 
 async function fetchBoard(team: string): Promise<WorkNode[]> {

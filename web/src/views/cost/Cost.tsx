@@ -7,17 +7,17 @@ import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client
 import { agentsQuery, queryKeys } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, compactNumber, money, plural } from "@/lib/format";
-import { SidebarButton } from "@/shell/SidebarButton";
+import { SidebarButton } from "@/parts/SidebarButton";
 import { lazyChunk } from "@/live/chunks";
 import { Button, Dialog, EmptyState, Header, Loading, Meter, Pills, ErrorPanel } from "@/ui";
-import { screenHref, type ScreenProps } from "@/views";
-import { useSearchParams } from "@/views/shared/useSearchParams";
-import { LANE_LABELS } from "@/views/shared/taskStatus";
+import { screenHref, type ScreenProps } from "@/lib/screens";
+import { useSearchParams } from "@/parts/useSearchParams";
+import { LANE_LABELS } from "@/parts/taskStatus";
 import { addSums, byCost, callsText, costRows, type CostSum, costText, hitRateText, modelCalls, NO_COST, type NodeCosts, otherWork, pathTo, tokensOf, tokensText } from "@/views/cost/costTree";
-import { type Budget, LimitUses } from "@/views/cost/LimitUses";
+import { type Budget, LimitUses } from "@/views/settings/LimitUses";
 import { timeBuckets, type CallCost } from "@/views/cost/timeBuckets";
 
-const BudgetForm = lazyChunk(() => import("@/views/cost/BudgetForm"));
+const BudgetForm = lazyChunk(() => import("@/views/settings/BudgetForm"));
 
 type TeamCosts = Schemas["TeamCosts"];
 type By = "run" | "agent" | "purpose" | "model";
@@ -308,7 +308,7 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
           {rows.slice(0, limit).map(({ node, depth, hasMore, isOpen, share }) => {
             const total = node.total!;
             const isHighlighted = node.node_id === highlighted;
-            const href = node.lane === "work" ? screenHref(team, "board") : null;
+            const href = node.lane === "work" ? screenHref(team, "board", "", `?node=${node.node_id}`) : null;
             return (
               <Fragment key={node.node_id}>
                 <tr ref={isHighlighted ? row : undefined} className={cx("border-t border-line", isHighlighted && "bg-press")}>
@@ -325,7 +325,7 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
                         <ChevronRight className={cx("size-3.5", isOpen && "rotate-90")} aria-hidden />
                       </button>
                       {href ? (
-                        <Link dir="auto" to={`${href}?node=${node.node_id}` as "/"} className={cx("truncate hover:underline", depth === 0 && "font-medium")} title={node.title}>
+                        <Link dir="auto" to={href as "/"} className={cx("truncate hover:underline", depth === 0 && "font-medium")} title={node.title}>
                           {node.title}
                         </Link>
                       ) : (

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { otherLimits } from "@/views/cost/budgetFields";
+import { otherLimits } from "@/views/settings/budgetFields";
 import { addSums, callsText, costRows, type CostSum, costText, hitRate, hitRateText, NO_COST, type NodeCosts, otherWork, pathTo, tokensText } from "@/views/cost/costTree";
 import { timeBuckets, bucketWidthMs } from "@/views/cost/timeBuckets";
 

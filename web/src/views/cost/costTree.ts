@@ -4,7 +4,7 @@ import { compactNumber, money, plural } from "@/lib/format";
 
 export type NodeCosts = Schemas["NodeCosts"];
 export type CostSum = Schemas["CostSum"];
-export interface CostRow {
+interface CostRow {
   node: NodeCosts;
   depth: number;
   hasMore: boolean;

@@ -5,7 +5,7 @@ export interface CallCost {
   tokens: number;
   agent: string;
 }
-export interface TimeBucket {
+interface TimeBucket {
   from: number;
   usd: number;
   tokens: number;
@@ -15,7 +15,7 @@ export interface TimeBucket {
 }
 
 const MINUTE_MS = 60_000;
-export const WIDTHS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS, 6 * 60 * MINUTE_MS, 24 * 60 * MINUTE_MS, 7 * 24 * 60 * MINUTE_MS] as const;
+const WIDTHS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS, 6 * 60 * MINUTE_MS, 24 * 60 * MINUTE_MS, 7 * 24 * 60 * MINUTE_MS] as const;
 const MAX_BUCKETS = 48;
 
 /** Return the smallest width that needs at most `MAX_BUCKETS` buckets. */

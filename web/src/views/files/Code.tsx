@@ -1,6 +1,6 @@
 /** Code: highlighted source with line numbers. */
 import { memo, useMemo } from "react";
-import { highlightCode } from "@/conversation/highlight";
+import { highlightCode } from "@/reading/highlight";
 
 export default memo(function Code({ text, language }: { text: string; language: string }) {
   const numbers = useMemo(() => Array.from({ length: text.replace(/\n$/, "").split("\n").length }, (_, at) => at + 1).join("\n"), [text]);

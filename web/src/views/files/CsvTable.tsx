@@ -1,10 +1,10 @@
 /** CsvTable: a CSV file as a table. Only the visible rows are in the page. It is a separate module, so that papaparse is loaded only with the first CSV file. */
 import { useVirtualizer } from "@tanstack/react-virtual";
+import Papa from "papaparse";
 import { memo, useMemo, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
 import { Button } from "@/ui";
-import { columnWidths, isNumeric, MAX_COLUMNS, parseCsv } from "@/views/files/csv";
 
 const ROWS_AT_FIRST = 20_000;
 const ROW_PX = 33;
@@ -74,4 +74,35 @@ export default memo(function CsvTable({ text, separator }: { text: string; separ
 
 function Cell({ text }: { text: string }) {
   return <span dir="auto">{text.length > CELL_CHARACTERS ? `${text.slice(0, CELL_CHARACTERS)}…` : text}</span>;
+}
+
+/** Return at most `limit` rows. Without a separator, papaparse guesses it from the first rows. */
+export function parseCsv(text: string, separator?: string, limit = Infinity): { rows: string[][]; hasMore: boolean } {
+  // papaparse expects one kind of line ending per file. Files that several programs append to may have more.
+  const source = text.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
+  const { data, meta } = Papa.parse<string[]>(source, {
+    delimiter: separator ?? "",
+    delimitersToGuess: [",", ";", "\t", "|"],
+    newline: "\n",
+    preview: limit === Infinity ? 0 : limit + 1,
+    skipEmptyLines: true,
+  });
+  return { rows: data.slice(0, limit), hasMore: data.length > limit || meta.truncated };
+}
+
+/** Whether all cells of a column are numbers, so that the column is aligned to the right. */
+export function isNumeric(rows: readonly string[][], column: number): boolean {
+  const cells = rows.map((row) => (row[column] ?? "").trim()).filter(Boolean);
+  return cells.length > 0 && cells.every((cell) => /^[-+]?[$€£]?\d[\d,.' ]*%?$/.test(cell));
+}
+
+/** A table with more columns is not read as a table. */
+const MAX_COLUMNS = 60;
+
+/** Return the width of each column in characters, from the rows that are given: wide enough for most cells, and never wider than a line of prose. */
+function columnWidths(rows: readonly string[][], columns: number): number[] {
+  return Array.from({ length: columns }, (_, column) => {
+    const lengths = rows.map((row) => Math.max(0, ...(row[column] ?? "").slice(0, 200).split("\n").map((line) => line.length)));
+    return Math.min(44, Math.max(6, ...lengths)) + 4;
+  });
 }

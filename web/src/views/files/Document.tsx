@@ -8,7 +8,7 @@ import { readDraft } from "@/views/files/drafts";
 import type { FileContent } from "@/views/files/fileQuery";
 import { asTyped } from "@/views/files/lineEnds";
 import { Preview } from "@/views/files/Preview";
-import { useSearchParams } from "@/views/shared/useSearchParams";
+import { useSearchParams } from "@/parts/useSearchParams";
 
 const Editor = lazyChunk(() => import("@/views/files/Editor"));
 const Versions = lazyChunk(() => import("@/views/files/Versions"));

@@ -10,7 +10,7 @@ import { readDraft, writeDraft } from "@/views/files/drafts";
 import { type FileContent, fileQuery } from "@/views/files/fileQuery";
 import { asTyped, withLineEndsOf } from "@/views/files/lineEnds";
 import { baseName } from "@/views/files/tree";
-import { showToast } from "@/views/shared/toast";
+import { showToast } from "@/parts/toast";
 
 type TextFile = Extract<FileContent, { kind: "text" }>;
 

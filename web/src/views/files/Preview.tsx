@@ -2,17 +2,17 @@
 import { Download, FileQuestion } from "lucide-react";
 import { type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { withQuery } from "@/api/session";
-import { searchedWords, showWords } from "@/lib/foundWords";
+import { searchedWords, showWords } from "@/reading/foundWords";
 import { fileSize } from "@/lib/format";
 import { isUploaded } from "@/lib/sources";
 import { lazyChunk } from "@/live/chunks";
-import { Markdown } from "@/conversation/Markdown";
+import { Markdown } from "@/reading/Markdown";
 import { Button, EmptyState, Loading, Pills } from "@/ui";
 import { extension, LANGUAGES, previewKind } from "@/views/files/previewKind";
 import { isLarge } from "@/views/files/lines";
 import { baseName } from "@/views/files/tree";
 import type { FileContent } from "@/views/files/fileQuery";
-import { Sources, UploadedFile } from "@/views/shared/Sources";
+import { Sources, UploadedFile } from "@/parts/Sources";
 
 const Code = lazyChunk(() => import("@/views/files/Code"));
 const LargeText = lazyChunk(() => import("@/views/files/LargeText"));

@@ -1,6 +1,6 @@
 /** UploadPanel: the files that are being sent, those that are there, and those that need a decision. */
 import { Check, CircleAlert, X } from "lucide-react";
-import { Literal } from "@/conversation/Literal";
+import { Literal } from "@/reading/Literal";
 import { fileSize, plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
 import { type IfExists, MAX_UPLOAD_BYTES, type Upload } from "@/views/files/uploads";

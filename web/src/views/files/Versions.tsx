@@ -9,8 +9,8 @@ import { Button, Chip, EmptyState, ErrorPanel, Loading } from "@/ui";
 import { DiffView } from "@/views/files/DiffView";
 import { restoreVersion, type Version, versionQuery, versionsQuery } from "@/views/files/documents";
 import type { FileContent } from "@/views/files/fileQuery";
-import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
-import { showError, showToast } from "@/views/shared/toast";
+import { RelativeTime, useNow } from "@/parts/RelativeTime";
+import { showError, showToast } from "@/parts/toast";
 
 type TextFile = Extract<FileContent, { kind: "text" }>;
 

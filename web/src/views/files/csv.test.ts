@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isNumeric, parseCsv } from "@/views/files/csv";
+import { isNumeric, parseCsv } from "@/views/files/CsvTable";
 
 describe("csv", () => {
   it("reads quotes, separators and line ends inside cells", () => {

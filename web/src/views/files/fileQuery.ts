@@ -6,7 +6,7 @@ import { fetchApi, withKey, withQuery } from "@/api/session";
 import type { Entry } from "@/views/files/tree";
 
 /** The server sends at most this much of a file. */
-export const MAX_BYTES = 8 * 2 ** 20;
+const MAX_BYTES = 8 * 2 ** 20;
 
 export type FileContent =
   | { kind: "folder"; path: string; entries: Entry[] }
@@ -25,7 +25,7 @@ export const rawHref = (team: string, path: string): string => withKey(addressOf
 export const archiveHref = (team: string, what: { path: string } | { results: true }): string =>
   withKey(withQuery(`/api/teams/${encodeURIComponent(team)}/archive`, "results" in what ? { results: "true" } : { path: what.path }));
 
-export interface DecodedText {
+interface DecodedText {
   text: string;
   /** The byte order mark with which the file begins, or nothing. Who saves the text writes it again. */
   bom: string;

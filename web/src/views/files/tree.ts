@@ -1,6 +1,6 @@
 /** Tree: the visible rows of a folder tree, and how the keyboard moves in it. */
 import type { Schemas } from "@/api/client";
-import { isAttached } from "@/conversation/attachments";
+import { isAttached } from "@/views/composer/attachments";
 
 export type Entry = Schemas["FileView"];
 export interface TreeRow {
@@ -46,7 +46,7 @@ export function treeRows(listings: ReadonlyMap<string, readonly Entry[]>, open: 
 }
 
 /** The effect of a key: the row to focus, or the folder to open or close. The keys follow the ARIA tree pattern. */
-export type TreeMove = { to: number } | { toggle: string } | null;
+type TreeMove = { to: number } | { toggle: string } | null;
 export function moveByKey(rows: readonly TreeRow[], index: number, key: string): TreeMove {
   const row = rows[index];
   if (!row) return null;

@@ -2,11 +2,11 @@
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, unwrap } from "@/api/client";
+import { invalidateKnowledge } from "@/api/queries";
 import { capitalize } from "@/lib/format";
 import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Dialog, Pills, Textarea } from "@/ui";
-import { invalidateKnowledge } from "@/views/memory/knowledge";
-import { showToast } from "@/views/shared/toast";
+import { showToast } from "@/parts/toast";
 
 type InsightType = Schemas["NewInsight"]["type"];
 const TYPES: [InsightType, string][] = [["fact", "Fact"], ["technique", "Technique"], ["pattern", "Pattern"], ["lesson", "Lesson"]];

@@ -3,11 +3,11 @@ import { useMutation, useQueries } from "@tanstack/react-query";
 import { Lightbulb, Search, Trash2, UserRound } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
-import { queryKeys } from "@/api/queries";
+import { invalidateKnowledge, queryKeys } from "@/api/queries";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
 import { Avatar, Chip, EmptyState, IconButton, Input, Loading, Pills, ErrorPanel } from "@/ui";
-import { invalidateKnowledge, SourceLink, showRemoved, authorName } from "@/views/memory/knowledge";
-import { showError } from "@/views/shared/toast";
+import { SourceLink, showRemoved, authorName } from "@/views/memory/knowledge";
+import { showError } from "@/parts/toast";
 
 type Insight = Schemas["Insight"];
 type Memory = Schemas["Memory"];

@@ -8,11 +8,11 @@ import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
 import { EmptyState, Input, Loading, ErrorPanel } from "@/ui";
-import { screenHref } from "@/views";
+import { screenHref } from "@/lib/screens";
 import { fileQuery, rawHref } from "@/views/files/fileQuery";
 import { Document, DocumentActions, useDocumentMode } from "@/views/files/Document";
 import { type Entry, baseName } from "@/views/files/tree";
-import { useNarrow } from "@/views/shared/useNarrow";
+import { useNarrow } from "@/parts/useNarrow";
 
 const TEAM_FILES = ["SOUL.md", "GOAL.md", "PLAN.md", "MEMORY.md"];
 const FILE_TITLES: Record<string, string> = {

@@ -3,11 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronLeft, ExternalLink } from "lucide-react";
 import { api, errorMessage, unwrap } from "@/api/client";
-import { Markdown } from "@/conversation/Markdown";
+import { Markdown } from "@/reading/Markdown";
 import { fullTime } from "@/lib/format";
 import { ErrorPanel, Loading } from "@/ui";
-import { screenHref } from "@/views";
-import { Sources } from "@/views/shared/Sources";
+import { screenHref } from "@/lib/screens";
+import { Sources } from "@/parts/Sources";
 
 export default function PageText({ team, url }: { team: string; url: string }) {
   const page = useQuery({ queryKey: ["page", team, url], queryFn: () => unwrap(api.GET("/api/teams/{team}/memory/page", { params: { path: { team }, query: { url } } })) });

@@ -2,13 +2,14 @@
 import { useMutation, type UseQueryResult } from "@tanstack/react-query";
 import { Check, ShieldQuestion, X } from "lucide-react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
+import { invalidateKnowledge } from "@/api/queries";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
 import { describeSources } from "@/lib/sources";
 import { Button, Chip, EmptyState, Loading, ErrorPanel } from "@/ui";
-import { Literal, LongText } from "@/conversation/Literal";
-import { invalidateKnowledge, SourceLink } from "@/views/memory/knowledge";
-import { ConfirmAll } from "@/views/shared/ConfirmAll";
-import { showToast, showError } from "@/views/shared/toast";
+import { Literal, LongText } from "@/reading/Literal";
+import { SourceLink } from "@/views/memory/knowledge";
+import { ConfirmAll } from "@/parts/ConfirmAll";
+import { showToast, showError } from "@/parts/toast";
 
 type UnconfirmedItem = Schemas["UnconfirmedView"];
 

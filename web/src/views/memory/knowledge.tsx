@@ -1,11 +1,11 @@
 /** Knowledge: what the memory tabs share: author, source, cache invalidation and undo. */
 import { Link } from "@tanstack/react-router";
 import { type Agent, api, type Schemas, unwrap } from "@/api/client";
-import { queryClient } from "@/api/queries";
+import { invalidateKnowledge } from "@/api/queries";
 import { capitalize } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
-import { screenHref } from "@/views";
-import { showToast, showError } from "@/views/shared/toast";
+import { screenHref } from "@/lib/screens";
+import { showToast, showError } from "@/parts/toast";
 
 export type Change = Schemas["Change"];
 
@@ -31,11 +31,6 @@ export function SourceLink({ team, id }: { team: string; id: string }) {
   return <span className="break-all">{id}</span>;
 }
 
-/** Fetch all knowledge again after a change. */
-export function invalidateKnowledge(): void {
-  for (const key of ["insights", "memories", "changes", "unconfirmed"]) void queryClient.invalidateQueries({ queryKey: [key] });
-}
-
 export async function undoChange(change: string): Promise<void> {
   try {
     await unwrap(api.POST("/api/changes/{change}/undo", { params: { path: { change } } }));
@@ -47,7 +42,7 @@ export async function undoChange(change: string): Promise<void> {
 }
 
 /** Return the newest change of an item that is not undone, for the Undo in its toast. */
-export async function lastChange(agent: string, id: string): Promise<string | null> {
+async function lastChange(agent: string, id: string): Promise<string | null> {
   const changes = await unwrap(api.GET("/api/agents/{agent}/changes", { params: { path: { agent }, query: { limit: 500 } } }));
   return changes.findLast((change) => !change.undone_at && change.touched.some((one) => one.id === id))?.id ?? null;
 }

@@ -2,10 +2,10 @@
 import { Link } from "@tanstack/react-router";
 import { Download } from "lucide-react";
 import type { Schemas } from "@/api/client";
-import { Literal } from "@/conversation/Literal";
+import { Literal } from "@/reading/Literal";
 import { cx } from "@/lib/cx";
 import { fileSize } from "@/lib/format";
-import { screenHref } from "@/views";
+import { screenHref } from "@/lib/screens";
 import { EntryIcon } from "@/views/files/EntryIcon";
 import { archiveHref, rawHref } from "@/views/files/fileQuery";
 import { baseName } from "@/views/files/tree";

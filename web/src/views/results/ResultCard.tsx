@@ -3,18 +3,18 @@ import { Link } from "@tanstack/react-router";
 import { FileDiff } from "lucide-react";
 import { useState } from "react";
 import type { Schemas } from "@/api/client";
-import { Literal } from "@/conversation/Literal";
-import { Markdown } from "@/conversation/Markdown";
+import { Literal } from "@/reading/Literal";
+import { Markdown } from "@/reading/Markdown";
 import { cx } from "@/lib/cx";
 import { capitalize, plural } from "@/lib/format";
 import { Button } from "@/ui";
-import { screenHref } from "@/views";
+import { screenHref } from "@/lib/screens";
 import { baseName } from "@/views/files/tree";
 import { FileRow, PublishedFiles } from "@/views/results/PublishedFiles";
 import type { Result } from "@/views/results/resultsQuery";
-import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
-import { Sources } from "@/views/shared/Sources";
-import { displayStatusOf, StatusChip } from "@/views/shared/taskStatus";
+import { RelativeTime, useNow } from "@/parts/RelativeTime";
+import { Sources } from "@/parts/Sources";
+import { displayStatusOf, StatusChip } from "@/parts/taskStatus";
 
 const MINUTE = 60_000;
 const LONG_TEXT = 420;
@@ -31,7 +31,7 @@ interface CardProps {
 }
 
 export function ResultCard({ team, result, openPath, suffix }: CardProps) {
-  const boardHref = screenHref(team, "board", "", `?node=${result.node_id}`)!;
+  const boardHref = screenHref(team, "board", "", `?node=${result.node_id}`);
   return (
     <li className="rounded-md border border-line bg-surface p-4 max-md:p-3">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">

@@ -5,20 +5,20 @@ import { ChevronLeft, Download, FolderOpen, X } from "lucide-react";
 import type { ReactNode } from "react";
 import { ApiError, errorMessage, toApiError } from "@/api/client";
 import { fetchApi } from "@/api/session";
-import { Literal } from "@/conversation/Literal";
+import { Literal } from "@/reading/Literal";
 import { EmptyState, ErrorPanel, Loading } from "@/ui";
-import { screenHref } from "@/views";
+import { screenHref } from "@/lib/screens";
 import { DiffView } from "@/views/files/DiffView";
 import { decodeText, fileQuery, rawHref } from "@/views/files/fileQuery";
 import { Preview } from "@/views/files/Preview";
 import { baseName } from "@/views/files/tree";
 import type { Result } from "@/views/results/resultsQuery";
-import { useNarrow } from "@/views/shared/useNarrow";
+import { useNarrow } from "@/parts/useNarrow";
 
 const CHANGE = "change/";
 
 export function ResultPreview({ team, rest, results, suffix }: { team: string; rest: string; results: readonly Result[]; suffix: string }) {
-  const listHref = (screenHref(team, "results") ?? "") + suffix;
+  const listHref = screenHref(team, "results") + suffix;
   if (rest.startsWith(CHANGE)) {
     const id = rest.slice(CHANGE.length);
     const change = results.flatMap((result) => result.changes).find((one) => one.id === id);

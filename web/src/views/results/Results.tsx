@@ -3,15 +3,15 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { Download, PackageCheck } from "lucide-react";
 import { errorMessage } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { SidebarButton } from "@/shell/SidebarButton";
+import { SidebarButton } from "@/parts/SidebarButton";
 import { Button, EmptyState, ErrorPanel, Header, Loading, Pills } from "@/ui";
-import type { ScreenProps } from "@/views";
+import type { ScreenProps } from "@/lib/screens";
 import { archiveHref } from "@/views/files/fileQuery";
 import { FileCard, ResultCard } from "@/views/results/ResultCard";
 import { ResultPreview } from "@/views/results/ResultPreview";
 import { type Filter, type Result, resultsQuery } from "@/views/results/resultsQuery";
-import { useNarrow } from "@/views/shared/useNarrow";
-import { useSearchParams } from "@/views/shared/useSearchParams";
+import { useNarrow } from "@/parts/useNarrow";
+import { useSearchParams } from "@/parts/useSearchParams";
 
 const FILTERS: readonly (readonly [Filter, string])[] = [["all", "All"], ["reports", "Reports"], ["files", "Files"], ["changes", "Changes"]];
 const EMPTY: Record<Filter, [string, string]> = {

@@ -3,11 +3,11 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { Bot, Brain, ChevronRight, CircleAlert, MessageSquare, PenLine, Settings2, Wrench } from "lucide-react";
 import { createContext, memo, type ReactNode, type Ref, useCallback, useContext, useImperativeHandle, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
-import { showWords } from "@/lib/foundWords";
+import { showWords } from "@/reading/foundWords";
 import { rowsInGroups } from "@/lib/rowGroups";
 import { compactNumber, duration, fullTime, clockTimeWithSeconds } from "@/lib/format";
-import { Literal } from "@/conversation/Literal";
-import { Markdown } from "@/conversation/Markdown";
+import { Literal } from "@/reading/Literal";
+import { Markdown } from "@/reading/Markdown";
 import { callWorkedMs, type ModelStep, modelFacts, type Step, type TextStep, thoughtsLabel, type ToolStep } from "@/views/threads/steps";
 
 /** Keys of the expanded steps. They are kept outside the rows because the virtualizer unmounts rows that scroll away. */

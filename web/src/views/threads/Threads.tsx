@@ -6,18 +6,18 @@ import { type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { agentsQuery, boardQuery, nodeQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
-import { searchedWords } from "@/lib/foundWords";
+import { searchedWords } from "@/reading/foundWords";
 import { capitalize, duration, fullTime, money, plural, shortTime } from "@/lib/format";
 import { live, useLive } from "@/live";
 import type { Event } from "@/live/log";
-import { SidebarButton } from "@/shell/SidebarButton";
-import { useShell } from "@/shell/state";
+import { SidebarButton } from "@/parts/SidebarButton";
+import { useShell } from "@/parts/shellState";
 import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, ErrorPanel } from "@/ui";
-import { screenHref, type ScreenProps } from "@/views";
-import { useNarrow } from "@/views/shared/useNarrow";
-import { useSearchParams } from "@/views/shared/useSearchParams";
-import { useNow } from "@/views/shared/RelativeTime";
-import { LANE_LABELS } from "@/views/shared/taskStatus";
+import { screenHref, type ScreenProps } from "@/lib/screens";
+import { useNarrow } from "@/parts/useNarrow";
+import { useSearchParams } from "@/parts/useSearchParams";
+import { useNow } from "@/parts/RelativeTime";
+import { LANE_LABELS } from "@/parts/taskStatus";
 import { type StepListHandle, StepList } from "@/views/threads/StepList";
 import { PHASES } from "@/views/timeline/phases";
 import { type Bar, keyOfTurn, timelineBars, type ModelStep, readingsOf, type Step, toSteps, type Turn } from "@/views/threads/steps";
@@ -203,7 +203,6 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
   const models = all.filter((step): step is ModelStep => step.kind === "model");
   const calls = models.flatMap((step) => step.calls);
   const usd = models.reduce((sum, step) => sum + (step.usd ?? 0), 0);
-  const boardHref = screenHref(team, "board");
   const list = useRef<StepListHandle>(null);
   useFoundStep(all, list);
   return (
@@ -221,8 +220,8 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
           </p>
         </div>
         {isOpen && <Chip tone="work">Open</Chip>}
-        {thread?.node_id && thread.kind === "work" && boardHref && (
-          <Link to={`${boardHref}?node=${thread.node_id}` as "/"} className="shrink-0 text-xs max-sm:pr-2 text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+        {thread?.node_id && thread.kind === "work" && (
+          <Link to={screenHref(team, "board", "", `?node=${thread.node_id}`) as "/"} className="shrink-0 text-xs max-sm:pr-2 text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
             On the board
           </Link>
         )}

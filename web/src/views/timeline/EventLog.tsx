@@ -13,9 +13,9 @@ import { rowsInGroups, withRow } from "@/lib/rowGroups";
 import { useLive } from "@/live";
 import type { Event } from "@/live/log";
 import { Button, EmptyState, ErrorPanel, IconButton, Input, Loading } from "@/ui";
-import { screenHref } from "@/views";
-import { useNarrow } from "@/views/shared/useNarrow";
-import { useSearchParams } from "@/views/shared/useSearchParams";
+import { screenHref } from "@/lib/screens";
+import { useNarrow } from "@/parts/useNarrow";
+import { useSearchParams } from "@/parts/useSearchParams";
 import { agentOf, describeEvent, KINDS, type Names, nodeOf, placeOf } from "@/views/timeline/describeEvent";
 
 const EVENTS_PER_PAGE = 200;

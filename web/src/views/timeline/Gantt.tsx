@@ -5,7 +5,7 @@ import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo,
 import { capitalize, clockTimeWithSeconds, duration, money, plural } from "@/lib/format";
 import { waitingReason } from "@/lib/waitingReason";
 import { Button, IconButton } from "@/ui";
-import { screenHref } from "@/views";
+import { screenHref } from "@/lib/screens";
 import { costAt, eventAt, layoutChart, type Place, type Piece, pieceAt, step } from "@/views/timeline/gantt";
 import { AXIS, COST, heightOf, type Names, outline, paint, readPalette, ROW, rowAt, timeAt, topOfRow, type View } from "@/views/timeline/paint";
 import { PHASE_ORDER, PHASES } from "@/views/timeline/phases";

@@ -6,8 +6,8 @@ import { errorMessage, type Team } from "@/api/client";
 import { agentsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, clockTimeWithSeconds, fullTime, money, plural } from "@/lib/format";
-import { fencedWords, withoutMarks } from "@/lib/fence";
-import { plainText } from "@/lib/plainText";
+import { fencedWords, withoutMarks } from "@/reading/fence";
+import { plainText } from "@/reading/plainText";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 import { onNewEvents } from "@/live";
 import type { Event, Row } from "@/live/log";
@@ -15,8 +15,8 @@ import { Button, EmptyState, ErrorPanel, IconButton, Loading, Pills } from "@/ui
 import Graph from "@/views/board/Graph";
 import { layoutBoard } from "@/views/board/layout";
 import { stackBoard } from "@/views/board/stacks";
-import { useNarrow } from "@/views/shared/useNarrow";
-import { useSearchParams } from "@/views/shared/useSearchParams";
+import { useNarrow } from "@/parts/useNarrow";
+import { useSearchParams } from "@/parts/useSearchParams";
 import { describeEvent } from "@/views/timeline/describeEvent";
 import { cardsAt, CHUNK, chunkQuery, layoutAt, type Moment, momentQuery, rowsAt, workOf } from "@/views/timeline/replayData";
 

@@ -1,7 +1,7 @@
 /** describeEvent: an event in one line of plain words, the agent and task it is about, and where to see it. */
 import type { Event } from "@/live/log";
 import { stoppedTeamText } from "@/lib/endings";
-import { withoutMarks } from "@/lib/fence";
+import { withoutMarks } from "@/reading/fence";
 import { capitalize, compactNumber, duration, money, plural } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 import { waitText } from "@/lib/waitingReason";

@@ -1,5 +1,5 @@
 /** Gantt: the lanes, bars and cost curve of a timeline, computed from its spans. No drawing. */
-import { endOf, PHASES, type Phase, type Span, startOf, type Tick } from "@/views/timeline/phases";
+import { endOf, type Phase, type Span, startOf, type Tick } from "@/views/timeline/phases";
 
 export interface Piece {
   span: Span;
@@ -233,5 +233,3 @@ export function axisMarks(from: number, to: number, most: number): { marks: numb
   for (let at = Math.ceil((from - zone) / stepMs) * stepMs + zone; at <= to; at += stepMs) marks.push(at);
   return { marks, stepMs };
 }
-
-export const isWaiting = (span: Span): boolean => PHASES[span.phase].isWait;

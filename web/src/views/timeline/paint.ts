@@ -5,7 +5,7 @@ import { PHASES, type Phase } from "@/views/timeline/phases";
 
 /** A row holds a line of text and, below it, a bar. */
 export const ROW = 34;
-export const LANE_GAP = 16;
+const LANE_GAP = 16;
 export const AXIS = 28;
 export const COST = 44;
 const TITLE = 15;
@@ -34,7 +34,7 @@ export interface Names {
 }
 export type Palette = (token: string) => string;
 
-export const xOf = (view: View, at: number): number => view.gutter + ((at - view.from) / (view.to - view.from)) * (view.width - view.gutter);
+const xOf = (view: View, at: number): number => view.gutter + ((at - view.from) / (view.to - view.from)) * (view.width - view.gutter);
 export const timeAt = (view: View, x: number): number => view.from + ((x - view.gutter) / Math.max(1, view.width - view.gutter)) * (view.to - view.from);
 /** Return the top of a row in the whole chart, without scrolling. */
 export const topOfRow = (chart: Chart, row: number): number => {

@@ -1,7 +1,7 @@
 /** replayData: the board and the events around one moment of a team's run. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, type Schemas, unwrap, type WorkNode } from "@/api/client";
-import { displayStatusOf } from "@/views/shared/taskStatus";
+import { displayStatusOf } from "@/parts/taskStatus";
 import type { CardData } from "@/views/board/Card";
 import type { BoardLayout } from "@/views/board/layout";
 import type { Stack } from "@/views/board/stacks";

@@ -10,7 +10,7 @@ import { hash } from "@/lib/hash";
 import { randomId } from "@/lib/randomId";
 import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Dialog, Input, Textarea } from "@/ui";
-import { showToast } from "@/views/shared/toast";
+import { showToast } from "@/parts/toast";
 import { describeTiming } from "@/views/triggers/describe";
 
 type Type = Schemas["NewTrigger"]["type"];

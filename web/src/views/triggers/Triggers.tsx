@@ -7,12 +7,12 @@ import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "
 import { agentsQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, money, plural } from "@/lib/format";
-import { SidebarButton } from "@/shell/SidebarButton";
+import { SidebarButton } from "@/parts/SidebarButton";
 import { Button, Chip, Dialog, EmptyState, Header, IconButton, Loading, Pills, ErrorPanel } from "@/ui";
-import { screenHref, type ScreenProps } from "@/views";
-import { useSearchParams } from "@/views/shared/useSearchParams";
-import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
-import { showToast, showError } from "@/views/shared/toast";
+import { screenHref, type ScreenProps } from "@/lib/screens";
+import { useSearchParams } from "@/parts/useSearchParams";
+import { RelativeTime, useNow } from "@/parts/RelativeTime";
+import { showToast, showError } from "@/parts/toast";
 import { NewTrigger } from "@/views/triggers/NewTrigger";
 import { describeAction, describeTiming } from "@/views/triggers/describe";
 
@@ -216,7 +216,6 @@ function Firings({ trigger, team }: { trigger: Trigger; team: Team }) {
     queryKey: [...queryKeys.triggers(team.id), trigger.id],
     queryFn: () => unwrap(api.GET("/api/teams/{team}/triggers/{trigger}/firings", { params: { path: { team: team.id, trigger: trigger.id }, query: { limit: 50 } } })),
   });
-  const board = screenHref(team.id, "board");
   if (query.isPending) return <Loading label="Loading the firings" className="p-4" />;
   if (query.isError) return <ErrorPanel title="The firings could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />;
   if (query.data.length === 0) return <p className="border-t border-line px-4 py-3 text-sm text-ink-2">It has not fired yet. Each firing, and each skipped one with its reason, is listed here.</p>;
@@ -232,8 +231,8 @@ function Firings({ trigger, team }: { trigger: Trigger; team: Team }) {
               {firing.reason}
               {(firing.count ?? 1) > 1 && ` (${firing.count} times in a row)`}
             </span>
-            {firing.node_id && board && (
-              <Link to={`${board}?node=${firing.node_id}` as "/"} className="text-xs underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+            {firing.node_id && (
+              <Link to={screenHref(team.id, "board", "", `?node=${firing.node_id}`) as "/"} className="text-xs underline decoration-line-2 underline-offset-2 hover:decoration-ink">
                 The task
               </Link>
             )}

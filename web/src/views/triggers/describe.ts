@@ -59,7 +59,7 @@ const EVENT_TEXT: Record<string, string> = {
   "memory.written": "an agent writes a note",
 };
 
-export interface TriggerTiming {
+interface TriggerTiming {
   type: string;
   config: Record<string, unknown>;
   zone?: string;

@@ -1,0 +1,1 @@
+export{t as default}from"./BudgetForm-D8xf6fED.js";

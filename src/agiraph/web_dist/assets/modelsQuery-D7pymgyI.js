@@ -1,1 +1,0 @@
-import{cr as e,pr as t}from"./frame-KgM4i_DT.js";import{A as n}from"./libraries-C2x_IDGG.js";var r=n({queryKey:[`models`],queryFn:()=>t(e.GET(`/api/models`))});export{r as t};

@@ -1,0 +1,24 @@
+/** Unanswered: the questions and requests that the person has not answered yet. All badges and lists use this module, so that their numbers and their order agree. */
+import { useQuery } from "@tanstack/react-query";
+import type { InboxItem } from "@/api/client";
+import { inboxQuery } from "@/api/queries";
+import { isFinished } from "@/lib/endings";
+
+/** Whether the task that asked has ended: nobody waits for the answer any more. */
+export const isLate = ({ needs_answer, node_status }: Pick<InboxItem, "needs_answer" | "node_status">): boolean => needs_answer && node_status !== null && isFinished(node_status);
+
+/** Return those of these items that are not answered; what nobody waits for any more comes last. */
+export const unansweredItems = (items: InboxItem[] | undefined): InboxItem[] => (items ?? []).filter((item) => item.needs_answer).sort((a, b) => Number(isLate(a)) - Number(isLate(b)));
+
+/** Return what the members of one team ask the person, oldest first. */
+export function useTeamQuestions(team: string): InboxItem[] {
+  const { data } = useQuery(inboxQuery);
+  return unansweredItems(data?.items).filter((item) => item.message.team_id === team);
+}
+
+/** Return the question after the one that the page at `href` shows. If the page shows none of these, it is the first one of the agent whose page it is, else the first of all. */
+export function questionAfter(href: string, items: readonly InboxItem[]): InboxItem | undefined {
+  const shown = items.findIndex((item) => href.includes(item.message.id));
+  if (shown >= 0) return items[(shown + 1) % items.length];
+  return items.find((item) => href.includes(item.message.sender) && isLate(item) === isLate(items[0]!)) ?? items[0];
+}

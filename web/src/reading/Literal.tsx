@@ -1,0 +1,142 @@
+/**
+ * Literal: text that a person decides by, exactly as the model wrote it.
+ *
+ * It is rendered as text nodes: no Markdown, no HTML, nothing shortened, and hidden characters are shown as code
+ * points. Otherwise a model could show the person one command and run another.
+ */
+import { Fragment, memo } from "react";
+import type { Schemas } from "@/api/client";
+import { cx } from "@/lib/cx";
+import { splitPieces } from "@/reading/pieces";
+import { otherScripts, type Part, splitHidden, splitSuspect } from "@/reading/visible";
+import { EndMark, MustRead } from "@/reading/ReadGate";
+
+interface LiteralProps {
+  text: string;
+  /** Whether emoji sequences stay whole. */
+  keepEmoji?: boolean;
+  /** Whether letters and signs in disguise are marked, too. */
+  isCode?: boolean;
+}
+
+/** Text with marked hidden characters. */
+export const Literal = memo(function Literal(props: LiteralProps) {
+  return <Parts parts={partsOf(props)} />;
+});
+
+/** As `Literal`, for a text that a decision depends on: `ReadGate` knows which of its pieces were on screen. */
+const LiteralToRead = memo(function LiteralToRead(props: LiteralProps) {
+  return (
+    <MustRead of={props.text}>
+      {splitPieces(partsOf(props)).map((parts, at) => (
+        <Fragment key={at}>
+          <Parts parts={parts} />
+          <EndMark />
+        </Fragment>
+      ))}
+    </MustRead>
+  );
+});
+
+const partsOf = ({ text, keepEmoji = false, isCode = false }: LiteralProps): Part[] => (isCode ? splitSuspect(text) : splitHidden(text, { keepEmoji }));
+
+const Parts = ({ parts }: { parts: readonly Part[] }) =>
+  parts.map((part, at) =>
+    part.code === null ? (
+      part.text
+    ) : (
+      <mark key={at} data-code={part.code} title="Not what it looks like: a hidden character, or one that resembles another" className="rounded-[3px] bg-fail-bg px-0.5 font-mono text-[0.9em] text-fail">
+        {part.code}
+      </mark>
+    ),
+  );
+
+/** The text of a question. */
+export const QuestionText = ({ text, className }: { text: string; className?: string }) => (
+  // A fixed base direction: right-to-left words in the text cannot change the order of the words around them.
+  <p dir="ltr" data-words className={cx("literal", className)}>
+    <LiteralToRead text={text} keepEmoji />
+  </p>
+);
+
+/** Text that may be long: one that does not fit is scrolled in place, complete, and its size is shown. */
+export function LongText({ text, label, id, isCode = false }: { text: string; label: string; id?: string; isCode?: boolean }) {
+  const style = cx("literal", isCode ? "font-mono text-xs leading-5" : "text-sm");
+  const lineCount = text.split("\n").length;
+  const isLong = text.length > LONG_CHARACTERS || lineCount > LONG_LINES;
+  return (
+    <>
+      <p
+        id={id}
+        dir="ltr"
+        data-words
+        {...(isLong ? { tabIndex: 0, role: "group", "aria-label": label } : {})}
+        className={cx(style, isLong && "scroll max-h-52 rounded-sm border border-line bg-surface px-2.5 py-1.5")}
+      >
+        <Literal text={text} keepEmoji={!isCode} />
+      </p>
+      {isLong && <p dir="auto" className="tabular mt-0.5 text-2xs text-ink-3">{sizeText(text, lineCount)}</p>}
+    </>
+  );
+}
+
+const sizeText = (text: string, lineCount: number): string => `${lineCount > 1 ? `${lineCount.toLocaleString("en")} lines, ` : ""}${[...text].length.toLocaleString("en")} characters`;
+
+type PendingCall = NonNullable<Schemas["MessageView"]["call"]>;
+
+/** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll; `ReadGate` knows whether all of them was seen. */
+export function ApprovalCall({ call, className }: { call: PendingCall; className?: string }) {
+  return (
+    <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
+      <div className="flex items-baseline gap-2 border-b border-line px-3 py-1.5 text-sm">
+        <dt className="text-ink-2">Tool</dt>
+        <dd data-tool dir="ltr" className="min-w-0 literal font-mono font-semibold">
+          <LiteralToRead text={call.name} isCode />
+        </dd>
+      </div>
+      {Object.entries(call.arguments).map(([name, value]) => (
+        <Argument key={name} name={name} value={value} />
+      ))}
+    </dl>
+  );
+}
+
+/** Return an argument as text: words as they are, anything else as JSON, one value a line. */
+const argumentText = (value: unknown): string => (value === null ? "not given (null)" : typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value, null, 2) : String(value));
+
+function Argument({ name, value }: { name: string; value: unknown }) {
+  const text = argumentText(value);
+  const lineCount = text.split("\n").length;
+  const scripts = otherScripts(text);
+  return (
+    <div className="border-b border-line px-3 py-1.5 last:border-b-0">
+      <dt className="flex flex-wrap items-baseline justify-between gap-x-3 text-xs text-ink-2">
+        <span dir="ltr" className="literal">
+          <LiteralToRead text={name} isCode />
+        </span>
+        {(lineCount > 1 || text.length > LONG_CHARACTERS) && (
+          <span dir="auto" className="tabular text-2xs">{sizeText(text, lineCount)}</span>
+        )}
+      </dt>
+      <dd>
+        <pre
+          dir="ltr"
+          tabIndex={0}
+          role="group"
+          aria-label={name}
+          data-argument={name}
+          // bidi-override shows the characters in the order in which they are stored, also those of right-to-left scripts.
+          // break-spaces gives every space its place: a run of them cannot hang out of the box.
+          className={cx("scroll max-h-[40vh] text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override] [white-space:break-spaces]", value === null ? "font-sans text-ink-2 italic" : "font-mono")}
+        >
+          <LiteralToRead text={text} isCode />
+        </pre>
+        {scripts.length > 0 && <p className="text-2xs text-ink-2">Some letters are {scripts.join(" and ")}; they may look like Latin ones.</p>}
+      </dd>
+    </div>
+  );
+}
+
+/** A text longer than this does not fit its place, so its size is shown. */
+const LONG_CHARACTERS = 400;
+const LONG_LINES = 12;

@@ -1,0 +1,365 @@
+/** ConversationView: a virtualized list of an agent's messages, tool calls and events. It stays at the end while the person reads there. */
+import { useQuery } from "@tanstack/react-query";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ArrowDown, MessageCircle } from "lucide-react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useShallow } from "zustand/shallow";
+import { type Agent, api, errorMessage, type Message, type Team, unwrap } from "@/api/client";
+import { conversationQuery, inboxQuery, queryKeys, loadMessagesUntil, loadOlderMessages, queryClient } from "@/api/queries";
+import { hasArrivedAfterAll, live, useLive } from "@/live";
+import type { NodeSummary, Row } from "@/live/log";
+import { capitalize } from "@/lib/format";
+import { HUMAN } from "@/lib/participants";
+import { Button, EmptyState, Loading, ErrorPanel } from "@/ui";
+import type { ViewMode } from "@/views/conversation/folding";
+import { buildItems, firstUnread, type Item } from "@/views/conversation/items";
+import { DraftItem, TeamContext, ItemView } from "@/views/conversation/rows";
+import { useShell } from "@/parts/shellState";
+import { showNote, showToast } from "@/parts/toast";
+
+const NO_ROWS: Row[] = [];
+const NO_NODES: Record<string, NodeSummary> = {};
+/** A scroll position closer to the end than this counts as the end. */
+const AT_END_PX = 80;
+/** A message counts as read after it was visible this long. */
+const READ_DELAY_MS = 600;
+/** At most this many older pages are loaded to find the message that the URL names. */
+const MAX_SEARCHED_PAGES = 10;
+
+interface Props {
+  team: Team;
+  agent: Agent;
+  agents: Agent[];
+  at?: string;
+  view: ViewMode;
+  expandTools: boolean;
+  isCoordinator: boolean;
+}
+
+export function ConversationView({ team, agent, agents, at, view, expandTools, isCoordinator }: Props) {
+  const conversation = useQuery(conversationQuery(agent.id));
+  const inbox = useQuery(inboxQuery);
+  const log = useLive((state) => state.logs[team.id]);
+  const hasHello = useLive((state) => state.epoch !== null);
+  const unsent = useLive(useShallow((state) => state.unsent.filter((one) => one.agentId === agent.id)));
+  const drafts = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && (one.lane === "reply" || (one.lane === "work" && view === "work"))).map((one) => one.threadId)));
+  const [loadError, setLoadError] = useState<unknown>(null);
+  const hasLog = log !== undefined;
+  useEffect(() => {
+    // The newest page is counted back from the team's head, which arrives with the server's hello.
+    if (hasHello && !hasLog) live.loadNewest(team.id, team.coordinator_id).then(() => setLoadError(null), setLoadError);
+  }, [hasHello, hasLog, team.id, team.coordinator_id]);
+
+  const messages = conversation.data?.messages;
+  useEffect(() => {
+    void hasArrivedAfterAll(messages ?? []).then((hasArrived) => hasArrived && showToast("The message that you took back had already arrived."));
+  }, [messages]);
+  const newFrom = useFirstUnread(agent.id, messages, !conversation.isFetching || conversation.isError);
+  const rows = log?.rowsByAgent[agent.id] ?? NO_ROWS;
+  const hasEarlier = (conversation.data?.hasMore ?? false) || (log?.first ?? 0) > 1;
+  const [opened, setOpened] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const fold = useCallback((key: string, isOpen: boolean) => setOpened((known) => new Map(known).set(key, isOpen)), []);
+  const nodes = log?.nodes ?? NO_NODES;
+  const items = useMemo(() => {
+    const otherMessages = new Map((inbox.data?.items ?? []).map((item) => [item.message.id, item.message]));
+    return buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
+  }, [messages, inbox.data, rows, unsent, hasEarlier, newFrom, view, nodes, opened, at]);
+
+  const teamInfo = useMemo(() => {
+    const joined = agents.toSorted((a, b) => a.created_at.localeCompare(b.created_at));
+    const members = new Map(joined.map((one, index) => [one.id, { name: capitalize(one.name), order: index, isCoordinator: one.id === team.coordinator_id }]));
+    return { members, team: team.id, nodes, answers: log?.answers ?? {}, expandTools };
+  }, [agents, team.coordinator_id, team.id, nodes, log?.answers, expandTools]);
+
+  if (conversation.isError && !messages) return <div className="min-h-0 flex-1"><ErrorPanel title="The conversation could not be loaded" detail={errorMessage(conversation.error)} onRetry={() => void conversation.refetch()} /></div>;
+  if (loadError !== null && !log) return <div className="min-h-0 flex-1"><ErrorPanel title="The events could not be loaded" detail={errorMessage(loadError)} onRetry={() => void live.loadNewest(team.id, team.coordinator_id).then(() => setLoadError(null), setLoadError)} /></div>;
+  if (!messages || !log) return <Loading className="flex-1" label="Loading the conversation" />;
+  return (
+    <TeamContext value={teamInfo}>
+      {items.length === 0 && drafts.length === 0 ? (
+        <div className="min-h-0 flex-1">
+          <EmptyState icon={<MessageCircle />} title="No messages yet">
+            {isCoordinator
+              ? "The coordinator plans, hires and reports here. Write to it whenever you like; it answers while the work continues."
+              : `What ${capitalize(agent.name)} does and says appears here. A message goes straight to it.`}
+          </EmptyState>
+        </div>
+      ) : (
+        <Scroller key={agent.id} items={items} drafts={drafts} at={at} team={team} agent={agent} messages={messages} onFold={fold} />
+      )}
+    </TeamContext>
+  );
+}
+
+/** Return the message below the "New" line: the first unread one when the conversation was opened. It does not move while the person reads here, and goes when they have read the message elsewhere: in the inbox, in another tab, on another device. */
+function useFirstUnread(agentId: string, messages: Message[] | undefined, isFresh: boolean): string | null {
+  const [first, setFirst] = useState<string | null>(null);
+  const isDecided = useRef(false);
+  useEffect(() => {
+    // The cache may be older than what the person has read since.
+    if (isDecided.current || !messages || !isFresh) return;
+    isDecided.current = true;
+    setFirst(firstUnread(messages, agentId));
+  }, [agentId, messages, isFresh]);
+  const isSeen = messages?.some((message) => message.id === first && message.seen_at !== null) ?? false;
+  useEffect(() => {
+    if (first !== null && isSeen && !readHere.has(first)) setFirst(null);
+  }, [first, isSeen]);
+  return first;
+}
+
+/** The messages that this page itself has reported as read. */
+const readHere = new Set<string>();
+
+interface ScrollerProps {
+  items: Item[];
+  drafts: string[];
+  at?: string;
+  team: Team;
+  agent: Agent;
+  messages: Message[];
+  onFold: (key: string, isOpen: boolean) => void;
+}
+
+function Scroller({ items, drafts, at, team, agent, messages, onFold }: ScrollerProps) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [isAtEnd, setIsAtEnd] = useState(true);
+  const [seenKey, setSeenKey] = useState<string | undefined>();
+  const [isLoading, setIsLoading] = useState(false);
+  const count = items.length + drafts.length;
+  // The virtualizer computes the positions of all rows again when this function changes, so it must be stable.
+  const itemKey = useCallback((index: number) => items[index]?.key ?? `draft ${drafts[index - items.length]}`, [items, drafts]);
+  const virtualizer = useVirtualizer({
+    count,
+    getScrollElement: () => scroller.current,
+    estimateSize: (index) => estimateRowPx(items[index]),
+    getItemKey: itemKey,
+    overscan: 8,
+    // Keep the visible rows in place when rows are added above them.
+    anchorTo: "end",
+    paddingStart: 12,
+    paddingEnd: 16,
+    // The virtualizer writes positions to the DOM without a React render. When a row turns out taller than estimated, the
+    // rows below it are only moved.
+    directDomUpdates: true,
+    // Rows are rendered ahead of the visible part (overscan), so a synchronous render on each scroll event is not needed.
+    useFlushSync: false,
+    onChange: (now) => {
+      if (now.getTotalSize() !== lastTotalSize.current) scrollToEndIfPinned();
+      lastTotalSize.current = now.getTotalSize();
+    },
+  });
+
+  // While pinned, the list is scrolled to its end whenever its height changes: new rows are measured only after they are
+  // rendered, so their height is not known before. Scrolling up unpins.
+  const isPinned = useRef(at === undefined);
+  const lastTotalSize = useRef(0);
+  const lastScrollTop = useRef(0);
+  /** Update the pin from the scroll position; return whether the end is in view. */
+  const updatePinned = (element: HTMLElement): boolean => {
+    const distanceToEnd = element.scrollHeight - element.scrollTop - element.clientHeight;
+    const moved = element.scrollTop - lastScrollTop.current;
+    if (distanceToEnd < 2 || (distanceToEnd < AT_END_PX && moved > 0)) isPinned.current = true;
+    else if (moved < -2) isPinned.current = false;
+    lastScrollTop.current = element.scrollTop;
+    return distanceToEnd < AT_END_PX || isPinned.current;
+  };
+  const scrollToEndIfPinned = () => {
+    const element = scroller.current;
+    // The person may have scrolled up and the scroll event is still to come. Read the position first, or the list would
+    // pull them back to the end.
+    if (!element || !isPinned.current) return;
+    updatePinned(element);
+    if (!isPinned.current) return;
+    element.scrollTop = element.scrollHeight;
+  };
+  // Start at the end, or at the message that the URL names.
+  const scrolledTo = useRef<string | null>(null);
+  const repeatedJumps = useShell((state) => state.repeatedJumps);
+  useLayoutEffect(() => {
+    if (repeatedJumps > 0) scrolledTo.current = null;
+  }, [repeatedJumps]);
+  useLayoutEffect(() => {
+    const target = at ?? "end";
+    if (scrolledTo.current === target) return;
+    const index = at ? items.findIndex((item) => item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))) : count - 1;
+    if (index < 0) return;
+    scrolledTo.current = target;
+    if (!at) return;
+    isPinned.current = false;
+    // The virtualizer knows the new rows only after this render, and keeps the rows in place that were visible before it: say it again until it has done both.
+    const scroll = (frames: number) =>
+      requestAnimationFrame(() => {
+        const isTall = (virtualizer.measurementsCache[index]?.size ?? 0) > (scroller.current?.clientHeight ?? 0);
+        virtualizer.scrollToIndex(index, { align: isTall ? "start" : "center" });
+        if (frames > 1) scroll(frames - 1);
+      });
+    scroll(4);
+  }, [at, items, count, virtualizer, repeatedJumps]);
+
+  const fold = useCallback(
+    (key: string, isOpen: boolean) => {
+      // The person reads from the opened line on: do not pull them to the end.
+      isPinned.current = false;
+      onFold(key, isOpen);
+    },
+    [onFold],
+  );
+  const jumpToEnd = () => {
+    isPinned.current = true;
+    lastScrollTop.current = 0;
+    setIsAtEnd(true);
+    scrollToEndIfPinned();
+  };
+  // The row that was at the top before older rows were loaded, and its distance from the top edge.
+  const anchor = useRef<{ key: React.Key; delta: number } | null>(null);
+  const firstRow = useRef(items.findIndex((item) => item.kind === "row"));
+  const loadEarlier = useCallback(async () => {
+    if (isLoading) return;
+    setIsLoading(true);
+    const visibleRow = virtualizer.getVirtualItems().find((virtualItem) => items[virtualItem.index]?.kind === "row");
+    if (visibleRow) anchor.current = { key: visibleRow.key, delta: visibleRow.start - (scroller.current?.scrollTop ?? 0) };
+    try {
+      await Promise.all([loadOlderMessages(agent.id), live.loadOlder(team.id)]);
+    } finally {
+      setIsLoading(false);
+    }
+  }, [isLoading, agent.id, team.id, items, virtualizer]);
+  // After older rows were added above, put the anchor row back where it was. The browser's own scroll anchoring is off
+  // (overflow-anchor: none below): it does not work with absolutely positioned rows and would fight this code.
+  useLayoutEffect(() => {
+    const saved = anchor.current;
+    if (!saved || isPinned.current) return;
+    const index = items.findIndex((item) => item.key === saved.key);
+    const virtualItem = virtualizer.measurementsCache[index];
+    if (index < 0 || !virtualItem || index === firstRow.current) return;
+    anchor.current = null;
+    firstRow.current = items.findIndex((item) => item.kind === "row");
+    const to = virtualItem.start - saved.delta;
+    if (scroller.current) scroller.current.scrollTop = to;
+    requestAnimationFrame(() => virtualizer.scrollToIndex(index, { align: "start" }));
+  }, [items, virtualizer]);
+
+  // What a link names may be far back: load the person's messages up to it, then older events, up to a limit.
+  const search = useRef({ at: "", hasMessages: false, pages: 0, isReported: false });
+  useEffect(() => {
+    if (at === undefined || scrolledTo.current === at || isLoading) return;
+    if (search.current.at !== at) search.current = { at, hasMessages: !at.startsWith("msg_"), pages: 0, isReported: false };
+    const state = search.current;
+    if (!state.hasMessages) {
+      state.hasMessages = true;
+      setIsLoading(true);
+      loadMessagesUntil(agent.id, at).then(() => setIsLoading(false), () => setIsLoading(false));
+    } else if (items[0]?.kind === "earlier" && state.pages < MAX_SEARCHED_PAGES) {
+      state.pages++;
+      void loadEarlier();
+    } else if (!state.isReported) {
+      state.isReported = true;
+      showNote("The message that the link names is not in this conversation. It may be in that of another member.", true);
+    }
+  }, [at, items, isLoading, loadEarlier, agent.id]);
+
+  const onScroll = () => {
+    if (scroller.current) setIsAtEnd(updatePinned(scroller.current));
+  };
+  // A layout effect runs before the paint, so the person does not see the list at the wrong position.
+  useLayoutEffect(() => {
+    scrollToEndIfPinned();
+    // Opening a folded line moves the end away without a scroll event.
+    if (scroller.current && !isPinned.current) setIsAtEnd(updatePinned(scroller.current));
+  }, [count]);
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const observer = new ResizeObserver(scrollToEndIfPinned);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  useEffect(() => {
+    if (isAtEnd) setSeenKey(items.at(-1)?.key);
+  }, [isAtEnd, items]);
+  useMarkRead(agent, messages, isAtEnd);
+
+  const newCount = useMemo(() => {
+    const seenAt = seenKey === undefined ? items.length - 1 : items.findLastIndex((item) => item.key === seenKey);
+    return seenAt < 0 ? 0 : items.length - 1 - seenAt;
+  }, [items, seenKey]);
+  return (
+    <div className="relative min-h-0 flex-1">
+      <div ref={scroller} id="thread" onScroll={onScroll} role="log" aria-live="off" aria-label={`Conversation with ${agent.name}`} tabIndex={0} className="scroll h-full bg-canvas outline-offset-[-2px] [overflow-anchor:none]">
+        <div ref={virtualizer.containerRef} className="relative w-full">
+          {virtualizer.getVirtualItems().map((virtualItem) => {
+            const item = items[virtualItem.index];
+            return (
+              <div key={virtualItem.key} data-index={virtualItem.index} ref={virtualizer.measureElement} className="absolute inset-x-0 top-0">
+                {item ? (
+                  <ItemView item={item} isHighlighted={item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))} onEarlier={loadEarlier} onFold={fold} isLoading={isLoading} agentId={agent.id} />
+                ) : (
+                  <DraftItem threadId={drafts[virtualItem.index - items.length]!} />
+                )}
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {!isAtEnd && (
+        <Button className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-high" id="to-end" onClick={jumpToEnd}>
+          {newCount > 0 ? `${newCount} new` : "To the end"} <ArrowDown className="size-3.5" />
+        </Button>
+      )}
+      <MessageAnnouncer messages={messages} agent={agent} />
+    </div>
+  );
+}
+
+/** Return an estimate of a row's height, until the row is measured. A bad estimate makes the scroll bar jump. */
+function estimateRowPx(item: Item | undefined): number {
+  if (item?.kind !== "row") return 40;
+  if (item.row.kind === "message") return 60 + Math.min(400, item.row.text.length / 3.2);
+  return item.row.kind === "text" ? 40 + item.row.text.length / 4 : 30;
+}
+
+/** Tell the server that messages were read: the end is in view and the page visible for `READ_DELAY_MS`. */
+function useMarkRead(agent: Agent, messages: Message[], isAtEnd: boolean): void {
+  const newest = messages.findLast((message) => message.sender === agent.id && message.recipient === HUMAN);
+  const isUnread = newest !== undefined && newest.seen_at === null;
+  const reportedSeq = useRef(0);
+  useEffect(() => {
+    if (!isUnread || !isAtEnd || !newest || reportedSeq.current >= newest.seq) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const startTimer = () => {
+      clearTimeout(timer);
+      if (document.hidden) return;
+      timer = setTimeout(() => {
+        reportedSeq.current = newest.seq;
+        for (const message of messages) if (message.recipient === HUMAN && message.seen_at === null) readHere.add(message.id);
+        unwrap(api.PUT("/api/agents/{agent}/read", { params: { path: { agent: agent.id } }, body: { seq: newest.seq } })).then(
+          () => {
+            void queryClient.invalidateQueries({ queryKey: queryKeys.agents(agent.team_id) });
+            void queryClient.invalidateQueries({ queryKey: queryKeys.teams });
+            void queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
+          },
+          () => void (reportedSeq.current = 0),
+        );
+      }, READ_DELAY_MS);
+    };
+    startTimer();
+    document.addEventListener("visibilitychange", startTimer);
+    return () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", startTimer);
+    };
+  }, [isUnread, isAtEnd, newest, agent.id, agent.team_id, messages]);
+}
+
+/** Announces finished messages to screen readers. The list itself has aria-live="off": it would read every tool call and every streamed word. */
+function MessageAnnouncer({ messages, agent }: { messages: Message[]; agent: Agent }) {
+  const last = messages.at(-1);
+  const first = useRef(last?.id);
+  const announcement = last && last.id !== first.current && last.sender === agent.id ? `${capitalize(agent.name)} says: ${last.text.slice(0, 300)}` : "";
+  return (
+    <div dir="auto" role="status" aria-live="polite" className="sr-only">
+      {announcement}
+    </div>
+  );
+}

@@ -1,0 +1,67 @@
+/** FailureActions: what a person can do about a task that failed or stopped early: try again, change its model, extend its limits. Each is offered where it helps. */
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Cpu, RotateCw } from "lucide-react";
+import { Suspense, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
+import { api, unwrap } from "@/api/client";
+import { nodeQuery, queryClient } from "@/api/queries";
+import { Button, Dialog } from "@/ui";
+import { canExtend, ExtendButton, type NodeDetail } from "@/parts/Extend";
+import { isFinished } from "@/lib/endings";
+import { showError, showToast } from "@/parts/toast";
+
+const ChangeModelForm = lazyChunk(() => import("@/views/models/ChangeModelForm"));
+
+type StopReason = NonNullable<NodeDetail["stop_reason"]>;
+/** Reasons that another model may remove: the model cannot be used, says nothing, or goes round in circles. */
+const REASONS_OF_MODELS: ReadonlySet<StopReason> = new Set(["model_refused", "silent", "looping", "no_result"]);
+
+const canRetry = (node: NodeDetail): boolean => node.status === "failed" || node.status === "partial";
+const canChangeModel = (node: NodeDetail): boolean => node.status === "failed" && node.assignee_id !== null && node.stop_reason !== null && REASONS_OF_MODELS.has(node.stop_reason);
+
+/** `size` is that of the buttons beside it. */
+export default function FailureActions({ node, size = "sm" }: { node: string; size?: "sm" | "md" }) {
+  const { data } = useQuery(nodeQuery(node));
+  const retry = useRetry(node);
+  if (!data) return null;
+  return (
+    <>
+      {canRetry(data) && (
+        <Button size={size} title="Try again" disabled={retry.isPending} onClick={() => retry.mutate()}>
+          <RotateCw className={size === "sm" ? "size-3.5" : "size-4"} aria-hidden /> <Label size={size}>Try again</Label>
+        </Button>
+      )}
+      {canChangeModel(data) && <ChangeModel agent={data.assignee_id!} team={data.team_id} size={size} then="Change and try again" onChanged={() => retry.mutate()} />}
+      {isFinished(data.status) && canExtend(data) && <ExtendButton node={data} size={size} />}
+    </>
+  );
+}
+
+/** In a narrow header only the icon is shown. */
+const Label = ({ size, children }: { size: "sm" | "md"; children: string }) => (size === "sm" ? children : <span className="@max-lg:sr-only">{children}</span>);
+
+function useRetry(node: string) {
+  return useMutation({
+    mutationFn: () => unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node } } })),
+    onSuccess: (started) => {
+      showToast("The task starts again where it stopped.");
+      for (const key of [["node", node], ["whole-board", started.team_id], ["inbox"]]) void queryClient.invalidateQueries({ queryKey: key });
+    },
+    onError: (error) => showError("The task could not be started again", error),
+  });
+}
+
+/** A button that gives an agent another model. `then` is what its dialog says on the button that saves it. */
+export function ChangeModel({ agent, team, size = "sm", then, onChanged }: { agent: string; team: string; size?: "sm" | "md"; then: string; onChanged: () => void }) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <Button size={size} title="Change model" onClick={() => setIsOpen(true)}>
+        <Cpu className={size === "sm" ? "size-3.5" : "size-4"} aria-hidden /> <Label size={size}>Change model</Label>
+      </Button>
+      <Dialog open={isOpen} onOpenChange={setIsOpen} title="Change the model" description="The agent uses it from its next step on, for this task and for later ones.">
+        <Suspense>{isOpen && <ChangeModelForm agent={agent} team={team} then={then} onChanged={onChanged} onClose={() => setIsOpen(false)} />}</Suspense>
+      </Dialog>
+    </>
+  );
+}

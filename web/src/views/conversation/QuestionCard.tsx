@@ -1,0 +1,288 @@
+/** QuestionCard: a question or approval that waits for the person. Conversation, inbox and board show the same card; toasts show its body and form. */
+import { Check, Hourglass, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
+import { type KeyboardEvent, Suspense, useId, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
+import { ApiError, api, errorMessage, type Message, type Schemas, unwrap } from "@/api/client";
+import { queryClient, queryKeys } from "@/api/queries";
+import type { GivenAnswer } from "@/live/log";
+import { isComposing } from "@/lib/composing";
+import { cx } from "@/lib/cx";
+import { fullTime, clockTime, untilTime } from "@/lib/format";
+import { GRANT_TEXT } from "@/lib/grantText";
+import { useStoredDraft } from "@/lib/storedDraft";
+import { Button, Input, Kbd, Problem } from "@/ui";
+import { ApprovalCall, Literal, QuestionText } from "@/reading/Literal";
+import { ReadGate, scrollToMark, useUnread } from "@/reading/ReadGate";
+
+const ChangeModel = lazyChunk(async () => ({ default: (await import("@/views/conversation/FailureActions")).ChangeModel }));
+
+/** The command that gives a team another model, which agiraph adds for people at a terminal. Here is a button for it. */
+const COMMAND = / `agiraph set \S+ --model NAME` gives me another model\.$/;
+
+interface Props {
+  id: string;
+  text: string;
+  at: string;
+  kind: "question" | "approval";
+  asker: string;
+  /** The message with its options, call and answer; null until it is loaded. */
+  message: Message | null;
+  answered: GivenAnswer | null;
+  /** What "always" would allow; absent if each call is decided alone. */
+  always?: Schemas["GrantOffer"] | null;
+  /** The task that asked has ended. */
+  isLate?: boolean;
+  onDone?: () => void;
+}
+
+export function QuestionCard({ id, text, at, kind, asker, message, answered, always, isLate = false, onDone }: Props) {
+  const isAnswered = answered !== null || (message?.answered_at ?? null) !== null;
+  const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
+  if (isAnswered) return <AnsweredCard {...{ text, asker, kind, message, answered }} />;
+  return (
+    // role="group", not a landmark: an agent may ask twice, and landmarks need different names.
+    <div
+      role="group"
+      data-question={id}
+      aria-label={`${asker} asks`}
+      className="max-w-[640px] rounded-lg border border-wait-line bg-wait-bg p-4"
+    >
+      <div className="mb-1.5 flex items-center gap-2 text-sm font-semibold text-wait">
+        <Icon className="size-4 shrink-0" aria-hidden />
+        <span className="flex-1">{headingOf(asker, kind, isLate)}</span>
+        <time className="text-xs font-normal text-ink-2" dateTime={at} title={fullTime(at)}>
+          {clockTime(at)}
+        </time>
+      </div>
+      {isLate && <LateNote />}
+      {/* Another request must be read anew, and a note belongs to one request. */}
+      <ReadGate key={id}>
+        <QuestionBody {...{ text, kind, message }} />
+        {/* No buttons before the complete call is shown: the person must not approve what they cannot see. */}
+        {kind === "approval" && message === null ? (
+          <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
+        ) : (
+          <AnswerForm id={id} kind={kind} options={message?.options ?? []} always={always ?? null} call={message?.call ?? null} stopped={message?.stopped_by ? message : null} onDone={onDone} />
+        )}
+      </ReadGate>
+    </div>
+  );
+}
+
+function headingOf(asker: string, kind: Props["kind"], isLate: boolean): string {
+  if (kind === "approval") return isLate ? `${asker} wanted your approval` : `${asker} wants your approval`;
+  return isLate ? `${asker} asked` : `${asker} is waiting for your answer`;
+}
+
+/** What an answer still does after the task that asked has ended. */
+export function LateNote() {
+  return <p className="mb-1.5 text-sm text-ink-2">The task that asked has ended, so nothing starts by itself: you are asked what to do with your answer.</p>;
+}
+
+/** The question's text, unformatted; for an approval also the complete call. */
+export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind" | "message">) {
+  return (
+    <>
+      <QuestionText text={message?.stopped_by === "model" ? text.replace(COMMAND, "") : text} />
+      {kind === "approval" && message?.call && <ApprovalCall call={message.call} />}
+      {message?.waits_until && (
+        <p className="mt-2 flex items-center gap-1.5 text-xs text-ink-2">
+          <Hourglass className="size-3.5 shrink-0" aria-hidden />
+          <span>
+            Waits until <time dateTime={message.waits_until}>{untilTime(message.waits_until)}</time>, then goes on without your answer.
+          </span>
+        </p>
+      )}
+    </>
+  );
+}
+
+/** A key decides in a card only: a toast may appear just when the person presses a key. */
+const KEY_HINT = "not-in-[[data-question]]:hidden";
+
+interface FormProps {
+  id: string;
+  kind: "question" | "approval";
+  options: string[];
+  always?: Schemas["GrantOffer"] | null;
+  call?: Message["call"];
+  /** The question, if agiraph asks it because work cannot go on. */
+  stopped?: Message | null;
+  onDone?: () => void;
+}
+
+export function AnswerForm({ id, kind, options, always = null, call = null, stopped = null, onDone }: FormProps) {
+  const [typed, setTyped] = useStoredDraft(`answer.${id}`);
+  const { isSending, problem, answer } = useAnswer(id);
+  const unread = useUnread();
+  const canApprove = unread.length === 0 && !isSending;
+  const labelId = useId();
+  const unreadId = useId();
+  const reportDone = (isAccepted: boolean) => {
+    if (!isAccepted) return;
+    setTyped("");
+    onDone?.();
+  };
+  const sendAnswer = (text: string) => void answer({ text }).then(reportDone);
+  const note = typed.trim();
+  const decide = (decision: "approve" | "deny") => void answer({ decision, note }).then(reportDone);
+  const approveAlways = () => void answer({ decision: "approve", note, always: true }).then(reportDone);
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && !isComposing(event.nativeEvent) && typed.trim() && kind === "question") {
+      event.preventDefault();
+      sendAnswer(typed.trim());
+    }
+  };
+  return (
+    <div className="mt-3">
+      {kind === "question" && options.length > 0 && (
+        <div className="mb-2 flex flex-wrap gap-2">
+          {options.map((option, index) => (
+            <Button key={index} disabled={isSending} data-option={index + 1} onClick={() => sendAnswer(option)} className="h-auto min-h-8 max-w-full py-1 text-left whitespace-pre-wrap">
+              <span dir="ltr" className="literal" data-choice={index + 1}>
+                <Literal text={option} keepEmoji />
+              </span>{" "}
+              {index < 9 && <span className={cx("text-2xs font-normal text-ink-3 pointer-coarse:hidden", KEY_HINT)}>{index + 1}</span>}
+            </Button>
+          ))}
+        </div>
+      )}
+      {stopped && (
+        <div className="mb-2 flex flex-wrap gap-2">
+          <Button size="sm" disabled={isSending} data-option="1" onClick={() => sendAnswer("Try again.")}>
+            <RotateCw className="size-3.5" aria-hidden /> Try again
+          </Button>
+          {stopped.stopped_by === "model" && (
+            <Suspense>
+              <ChangeModel agent={stopped.sender} team={stopped.team_id} then="Change and try again" onChanged={() => sendAnswer("You have another model now. Try again.")} />
+            </Suspense>
+          )}
+        </div>
+      )}
+      <div className="flex flex-wrap gap-2">
+        <label id={labelId} className="sr-only">
+          {kind === "approval" ? "A note" : "Your answer"}
+        </label>
+        <Input
+          aria-labelledby={labelId}
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+          onKeyDown={onKey}
+          data-answer={id}
+          placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
+          className={cx("min-w-0 flex-1", kind === "approval" && "basis-60 max-sm:basis-full")}
+        />
+        {kind === "question" ? (
+          <Button variant="primary" className="h-9" disabled={isSending || !typed.trim()} onClick={() => sendAnswer(typed.trim())}>
+            {isSending ? "Sending…" : "Answer"}
+          </Button>
+        ) : (
+          <>
+            <Button className="h-9" disabled={isSending} data-option="2" onClick={() => decide("deny")}>
+              <X className="size-4" /> Deny <Kbd className={KEY_HINT}>2</Kbd>
+            </Button>
+            <Button variant="primary" className="h-9" disabled={!canApprove} aria-describedby={unread.length > 0 ? unreadId : undefined} data-option="1" onClick={() => decide("approve")}>
+              <Check className="size-4" /> Approve <Kbd className={cx("border-paper/40 text-paper", KEY_HINT)}>1</Kbd>
+            </Button>
+          </>
+        )}
+      </div>
+      {kind === "approval" && unread.length > 0 && (
+        <p id={unreadId} className="mt-2 flex flex-wrap items-center gap-x-2 text-xs text-ink-2">
+          Read the call to its end, then you can approve it.
+          <button type="button" className="min-h-6 underline pointer-coarse:min-h-11" onClick={() => readOn(unread)}>
+            Go on reading
+          </button>
+        </p>
+      )}
+      {always && (
+        <Button size="sm" disabled={!canApprove} onClick={approveAlways} className="mt-2 h-auto min-h-7 max-w-full py-1 text-left whitespace-normal">
+          <span className="min-w-0">
+            Always allow this team to <AlwaysText offer={always} call={call} />
+          </span>
+        </Button>
+      )}
+      <Problem of={problem} className="mt-2 text-xs" />
+    </div>
+  );
+}
+
+/** Scroll to the next part that the person has not seen. After the last part the button disappears, so the focus moves to the text and not to an approve or deny button. */
+function readOn(unread: readonly HTMLElement[]): void {
+  scrollToMark(unread[0]!);
+  if (unread.length === 1) unread[0]!.closest<HTMLElement>("[data-argument]")?.focus({ preventScroll: true });
+}
+
+/** What "always" would allow. Words that the card shows already, such as the exact command, are not repeated. */
+function AlwaysText({ offer, call }: { offer: Schemas["GrantOffer"]; call: Message["call"] }) {
+  if (offer.kind === "call") return "make exactly this call";
+  // A grant for a command with less than the whole network names the network before the words.
+  const [, network, command] = /^(?:network=(\w+) )?(.*)$/s.exec(offer.pattern)!;
+  if (offer.kind === "command" && call && Object.values(call.arguments).includes(command)) return `run exactly this command${network ? ` with the network “${network}”` : ""}`;
+  return (
+    <>
+      {GRANT_TEXT[offer.kind]}{" "}
+      <code dir="ltr" className="literal">
+        <Literal text={offer.pattern} isCode />
+      </code>
+    </>
+  );
+}
+
+function AnsweredCard({ text, asker, kind, message, answered }: Pick<Props, "text" | "asker" | "kind" | "message" | "answered">) {
+  const decision = answered?.decision ?? message?.decision ?? null;
+  const answerText = answered?.text ?? "";
+  const isClosed = answered?.isClosed ?? false;
+  const verb = decision === "approve" ? "You approved" : decision === "deny" ? "You denied" : "You answered";
+  return (
+    <div role="group" aria-label={`${asker} asked`} className="max-w-[640px] rounded-lg border border-line p-4">
+      <p className="mb-1 text-sm font-medium text-ink-2">
+        {asker} {kind === "approval" ? "wanted your approval" : "asked"}
+      </p>
+      <QuestionBody {...{ text, kind, message }} />
+      <p className="mt-2 flex items-start gap-2 border-t border-line pt-2 text-sm">
+        {isClosed ? <X className="mt-0.5 size-4 shrink-0 text-ink-2" aria-hidden /> : <Check className="mt-0.5 size-4 shrink-0 text-done" aria-hidden />}
+        {isClosed ? (
+          <span className="text-ink-2">{answerText}</span>
+        ) : (
+          <span>
+            <span className="text-ink-2">{verb}</span>
+            {answerText && `: ${answerText}`}
+          </span>
+        )}
+      </p>
+    </div>
+  );
+}
+
+interface AnswerState {
+  isSending: boolean;
+  problem: string;
+  answer: (given: { text: string } | { decision: "approve" | "deny"; note?: string; always?: boolean }) => Promise<boolean>;
+}
+
+/** Send the person's answer to a question or an approval. The server accepts the first answer only. */
+function useAnswer(id: string): AnswerState {
+  const [isSending, setIsSending] = useState(false);
+  const [problem, setProblem] = useState("");
+  const answer: AnswerState["answer"] = async (given) => {
+    setIsSending(true);
+    setProblem("");
+    const body = "text" in given ? { text: given.text, note: "", always: false } : { text: "", decision: given.decision, note: given.note ?? "", always: given.always ?? false };
+    try {
+      // A question is answered once, so a request whose response was lost can be sent again without an idempotency key.
+      await unwrap(api.POST("/api/inbox/{item}/answer", { params: { path: { item: id } }, body }));
+      return true;
+    } catch (error) {
+      const isLate = error instanceof ApiError && error.status === 409;
+      setProblem(isLate ? "This question is already answered. The first answer counts." : errorMessage(error));
+      return false;
+    } finally {
+      setIsSending(false);
+      void queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
+      void queryClient.invalidateQueries({ queryKey: queryKeys.digest });
+      void queryClient.invalidateQueries({ queryKey: ["conversation"] });
+    }
+  };
+  return { isSending, problem, answer };
+}

@@ -1,0 +1,14 @@
+/** NoticeText: a notice about a model in the colour of its weight, and advice with commands in it. */
+import { cx } from "@/lib/cx";
+import type { Notice } from "@/views/models/notice";
+
+const COLOURS = { plain: "text-ink-2", wait: "text-wait", fail: "text-fail" };
+export const NoticeText = ({ id, notice, className }: { id?: string; notice: Notice; className?: string }) => (
+  <p id={id} role="status" className={cx("text-xs font-normal break-words", COLOURS[notice.tone], className)}>
+    <Advice text={notice.text} />
+  </p>
+);
+
+/** A sentence with commands in backticks, which are shown as code. */
+export const Advice = ({ text }: { text: string }) => text.split("`").map((part, at) => (at % 2 === 1 ? <code key={at} className="rounded-xs bg-sunken px-1 py-0.5 text-[0.92em]">{part}</code> : part));
+
