@@ -12,7 +12,7 @@ from agiraph.doctor import extension_checks
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.extensions import consents
-from agiraph.extensions.configured import ExtensionSettings, ToolRule, tool_rules
+from agiraph.extensions.configured import TOOLS, ExtensionSettings, ToolRule
 from agiraph.extensions.finding import find_one
 from agiraph.extensions.importing import import_declared
 from agiraph.extensions.loading import MOST_SHOWN, Extensions
@@ -440,7 +440,7 @@ def test_a_wrong_rule_is_refused_with_its_entry(written: Any) -> None:
     from agiraph.domain.errors import Misconfigured
 
     with pytest.raises(Misconfigured, match=r"agiraph\.toml"):
-        tool_rules(Path("agiraph.toml"), written)
+        TOOLS.read_each(Path("agiraph.toml"), written)
 
 
 def test_modules_of_failed_imports_are_forgotten() -> None:

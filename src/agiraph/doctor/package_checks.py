@@ -2,8 +2,8 @@
 
 from agiraph.doctor.checkup import Checkup
 from agiraph.redaction import redact
+from agiraph.web.configured import shown_indexes
 from agiraph.web.gate import index_check
-from agiraph.web.gate.configured import shown
 
 NAME = "packages"
 
@@ -13,7 +13,7 @@ async def check(checkup: Checkup) -> None:
     and cargo are not even run, because that takes seconds."""
     web = checkup.settings.web
     if not checkup.online:
-        named = [f"{kind}: {url}" for kind, url in shown(web.indexes).items()]
+        named = [f"{kind}: {url}" for kind, url in shown_indexes(web.indexes).items()]
         others = "what the settings do not name, pip, npm and cargo are configured for"
         said = (
             f"Commands read {', '.join(named)}; {others}."
