@@ -9,10 +9,10 @@ from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.messages import INBOX
 from agiraph.redaction import redact
+from agiraph.runtime.channels.configured import Terminal
 from agiraph.runtime.channels.email import Email
 from agiraph.runtime.channels.smtp import Smtp
 from agiraph.runtime.channels.telegram import Telegram
-from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import Field, StringConstraints
 
@@ -115,6 +115,7 @@ class Settings(Location):
 
 
 SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
+T = TypeVar("T")
 _FOLDERS = "folders"
 _CHANNELS = "channels"
 # User and password in an address: `show` masks the password in the list that people look at.
@@ -176,6 +177,7 @@ _SERVER_PATIENCE: Section[PatienceEntry] = Section(
 class _Picker:
     """Chooses each setting's value, and records it with its origin for people to look at."""
 
+    path: Path
     environ: Mapping[str, str]
     written: Mapping[str, Any]
     shown: dict[str, Setting]
@@ -198,24 +200,43 @@ class _Picker:
         self.show(name, masked, found.origin)
         return found.value
 
-    def show(self, name: str, value: str, origin: str) -> None:
+    def table(self, section: Section[T]) -> T:
+        """Return a table of agiraph.toml."""
+        return section.read(self.path, self.written.get(section.name), self.environ)
+
+    def tables(self, section: Section[T]) -> dict[str, T]:
+        """Return a table of tables of agiraph.toml."""
+        return section.read_each(self.path, self.written.get(section.name), self.environ)
+
+    def show(self, name: str, value: str, origin: str = FILE) -> None:
         """Record a value, without the password of an address in it."""
         self.shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", value), origin=origin)
+
+    def show_each(self, table: str, values: Mapping[str, object]) -> None:
+        """Record what a table of agiraph.toml holds."""
+        for name, value in values.items():
+            self.show(f"{table}.{name}", str(value))
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings in force; raise `Misconfigured` with the file and what is wrong in it."""
     place = find(environ)
-    path, written = place.home / FILE, written_in(place.home / FILE)
-    pick = _Picker(environ, written, {}, _stored(place.home))
-    keys = _keys(pick, path)
-    models = written.get(_TERMS.name)
-    prices = Prices(_TERMS.read_each(path, models))
-    commands = _commands(pick, path)
-    limits = _COMMAND_LIMITS.read(path, written.get(_COMMAND_LIMITS.name))
-    channels = _channels(pick, path, place)
-    _show_tables(pick, keys, commands, limits, channels)
-    roles = _ROLES.read_each(path, written.get(_ROLES.name))
+    path = place.home / FILE
+    pick = _Picker(path, environ, written_in(path), {}, _stored(place.home))
+    keys, prices = _keys(pick), Prices(pick.tables(_TERMS))
+    commands, limits = _commands(pick), pick.table(_COMMAND_LIMITS)
+    secrets = named_secrets(path, pick.written.get(_SECRETS, {}), environ)
+    channels = channels_of(
+        path, pick.written.get(_CHANNELS, {}), environ, url=place.address.url, secrets=secrets
+    )
+    pick.show_each(SERVERS.name, _described(keys.servers))
+    pick.show_each(_COMMANDS.name, _described(commands))
+    pick.show_each(_RATES.name, _described(keys.rates))
+    origin = FILE if _COMMAND_LIMITS.name in pick.written else "default"
+    for name, most in asdict(limits).items():
+        pick.show(f"{_COMMAND_LIMITS.name}.{name}", str(most), origin)
+    pick.show_each(_CHANNELS, _described(channels))
+    roles = pick.tables(_ROLES)
     _show_place(pick, place)
     return Settings(
         home=place.home,
@@ -228,22 +249,26 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         prices=prices,
         commands=commands,
         channels=channels,
-        folders=_folders(pick, path),
+        folders=_folders(pick),
         limits=limits,
         sandbox=cast(Wanted, _one_of("AGIRAPH_SANDBOX", pick("AGIRAPH_SANDBOX", ""), KNOWN)),
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
         zone=_zone(pick("AGIRAPH_ZONE", "")),
-        usd_per_day=_usd_per_day(pick, path),
+        usd_per_day=_usd_per_day(pick),
         retention=_retention(pick("AGIRAPH_RETENTION", "")),
-        extensions=_extensions(pick, path),
-        mcp=_mcp(pick, path),
-        web=_web(pick, path, partial(vendor_engine, keys, prices), own_port=place.address.port),
+        extensions=_extensions(pick, secrets),
+        mcp=_mcp(pick),
+        web=_web(pick, partial(vendor_engine, keys, prices), own_port=place.address.port),
         address=place.address,
         token=pick("AGIRAPH_TOKEN", ""),
         log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
         traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
         shown=pick.shown,
     )
+
+
+def _described(named: Mapping[str, Server | Command | Rate | Channel]) -> dict[str, str]:
+    return {name: one.description for name, one in named.items()}
 
 
 def _stored(home: Path) -> dict[str, str]:
@@ -261,10 +286,10 @@ def _zone(name: str) -> str:
         raise Misconfigured(f"AGIRAPH_ZONE, or zone in {FILE}: {error}") from error
 
 
-def _usd_per_day(pick: _Picker, path: Path) -> float | None:
+def _usd_per_day(pick: _Picker) -> float | None:
     """Return what all teams may spend in a day, None for no limit, and record it."""
-    written = pick.written.get(_DAY_LIMIT.name)
-    found, origin = _DAY_LIMIT.read(path, written), FILE if written else "default"
+    found = pick.table(_DAY_LIMIT)
+    origin = FILE if pick.written.get(_DAY_LIMIT.name) else "default"
     if value := pick.environ.get(_USD_VARIABLE):
         given = _number(value)
         found, origin = _DAY_LIMIT.read(_USD_VARIABLE, {"usd_per_day": given}), "environment"
@@ -281,11 +306,11 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _web(pick: _Picker, path: Path, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
+def _web(pick: _Picker, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
     """Return the agents' web access, and record its engine and its reading hosts."""
     search, reading = pick.written.get(SEARCH.name), pick.written.get(READING.name)
     web = web_of(
-        path,
+        pick.path,
         search,
         pick.environ,
         own_port=own_port,
@@ -293,35 +318,25 @@ def _web(pick: _Picker, path: Path, vendor_engine: MakeVendorEngine, *, own_port
         reading=reading,
         packages=pick.written.get(PACKAGES.name),
     )
-    for name, value in shown_indexes(web.indexes).items():
-        pick.show(f"{PACKAGES.name}.{name}", value, FILE)
+    pick.show_each(PACKAGES.name, shown_indexes(web.indexes))
     if reading is not None:
         hosts = ", ".join(web.reading_hosts.entries) or "none"
-        pick.show(f"{READING.name}.reading_hosts", hosts, FILE)
+        pick.show(f"{READING.name}.reading_hosts", hosts)
     pick.show(SEARCH.name, shown_engine(web), engine_origin(search, pick.environ, web))
     return web
 
 
-def _extensions(pick: _Picker, path: Path) -> ExtensionSettings:
+def _extensions(pick: _Picker, secrets: NamedSecrets) -> ExtensionSettings:
     """Return the settings of own tools and of secrets, and record where each secret is."""
-    found = named_secrets(path, pick.written.get(_SECRETS, {}), pick.environ)
-    for name, source in found.sources.items():
-        pick.show(f"{_SECRETS}.{name}", str(source), FILE)
-    rules = TOOLS.read_each(path, pick.written.get(TOOLS.name))
-    return ExtensionSettings(secrets=found, rules=rules)
+    pick.show_each(_SECRETS, secrets.sources)
+    return ExtensionSettings(secrets=secrets, rules=pick.tables(TOOLS))
 
 
-def _channels(pick: _Picker, path: Path, place: Location) -> dict[str, Channel]:
-    secrets = named_secrets(path, pick.written.get(_SECRETS, {}), pick.environ)
-    written, url = pick.written.get(_CHANNELS, {}), place.address.url
-    return channels_of(path, written, pick.environ, url=url, secrets=secrets)
-
-
-def _mcp(pick: _Picker, path: Path) -> dict[str, McpServer]:
+def _mcp(pick: _Picker) -> dict[str, McpServer]:
     """Return the MCP servers that a person wrote down, and record them."""
-    written = pick.written
+    path, written = pick.path, pick.written
     declared = {*written.get(_SECRETS, {}), *stored_keys.read(path.parent).named}
-    given = map(split_access, _folders(pick, path).values())
+    given = map(split_access, _folders(pick).values())
     writable = [folder for folder, access in given if access == "rw"]
     files = written.get(MCP_FILES, [])
     found = servers_of_mcp(path, written.get(MCP, {}), files, declared, writable)
@@ -331,18 +346,17 @@ def _mcp(pick: _Picker, path: Path) -> dict[str, McpServer]:
     return found
 
 
-def _folders(pick: _Picker, path: Path) -> dict[str, str]:
+def _folders(pick: _Picker) -> dict[str, str]:
     """Return the folders that can be given by name, and record them."""
     written = pick.written.get(_FOLDERS, {})
     if not isinstance(written, dict) or not all(
         isinstance(folder, str) for folder in cast(dict[str, Any], written).values()
     ):
         raise Misconfigured(
-            f'{path}: [{_FOLDERS}] names folders for teams: app = "/home/me/app:rw".'
+            f'{pick.path}: [{_FOLDERS}] names folders for teams: app = "/home/me/app:rw".'
         )
     found = cast(dict[str, str], written)
-    for name, folder in found.items():
-        pick.show(f"{_FOLDERS}.{name}", folder, FILE)
+    pick.show_each(_FOLDERS, found)
     return found
 
 
@@ -353,19 +367,17 @@ def _show_place(pick: _Picker, place: Location) -> None:
     pick.show("AGIRAPH_HOME", str(place.home), _origin(pick.environ, "AGIRAPH_HOME"))
 
 
-def _keys(pick: _Picker, path: Path) -> Keys:
+def _keys(pick: _Picker) -> Keys:
     """Return the access to models, and record the proxies of the environment."""
-    servers, models = pick.written.get(SERVERS.name), pick.written.get(_OPTIONS.name)
-    patience = _SERVER_PATIENCE.read_each(path, servers)
-    patience |= _MODEL_PATIENCE.read_each(path, models)
-    options = _OPTIONS.read_each(path, models, pick.environ)
+    patience = {**pick.tables(_SERVER_PATIENCE), **pick.tables(_MODEL_PATIENCE)}
+    options = pick.tables(_OPTIONS)
     keys = Keys(
         {vendor.name: _account(pick, vendor) for vendor in VENDORS if not vendor.is_local},
-        servers=servers_of(path, servers, pick.environ),
+        servers=servers_of(pick.path, pick.written.get(SERVERS.name), pick.environ),
         proxies=Proxies.read(pick.environ),
         options={name: one for name, one in options.items() if one != ModelOptions()},
         patience={name: one.given for name, one in patience.items() if one.given},
-        rates=_RATES.read_each(path, pick.written.get(_RATES.name)),
+        rates=pick.tables(_RATES),
     )
     for name, value in keys.proxies.shown().items():
         pick.shown[name] = Setting(value=value, origin="environment")
@@ -380,30 +392,6 @@ def _account(pick: _Picker, vendor: Vendor) -> Account:
 
 def _origin(environ: Mapping[str, str], name: str) -> str:
     return "environment" if environ.get(name) else "default"
-
-
-def _show_tables(
-    pick: _Picker,
-    keys: Keys,
-    commands: Mapping[str, Command],
-    limits: Limits,
-    channels: Mapping[str, Channel],
-) -> None:
-    """Record servers, commands, limits and channels with their origins."""
-    for name, server in keys.servers.items():
-        pick.show(f"{SERVERS.name}.{name}", server.description, FILE)
-    for name, command in commands.items():
-        sees = f" (sees {', '.join(command.environment)})" if command.environment else ""
-        resumes = " (resumes after a crash)" if command.resumes else ""
-        value = command.command + sees + resumes
-        pick.shown[f"{_COMMANDS.name}.{name}"] = Setting(value=value, origin=FILE)
-    for name, rate in keys.rates.items():
-        pick.show(f"{_RATES.name}.{name}", rate.description, FILE)
-    origin = FILE if _COMMAND_LIMITS.name in pick.written else "default"
-    for name, value in asdict(limits).items():
-        pick.show(f"{_COMMAND_LIMITS.name}.{name}", str(value), origin)
-    for name, channel in channels.items():
-        pick.shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.description, origin=FILE)
 
 
 def _readable(paths: str) -> tuple[Path, ...]:
@@ -430,9 +418,9 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     raise Misconfigured(f"{name} {value!r} is not known; use {' or '.join(choices)}, or nothing.")
 
 
-def _commands(pick: _Picker, path: Path) -> dict[str, Command]:
+def _commands(pick: _Picker) -> dict[str, Command]:
     """Return the file's programs, each with the environment variables it may see."""
-    written, environ = pick.written.get(_COMMANDS.name), pick.environ
+    environ = pick.environ
     # A program sees no other variables: the environment holds the vendors' keys.
     return {
         name: Command(
@@ -440,5 +428,5 @@ def _commands(pick: _Picker, path: Path) -> dict[str, Command]:
             environment={v: environ[v] for v in one.environment if v in environ},
             resumes=one.resumes,
         )
-        for name, one in _COMMANDS.read_each(path, written).items()
+        for name, one in pick.tables(_COMMANDS).items()
     }

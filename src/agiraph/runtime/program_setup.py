@@ -28,6 +28,11 @@ class Command:
     resumes: bool = False
     """Whether the program continues its work when started again, so that nobody need be asked."""
 
+    @property
+    def description(self) -> str:
+        sees = f" (sees {', '.join(self.environment)})" if self.environment else ""
+        return self.command + sees + (" (resumes after a crash)" if self.resumes else "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetUp:

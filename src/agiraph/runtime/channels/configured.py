@@ -1,24 +1,27 @@
-"""Configured channels: made from the settings file, with their secrets from the environment."""
+"""Configured channels: made from the settings file, with their secrets from the environment.
+
+The terminal is here too, since nothing else is needed for it.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.errors import Misconfigured
-from agiraph.domain.messages import INBOX
+from agiraph.domain.messages import INBOX, MessageKind
 from agiraph.domain.sections import Must, Section, entry
 from agiraph.home.named_secrets import NamedSecrets
 from agiraph.redaction import keep
-from agiraph.runtime.channels import Channel
+from agiraph.runtime.channels import Channel, WantedChannel
 from agiraph.runtime.channels.email import Email, MailServer
 from agiraph.runtime.channels.smtp import Security, Smtp
 from agiraph.runtime.channels.telegram import Telegram
-from agiraph.runtime.channels.terminal import Terminal
-from agiraph.runtime.channels.wanted import WantedChannel
 from agiraph.runtime.channels.webhook import Webhook
 from agiraph.web.own_engine import PREFIX
 
@@ -26,6 +29,39 @@ _Kind = Literal["question", "approval", "briefing", "report", "failure", "result
 _Address = Annotated[str, Field(pattern=r"^[^@\s,<>]+@[^@\s,<>]+$")]
 _Text = Annotated[str, Field(min_length=1)]
 _BOT_TOKEN = re.compile(r"\d+:[\w-]{20,}")
+
+MAX_TEXT_CHARS = 200
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminal:
+    """Prints a line on the terminal where the runtime was started."""
+
+    kinds: frozenset[MessageKind] = INBOX
+    write: Callable[[str], None] = _print
+
+    @property
+    def description(self) -> str:
+        return "terminal"
+
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        message = outgoing.message
+        head = f"[{message.kind}] {outgoing.team}, {outgoing.sender}"
+        text = message.title or message.text
+        # The call is not printed, because a shortened call could hide the part that matters.
+        more = " Read the call with: agiraph inbox --open" if message.call is not None else ""
+        self.write(f"{_printable(head)}: {_printable(text)}{more} ({message.id})")
+
+
+def _printable(text: str) -> str:
+    """Return one short line without control characters, which could steer the terminal."""
+    line = " ".join(text.split())
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return clean if len(clean) <= MAX_TEXT_CHARS else clean[: MAX_TEXT_CHARS - 1] + "…"
 
 
 @entry
