@@ -15,7 +15,7 @@ from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.folders import split_access
 from agiraph.domain.moments import parse_span, parse_zone
-from agiraph.domain.sections import Must, Section, entry
+from agiraph.domain.sections import Section, entry, must
 from agiraph.extensions.configured import NO_EXTENSIONS, TOOLS, ExtensionSettings
 from agiraph.home import stored_keys
 from agiraph.home.levels import KNOWN, Wanted
@@ -129,7 +129,7 @@ _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class _DayLimit:
     usd_per_day: Annotated[
         _Usd | Annotated[str, Field(pattern=rf"(?i)^\s*{_NO_LIMIT}\s*$")],
-        Must(f'must be a number of dollars, such as 50, or "{_NO_LIMIT}" for no limit'),
+        must(f'must be a number of dollars, such as 50, or "{_NO_LIMIT}" for no limit'),
     ] = 50.0
 
 
@@ -229,12 +229,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     channels = channels_of(
         path, pick.written.get(_CHANNELS, {}), environ, url=place.address.url, secrets=secrets
     )
-    pick.show_each(SERVERS.name, _described(keys.servers))
-    pick.show_each(_COMMANDS.name, _described(commands))
-    pick.show_each(_RATES.name, _described(keys.rates))
-    origin = FILE if _COMMAND_LIMITS.name in pick.written else "default"
-    for name, most in asdict(limits).items():
-        pick.show(f"{_COMMAND_LIMITS.name}.{name}", str(most), origin)
+    _show_tables(pick, keys, commands, limits)
     pick.show_each(_CHANNELS, _described(channels))
     roles = pick.tables(_ROLES)
     _show_place(pick, place)
@@ -265,6 +260,18 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
         shown=pick.shown,
     )
+
+
+def _show_tables(
+    pick: _Picker, keys: Keys, commands: Mapping[str, Command], limits: Limits
+) -> None:
+    """Record servers, commands and limits with their origins."""
+    pick.show_each(SERVERS.name, _described(keys.servers))
+    pick.show_each(_COMMANDS.name, _described(commands))
+    pick.show_each(_RATES.name, _described(keys.rates))
+    origin = FILE if _COMMAND_LIMITS.name in pick.written else "default"
+    for name, most in asdict(limits).items():
+        pick.show(f"{_COMMAND_LIMITS.name}.{name}", str(most), origin)
 
 
 def _described(named: Mapping[str, Server | Command | Rate | Channel]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 
 from agiraph.api.connections import Limits
 from agiraph.domain.errors import Misconfigured
-from agiraph.domain.sections import Must, Section, entry
+from agiraph.domain.sections import Section, entry, must
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -20,7 +20,7 @@ class _Server:
     hosts: tuple[_Text, ...] = ()
     certificate: _Text | None = None
     key: _Text | None = None
-    proxy: Annotated[str, Field(pattern="^https://"), Must("must begin with https://")] = ""
+    proxy: Annotated[str, Field(pattern="^https://"), must("must begin with https://")] = ""
     connections: Annotated[int, Field(ge=16)] = Limits().connections
     connections_per_address: Annotated[int, Field(ge=0)] = Limits().per_address
 

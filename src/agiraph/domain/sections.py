@@ -1,6 +1,6 @@
 """Sections: declares the tables of agiraph.toml as dataclasses, and reads them.
 
-A field of the dataclass is a setting, with its default; its type and `Must` say what is accepted.
+A field of the dataclass is a setting, with its default; its type and `must` say what is accepted.
 """
 
 import json
@@ -10,8 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, dataclass_transform
 
-from pydantic import Field, GetCoreSchemaHandler, TypeAdapter, ValidationError, with_config
-from pydantic_core import ErrorDetails, core_schema
+from pydantic import (
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    with_config,
+)
 
 from agiraph.domain.errors import Misconfigured
 
@@ -27,18 +33,22 @@ def entry(cls: type[T]) -> type[T]:
     return with_config(extra="forbid", strict=True)(made)
 
 
-@dataclass(frozen=True, slots=True)
-class Must:
-    """Says of a wrong value what it must be, in place of pydantic's words, and quotes the value:
-    `Annotated[float, Field(le=2), Must("must be a number up to 2")]`. Not for secrets."""
+class _Wrong(ValueError):
+    """A wrong value, quoted, and what it must be."""
 
-    words: str
 
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        inner = handler(source)
-        return core_schema.custom_error_schema(inner, "must", custom_error_message=self.words)
+def must(words: str) -> WrapValidator:
+    """Return what says of a wrong value what it must be, in place of pydantic's words, and quotes
+    the value: `Annotated[float, Field(le=2), must("must be a number up to 2")]`. Not for
+    secrets."""
+
+    def check(given: Any, accept: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return accept(given)
+        except ValidationError:
+            raise _Wrong(f"{given!r} {words}") from None
+
+    return WrapValidator(check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +105,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _said(error: ErrorDetails, known: str) -> str:
+def _said(error: Any, known: str) -> str:
     match error["type"]:
-        case "must":
-            return f" {error['input']!r} {error['msg']}"
+        case "value_error" if isinstance(wrong := error["ctx"]["error"], _Wrong):
+            return f" {wrong}"
         case "value_error":
-            return f": {error.get('ctx', {})['error']}"
+            return f": {error['ctx']['error']}"
         case "unexpected_keyword_argument":
             return f": There is no such setting; there are {known}"
         case "dataclass_type":

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from agiraph.domain.effort import EFFORTS, Effort
-from agiraph.domain.sections import Must, entry
+from agiraph.domain.sections import entry, must
 from agiraph.redaction import keep
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -70,8 +70,8 @@ def _body(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 Headers = Annotated[Mapping[str, str], AfterValidator(_headers)]
-Calls = Annotated[CallForm, Must(f"is not one of {', '.join(CALL_FORMS)}")]
-EffortSetting = Annotated[Effort, Must(f"is not one of {', '.join(EFFORTS)}")]
+Calls = Annotated[CallForm, must(f"is not one of {', '.join(CALL_FORMS)}")]
+EffortSetting = Annotated[Effort, must(f"is not one of {', '.join(EFFORTS)}")]
 
 
 @entry
@@ -80,10 +80,10 @@ class ModelOptions:
 
     effort: EffortSetting | None = None
     temperature: (
-        Annotated[float, Field(ge=0, le=2), Must("must be a number from 0 to 2")] | None
+        Annotated[float, Field(ge=0, le=2), must("must be a number from 0 to 2")] | None
     ) = None
     max_output_tokens: (
-        Annotated[int, Field(ge=1), Must("must be a whole number above 0")] | None
+        Annotated[int, Field(ge=1), must("must be a whole number above 0")] | None
     ) = None
     headers: Headers = field(default_factory=dict[str, str], repr=False)
     body: Annotated[Mapping[str, Any], AfterValidator(_body)] = field(
@@ -92,7 +92,7 @@ class ModelOptions:
     """Fields that are merged into the request; objects are merged field by field."""
     calls: Calls | None = None
     """How the model's calls are read; None: as its server has it, else native."""
-    prompt: Annotated[PromptSize, Must(f"is not one of {', '.join(PROMPT_SIZES)}")] = "auto"
+    prompt: Annotated[PromptSize, must(f"is not one of {', '.join(PROMPT_SIZES)}")] = "auto"
     """The size of the prompt; auto: by the model's window."""
 
 

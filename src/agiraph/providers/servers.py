@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 from pydantic import AfterValidator, Field
 
 from agiraph.domain.errors import Misconfigured
-from agiraph.domain.sections import Must, Section, entry
+from agiraph.domain.sections import Section, entry, must
 from agiraph.providers.http.patience import PatienceEntry
 from agiraph.providers.options import Calls, Headers
 from agiraph.providers.vendors import CHAT, REMOTE_VENDOR_NAMES, WIRES
@@ -30,21 +30,21 @@ class Server:
     """A server named in agiraph.toml."""
 
     base_url: Annotated[
-        str, Field(pattern="^https?://"), Must("must begin with https:// or http://")
+        str, Field(pattern="^https?://"), must("must begin with https:// or http://")
     ]
     key: Annotated[str, AfterValidator(_refuse_key)] = field(default="", repr=False)
     """From the environment."""
-    key_env: Annotated[str, Must("must be the name of a variable")] = ""
+    key_env: Annotated[str, must("must be the name of a variable")] = ""
     """The environment variable that should hold the key; empty if the server needs none."""
     wire: Annotated[
         str,
         Field(pattern=f"^({'|'.join(WIRES)})$"),
-        Must(f"is not known; use {', '.join(WIRES)}"),
+        must(f"is not known; use {', '.join(WIRES)}"),
     ] = CHAT
     """The API that the server speaks, one of `WIRES`."""
     headers: Headers = field(default_factory=dict[str, str], repr=False)
     """Sent with every request."""
-    window: Annotated[int, Field(ge=1), Must("must be a number of tokens, such as 8192")] | None = (
+    window: Annotated[int, Field(ge=1), must("must be a number of tokens, such as 8192")] | None = (
         None
     )
     """The context window of its models in tokens; None: the server is asked for it."""

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from agiraph.domain.sections import Must, entry
+from agiraph.domain.sections import entry, must
 
 MAX_PATIENCE_S = 86_400
 Limit = Annotated[
     float,
     Field(gt=0, le=MAX_PATIENCE_S),
-    Must(f"must be a number of seconds from 1 to {MAX_PATIENCE_S:,}, such as 600"),
+    must(f"must be a number of seconds from 1 to {MAX_PATIENCE_S:,}, such as 600"),
 ]
 PatienceSettings = Mapping[str, float]
 """Limits by the names of the fields of `Patience`; one that is missing has its default."""

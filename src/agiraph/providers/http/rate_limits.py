@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.errors import ModelUnavailable
-from agiraph.domain.sections import Must, entry
+from agiraph.domain.sections import entry, must
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Usage
 
@@ -49,7 +49,7 @@ _PART = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)(ms|s|m|h|d)")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-_Most = Annotated[float, Field(ge=1, lt=1e12), Must("must be a number of at least 1")]
+_Most = Annotated[float, Field(ge=1, lt=1e12), must("must be a number of at least 1")]
 
 
 @entry

@@ -15,7 +15,7 @@ from pydantic import Field
 from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.messages import INBOX, MessageKind
-from agiraph.domain.sections import Must, Section, entry
+from agiraph.domain.sections import Section, entry, must
 from agiraph.home.named_secrets import NamedSecrets
 from agiraph.redaction import keep
 from agiraph.runtime.channels import Channel, WantedChannel
@@ -71,7 +71,7 @@ class _Entry:
     type: Annotated[
         str,
         Field(pattern=rf"^(terminal|webhook|smtp|telegram|email|{PREFIX}[a-z][a-z0-9_-]{{0,39}})$"),
-        Must(f"is not one of terminal, webhook, smtp, telegram, email or {PREFIX}NAME"),
+        must(f"is not one of terminal, webhook, smtp, telegram, email or {PREFIX}NAME"),
     ]
     kinds: Annotated[frozenset[_Kind], Field(min_length=1)] = cast(frozenset[_Kind], INBOX)
 
