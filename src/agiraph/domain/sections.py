@@ -68,7 +68,10 @@ class Section(Generic[T]):
 
         Validators find the environment in the context of their `ValidationInfo`.
         """
-        return self._read(path, f"{self.name}.", {} if written is None else written, environ)
+        # Without a table there is nothing to check: most commands start without the checker then.
+        return (
+            self.kind() if written is None else self._read(path, f"{self.name}.", written, environ)
+        )
 
     def read_each(
         self, path: Path, written: Any, environ: Mapping[str, str] = _ABSENT

@@ -19,7 +19,7 @@ from agiraph.domain.plurals import counted
 from agiraph.domain.tools import Reach
 from agiraph.domain.visible import visible
 from agiraph.home.safe_folder import Folder
-from agiraph.mcp_client.settings import McpServer
+from agiraph.mcp_client.settings import McpServer, digest_of
 from agiraph.redaction import redact
 from agiraph.services.mail.notices import Notice
 
@@ -60,14 +60,12 @@ class PinnedTool:
         cls, name: str, description: str, schema: Mapping[str, Any], *, says_it_reads: bool
     ) -> "PinnedTool":
         """Return the tool with the hash of all that its server says about it."""
-        said = [name, description, schema, says_it_reads]
-        digest = hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
         return cls(
             name=name,
             description=description[:DESCRIPTION_CHARACTERS],
             schema=schema,
             says_it_reads=says_it_reads,
-            digest=digest,
+            digest=digest_of([name, description, schema, says_it_reads]),
         )
 
 
@@ -313,7 +311,7 @@ class ServerStatus:
             {name: tool.digest for name, tool in known.pending.items()},
             sorted(known.gone),
         ]
-        return hashlib.sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return digest_of(shown)
 
 
 def status_of(home: Folder, server: McpServer) -> ServerStatus:

@@ -41,6 +41,11 @@ _SECRET_OPTIONS = frozenset({"token", "key", "apikey", "secret", "password", "pa
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
+def digest_of(said: object) -> str:
+    """Return the hash by which a person's consent to this is recognised."""
+    return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
 _Text = Annotated[str, StringConstraints(min_length=1)]
 _Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 
@@ -141,7 +146,7 @@ class McpServer(McpRules):
     def reached_hash(self) -> str:
         """Return the hash of how it is reached, with `${NAME}` as it is written."""
         how = [self.kind, self.command, self.env, self.url, self.headers]
-        return hashlib.sha256(orjson.dumps(how, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return digest_of(how)
 
     def allows(self, tool: str, role: str) -> bool:
         """Whether agents of this role may call this tool."""
