@@ -125,6 +125,7 @@ def test_two_way_channels_take_their_secrets_from_the_environment_or_by_name(
             'type = "terminal"\ncolour = "red"',
             "colour: There is no such setting; there are type, kinds",
         ),
+        ('type = "own:pigeon"\nto = "home"', "to: There is no such setting"),
         ('type = "terminal"\nkinds = []', "kinds"),
         ('type = "terminal"\nkinds = ["gossip"]', "kinds.0"),
         ('type = "webhook"', "needs either url or url_env"),

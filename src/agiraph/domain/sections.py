@@ -69,9 +69,9 @@ class Section(Generic[T]):
         Validators find the environment in the context of their `ValidationInfo`.
         """
         # Without a table there is nothing to check: most commands start without the checker then.
-        return (
-            self.kind() if written is None else self._read(path, f"{self.name}.", written, environ)
-        )
+        if written is None:
+            return self.kind()
+        return self._read(path, f"{self.name}.", written, environ)
 
     def read_each(
         self, path: Path, written: Any, environ: Mapping[str, str] = _ABSENT
@@ -91,8 +91,7 @@ class Section(Generic[T]):
             table = {key: value for key, value in named.items() if key not in others}
         adapter = _adapter(self.kind)
         try:
-            # As JSON: a list of the file is a tuple or a set of the entry then, and nothing else
-            # is converted.
+            # As JSON: a list of the file is a tuple or a set of the entry then, and a date a text.
             return adapter.validate_json(json.dumps(table, default=str), context=environ)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
