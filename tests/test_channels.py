@@ -9,10 +9,10 @@ from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.messages import INBOX
 from agiraph.redaction import redact
+from agiraph.runtime.channels.configured import Terminal
 from agiraph.runtime.channels.email import Email
 from agiraph.runtime.channels.smtp import Smtp
 from agiraph.runtime.channels.telegram import Telegram
-from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook
 
 
@@ -119,9 +119,13 @@ def test_two_way_channels_take_their_secrets_from_the_environment_or_by_name(
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("", "Unable to extract tag"),
-        ('type = "pigeon"', "Input tag 'pigeon'"),
-        ('type = "terminal"\ncolour = "red"', "colour: Extra inputs are not permitted"),
+        ("", "type: Field required"),
+        ('type = "pigeon"', "type 'pigeon' is not one of terminal, webhook"),
+        (
+            'type = "terminal"\ncolour = "red"',
+            "colour: There is no such setting; there are type, kinds",
+        ),
+        ('type = "own:pigeon"\nto = "home"', "to: There is no such setting"),
         ('type = "terminal"\nkinds = []', "kinds"),
         ('type = "terminal"\nkinds = ["gossip"]', "kinds.0"),
         ('type = "webhook"', "needs either url or url_env"),
@@ -132,12 +136,12 @@ def test_two_way_channels_take_their_secrets_from_the_environment_or_by_name(
         ('type = "webhook"\nurl = "https://a:99999/"', "url must be complete"),
         ('type = "webhook"\nurl = "https://a/ b"', "url must be complete"),
         ('type = "webhook"\nurl = "https://u:p@example.org"', "url contains a password"),
-        ('type = "webhook"\nurl = "https://a"\nsecret = "x"', "secret: Extra inputs"),
+        ('type = "webhook"\nurl = "https://a"\nsecret = "x"', "secret: There is no such setting"),
         ('type = "webhook"\nurl = "https://a"\nsecret_env = "S"', "set S in the environment"),
         ('type = "webhook"\nurl_env = "U"', "set U in the environment"),
         ('type = "smtp"\nfrom = "a@b.c"\nto = ["a@b.c"]', "host: Field required"),
         ('type = "smtp"\nhost = "h"\nfrom = "a"\nto = ["a@b.c"]', "from: String should match"),
-        ('type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = []', "to: List should have"),
+        ('type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = []', "to: Tuple should have"),
         ('type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = "a@b.c"', "to: Input should be"),
         (SMTP + "port = 0", "port: Input should be greater"),
         (SMTP + 'security = "some"', "security: Input should be"),

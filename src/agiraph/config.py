@@ -3,25 +3,22 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import ConfigDict, Strict, StringConstraints, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import Field, StringConstraints
 
 from agiraph.domain.agents import Command
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.folders import split_access
 from agiraph.domain.moments import parse_span, parse_zone
-from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings, tool_rules
-from agiraph.extensions.configured import TABLE as _TOOLS
+from agiraph.domain.sections import Section, entry, must
+from agiraph.extensions.configured import NO_EXTENSIONS, TOOLS, ExtensionSettings
 from agiraph.home import stored_keys
-from agiraph.home.configured_limits import TABLE as _LIMITS
-from agiraph.home.configured_limits import command_limits
 from agiraph.home.levels import KNOWN, Wanted
 from agiraph.home.named_secrets import TABLE as _SECRETS
 from agiraph.home.named_secrets import NamedSecrets, named_secrets
@@ -34,33 +31,29 @@ from agiraph.mcp_client.settings import McpServer
 from agiraph.mcp_client.settings import literals as literals_of_mcp
 from agiraph.mcp_client.settings import servers as servers_of_mcp
 from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.http.patience import PatienceSettings, patience_of, without_patience
+from agiraph.providers.http.patience import PatienceEntry
 from agiraph.providers.http.proxy import Proxies
-from agiraph.providers.options import (
-    OPTION_KEYS,
-    ModelOptions,
-    efforts_of,
-    options_of,
-    without_options,
-)
+from agiraph.providers.http.rate_limits import Rate
+from agiraph.providers.options import ModelOptions, Role
 from agiraph.providers.registry import Account, Keys
 from agiraph.providers.searching import vendor_engine
-from agiraph.providers.servers import Server
+from agiraph.providers.servers import SERVERS, Server
 from agiraph.providers.servers import servers as servers_of
 from agiraph.providers.vendors import KEY_VARIABLES, VENDORS, Vendor
 from agiraph.redaction import keep
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.configured import channels as channels_of
-from agiraph.runtime.configured_limits import RATES, USD_PER_DAY, rate_text, usd_per_day
-from agiraph.runtime.configured_limits import TABLE as _DAY_LIMITS
-from agiraph.runtime.configured_limits import rates as rates_of
-from agiraph.runtime.configured_limits import shown as shown_limit
 from agiraph.web.access import Web
-from agiraph.web.configured import MakeVendorEngine
+from agiraph.web.configured import (
+    PACKAGES,
+    READING,
+    SEARCH,
+    MakeVendorEngine,
+    shown_indexes,
+)
 from agiraph.web.configured import origin as engine_origin
 from agiraph.web.configured import shown as shown_engine
 from agiraph.web.configured import web as web_of
-from agiraph.web.gate.configured import shown as shown_indexes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,31 +115,69 @@ class Settings(Location):
 
 
 SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
-_SERVERS = "servers"
-_MODELS = "models"
-_ROLES = "roles"
-_COMMANDS = "commands"
+T = TypeVar("T")
 _FOLDERS = "folders"
 _CHANNELS = "channels"
-_SEARCH = "search"
-_WEB = "web"
-_PACKAGES = "packages"
 # User and password in an address: `show` masks the password in the list that people look at.
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
+_USD_VARIABLE = "AGIRAPH_USD_PER_DAY"
+_NO_LIMIT = "none"
+_Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _CommandEntry(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="forbid")  # pyright: ignore[reportGeneralTypeIssues]
+@entry
+class _DayLimit:
+    usd_per_day: Annotated[
+        _Usd | Annotated[str, Field(pattern=rf"(?i)^\s*{_NO_LIMIT}\s*$")],
+        must(f'must be a number of dollars, such as 50, or "{_NO_LIMIT}" for no limit'),
+    ] = 50.0
 
+
+@entry
+class _CommandEntry:
     command: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-    environment: NotRequired[list[str]]
-    resumes: NotRequired[Annotated[bool, Strict()]]
+    environment: tuple[str, ...] = ()
+    resumes: bool = False
+
+
+_DAY_LIMIT: Section[_DayLimit] = Section("limits", _DayLimit, "[limits] with usd_per_day = 50")
+_RATES: Section[Rate] = Section(
+    "rate_limits",
+    Rate,
+    "[rate_limits.PROVIDER] with requests_per_minute, tokens_per_minute or both",
+)
+_COMMAND_LIMITS: Section[Limits] = Section(
+    "command_limits", Limits, f"whole numbers in [command_limits]: {', '.join(asdict(Limits()))}"
+)
+_COMMANDS: Section[_CommandEntry] = Section(
+    "commands",
+    _CommandEntry,
+    '[commands.NAME] with command = "…" and, if it needs some, environment = ["VAR"]',
+)
+_ROLES: Section[Role] = Section("roles", Role, '[roles.worker] with effort = "low"')
+_MODEL_EXAMPLE = (
+    '[models."provider/model"] with its window in tokens and its price in dollars per million: '
+    "input_usd, output_usd, cached_usd, cache_write_usd; search_usd is for a thousand web searches"
+)
+_TERMS: Section[Terms] = Section(
+    "models", Terms, _MODEL_EXAMPLE, beside=(ModelOptions, PatienceEntry)
+)
+_OPTIONS: Section[ModelOptions] = Section(
+    "models", ModelOptions, _MODEL_EXAMPLE, beside=(Terms, PatienceEntry)
+)
+_MODEL_PATIENCE: Section[PatienceEntry] = Section(
+    "models", PatienceEntry, _MODEL_EXAMPLE, beside=(Terms, ModelOptions)
+)
+_SERVER_PATIENCE: Section[PatienceEntry] = Section(
+    SERVERS.name, PatienceEntry, SERVERS.example, beside=(Server,)
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Picker:
     """Chooses each setting's value, and records it with its origin for people to look at."""
 
+    path: Path
     environ: Mapping[str, str]
     written: Mapping[str, Any]
     shown: dict[str, Setting]
@@ -169,25 +200,38 @@ class _Picker:
         self.show(name, masked, found.origin)
         return found.value
 
-    def show(self, name: str, value: str, origin: str) -> None:
+    def table(self, section: Section[T]) -> T:
+        """Return a table of agiraph.toml."""
+        return section.read(self.path, self.written.get(section.name), self.environ)
+
+    def tables(self, section: Section[T]) -> dict[str, T]:
+        """Return a table of tables of agiraph.toml."""
+        return section.read_each(self.path, self.written.get(section.name), self.environ)
+
+    def show(self, name: str, value: str, origin: str = FILE) -> None:
         """Record a value, without the password of an address in it."""
         self.shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", value), origin=origin)
+
+    def show_each(self, table: str, values: Mapping[str, object]) -> None:
+        """Record what a table of agiraph.toml holds."""
+        for name, value in values.items():
+            self.show(f"{table}.{name}", str(value))
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings in force; raise `Misconfigured` with the file and what is wrong in it."""
     place = find(environ)
-    path, written = place.home / FILE, written_in(place.home / FILE)
-    pick = _Picker(environ, written, {}, _stored(place.home))
-    servers = servers_of(path, written.get(_SERVERS, {}), environ)
-    models = written.get(_MODELS, {})
-    patience = patience_of(path, written.get(_SERVERS), models)
-    keys = _keys(pick, path, servers, options_of(path, models, environ), patience)
-    commands = _commands(path, written.get(_COMMANDS, {}), environ)
-    limits = command_limits(path, written.get(_LIMITS, {}))
-    channels = _channels(pick, path, place)
-    _show_tables(pick, keys, commands, limits, channels)
-    prices = Prices(_terms(path, without_patience(without_options(models))))
+    path = place.home / FILE
+    pick = _Picker(path, environ, written_in(path), {}, _stored(place.home))
+    keys, prices = _keys(pick), Prices(pick.tables(_TERMS))
+    commands, limits = _commands(pick), pick.table(_COMMAND_LIMITS)
+    secrets = named_secrets(path, pick.written.get(_SECRETS, {}), environ)
+    channels = channels_of(
+        path, pick.written.get(_CHANNELS, {}), environ, url=place.address.url, secrets=secrets
+    )
+    _show_tables(pick, keys, commands, limits)
+    pick.show_each(_CHANNELS, _described(channels))
+    roles = pick.tables(_ROLES)
     _show_place(pick, place)
     return Settings(
         home=place.home,
@@ -195,27 +239,43 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         model=pick("AGIRAPH_MODEL", keys.default_model),
         reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
         reader_model=pick("AGIRAPH_READER_MODEL", ""),
-        efforts=efforts_of(path, written.get(_ROLES, {})),
+        efforts={name: role.effort for name, role in roles.items() if role.effort is not None},
         keys=keys,
         prices=prices,
         commands=commands,
         channels=channels,
-        folders=_folders(pick, path),
+        folders=_folders(pick),
         limits=limits,
         sandbox=cast(Wanted, _one_of("AGIRAPH_SANDBOX", pick("AGIRAPH_SANDBOX", ""), KNOWN)),
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
         zone=_zone(pick("AGIRAPH_ZONE", "")),
-        usd_per_day=_usd_per_day(pick, path),
+        usd_per_day=_usd_per_day(pick),
         retention=_retention(pick("AGIRAPH_RETENTION", "")),
-        extensions=_extensions(pick, path),
-        mcp=_mcp(pick, path),
-        web=_web(pick, path, partial(vendor_engine, keys, prices), own_port=place.address.port),
+        extensions=_extensions(pick, secrets),
+        mcp=_mcp(pick),
+        web=_web(pick, partial(vendor_engine, keys, prices), own_port=place.address.port),
         address=place.address,
         token=pick("AGIRAPH_TOKEN", ""),
         log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
         traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
         shown=pick.shown,
     )
+
+
+def _show_tables(
+    pick: _Picker, keys: Keys, commands: Mapping[str, Command], limits: Limits
+) -> None:
+    """Record servers, commands and limits with their origins."""
+    pick.show_each(SERVERS.name, _described(keys.servers))
+    pick.show_each(_COMMANDS.name, _described(commands))
+    pick.show_each(_RATES.name, _described(keys.rates))
+    origin = FILE if _COMMAND_LIMITS.name in pick.written else "default"
+    for name, most in asdict(limits).items():
+        pick.show(f"{_COMMAND_LIMITS.name}.{name}", str(most), origin)
+
+
+def _described(named: Mapping[str, Server | Command | Rate | Channel]) -> dict[str, str]:
+    return {name: one.description for name, one in named.items()}
 
 
 def _stored(home: Path) -> dict[str, str]:
@@ -233,53 +293,57 @@ def _zone(name: str) -> str:
         raise Misconfigured(f"AGIRAPH_ZONE, or zone in {FILE}: {error}") from error
 
 
-def _usd_per_day(pick: _Picker, path: Path) -> float | None:
-    """Return what all teams may spend in a day, and record it."""
-    usd, origin = usd_per_day(path, pick.written.get(_DAY_LIMITS, {}), pick.environ)
-    pick.show(f"{_DAY_LIMITS}.{USD_PER_DAY}", shown_limit(usd), origin)
+def _usd_per_day(pick: _Picker) -> float | None:
+    """Return what all teams may spend in a day, None for no limit, and record it."""
+    found = pick.table(_DAY_LIMIT)
+    origin = FILE if pick.written.get(_DAY_LIMIT.name) else "default"
+    if value := pick.environ.get(_USD_VARIABLE):
+        given = _number(value)
+        found, origin = _DAY_LIMIT.read(_USD_VARIABLE, {"usd_per_day": given}), "environment"
+    usd = None if isinstance(found.usd_per_day, str) else found.usd_per_day
+    shown = _NO_LIMIT if usd is None else f"{usd:g}"
+    pick.show(f"{_DAY_LIMIT.name}.usd_per_day", shown, origin)
     return usd
 
 
-def _web(pick: _Picker, path: Path, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _web(pick: _Picker, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
     """Return the agents' web access, and record its engine and its reading hosts."""
-    search, reading = pick.written.get(_SEARCH), pick.written.get(_WEB)
+    search, reading = pick.written.get(SEARCH.name), pick.written.get(READING.name)
     web = web_of(
-        path,
+        pick.path,
         search,
         pick.environ,
         own_port=own_port,
         vendor_engine=vendor_engine,
         reading=reading,
-        packages=pick.written.get(_PACKAGES),
+        packages=pick.written.get(PACKAGES.name),
     )
-    for name, value in shown_indexes(web.indexes).items():
-        pick.show(f"{_PACKAGES}.{name}", value, FILE)
+    pick.show_each(PACKAGES.name, shown_indexes(web.indexes))
     if reading is not None:
-        pick.show(f"{_WEB}.reading_hosts", ", ".join(web.reading_hosts.entries) or "none", FILE)
-    pick.show(_SEARCH, shown_engine(web), engine_origin(search, pick.environ, web))
+        hosts = ", ".join(web.reading_hosts.entries) or "none"
+        pick.show(f"{READING.name}.reading_hosts", hosts)
+    pick.show(SEARCH.name, shown_engine(web), engine_origin(search, pick.environ, web))
     return web
 
 
-def _extensions(pick: _Picker, path: Path) -> ExtensionSettings:
+def _extensions(pick: _Picker, secrets: NamedSecrets) -> ExtensionSettings:
     """Return the settings of own tools and of secrets, and record where each secret is."""
-    found = named_secrets(path, pick.written.get(_SECRETS, {}), pick.environ)
-    for name, source in found.sources.items():
-        pick.show(f"{_SECRETS}.{name}", str(source), FILE)
-    rules = tool_rules(path, pick.written.get(_TOOLS, {}))
-    return ExtensionSettings(secrets=found, rules=rules)
+    pick.show_each(_SECRETS, secrets.sources)
+    return ExtensionSettings(secrets=secrets, rules=pick.tables(TOOLS))
 
 
-def _channels(pick: _Picker, path: Path, place: Location) -> dict[str, Channel]:
-    secrets = named_secrets(path, pick.written.get(_SECRETS, {}), pick.environ)
-    written, url = pick.written.get(_CHANNELS, {}), place.address.url
-    return channels_of(path, written, pick.environ, url=url, secrets=secrets)
-
-
-def _mcp(pick: _Picker, path: Path) -> dict[str, McpServer]:
+def _mcp(pick: _Picker) -> dict[str, McpServer]:
     """Return the MCP servers that a person wrote down, and record them."""
-    written = pick.written
+    path, written = pick.path, pick.written
     declared = {*written.get(_SECRETS, {}), *stored_keys.read(path.parent).named}
-    given = map(split_access, _folders(pick, path).values())
+    given = map(split_access, _folders(pick).values())
     writable = [folder for folder, access in given if access == "rw"]
     files = written.get(MCP_FILES, [])
     found = servers_of_mcp(path, written.get(MCP, {}), files, declared, writable)
@@ -289,16 +353,17 @@ def _mcp(pick: _Picker, path: Path) -> dict[str, McpServer]:
     return found
 
 
-def _folders(pick: _Picker, path: Path) -> dict[str, str]:
+def _folders(pick: _Picker) -> dict[str, str]:
     """Return the folders that can be given by name, and record them."""
-    try:
-        found = _adapter(dict[str, str]).validate_python(pick.written.get(_FOLDERS, {}))
-    except ValidationError as error:
+    written = pick.written.get(_FOLDERS, {})
+    if not isinstance(written, dict) or not all(
+        isinstance(folder, str) for folder in cast(dict[str, Any], written).values()
+    ):
         raise Misconfigured(
-            f'{path}: [{_FOLDERS}] names folders for teams: app = "/home/me/app:rw".'
-        ) from error
-    for name, folder in found.items():
-        pick.show(f"{_FOLDERS}.{name}", folder, FILE)
+            f'{pick.path}: [{_FOLDERS}] names folders for teams: app = "/home/me/app:rw".'
+        )
+    found = cast(dict[str, str], written)
+    pick.show_each(_FOLDERS, found)
     return found
 
 
@@ -309,19 +374,21 @@ def _show_place(pick: _Picker, place: Location) -> None:
     pick.show("AGIRAPH_HOME", str(place.home), _origin(pick.environ, "AGIRAPH_HOME"))
 
 
-def _keys(
-    pick: _Picker,
-    path: Path,
-    servers: dict[str, Server],
-    options: dict[str, ModelOptions],
-    patience: dict[str, PatienceSettings],
-) -> Keys:
-    accounts = {vendor.name: _account(pick, vendor) for vendor in VENDORS if not vendor.is_local}
-    proxies = Proxies.read(pick.environ)
-    keys = Keys(accounts, servers=servers, proxies=proxies, options=options, patience=patience)
+def _keys(pick: _Picker) -> Keys:
+    """Return the access to models, and record the proxies of the environment."""
+    patience = {**pick.tables(_SERVER_PATIENCE), **pick.tables(_MODEL_PATIENCE)}
+    options = pick.tables(_OPTIONS)
+    keys = Keys(
+        {vendor.name: _account(pick, vendor) for vendor in VENDORS if not vendor.is_local},
+        servers=servers_of(pick.path, pick.written.get(SERVERS.name), pick.environ),
+        proxies=Proxies.read(pick.environ),
+        options={name: one for name, one in options.items() if one != ModelOptions()},
+        patience={name: one.given for name, one in patience.items() if one.given},
+        rates=pick.tables(_RATES),
+    )
     for name, value in keys.proxies.shown().items():
         pick.shown[name] = Setting(value=value, origin="environment")
-    return replace(keys, rates=rates_of(path, pick.written.get(RATES, {})))
+    return keys
 
 
 def _account(pick: _Picker, vendor: Vendor) -> Account:
@@ -332,30 +399,6 @@ def _account(pick: _Picker, vendor: Vendor) -> Account:
 
 def _origin(environ: Mapping[str, str], name: str) -> str:
     return "environment" if environ.get(name) else "default"
-
-
-def _show_tables(
-    pick: _Picker,
-    keys: Keys,
-    commands: Mapping[str, Command],
-    limits: Limits,
-    channels: Mapping[str, Channel],
-) -> None:
-    """Record servers, commands, limits and channels with their origins."""
-    for name, server in keys.servers.items():
-        pick.show(f"{_SERVERS}.{name}", server.description, FILE)
-    for name, command in commands.items():
-        sees = f" (sees {', '.join(command.environment)})" if command.environment else ""
-        resumes = " (resumes after a crash)" if command.resumes else ""
-        value = command.command + sees + resumes
-        pick.shown[f"{_COMMANDS}.{name}"] = Setting(value=value, origin=FILE)
-    for name, rate in keys.rates.items():
-        pick.show(f"{RATES}.{name}", rate_text(rate), FILE)
-    origin = FILE if _LIMITS in pick.written else "default"
-    for name, value in asdict(limits).items():
-        pick.show(f"{_LIMITS}.{name}", str(value), origin)
-    for name, channel in channels.items():
-        pick.shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.description, origin=FILE)
 
 
 def _readable(paths: str) -> tuple[Path, ...]:
@@ -382,46 +425,15 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     raise Misconfigured(f"{name} {value!r} is not known; use {' or '.join(choices)}, or nothing.")
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    """Return what checks a table; built once, because that takes milliseconds."""
-    return TypeAdapter(kind)
-
-
-def _terms(path: Path, written: Any) -> dict[str, Terms]:
-    """Return each model's window and prices from the file."""
-    try:
-        return _adapter(dict[str, Terms]).validate_python(written)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise Misconfigured(
-            f"{path}: models.{where}: {first['msg']}. A model has its window in tokens and its "
-            "price in dollars per million: input_usd, output_usd, cached_usd, cache_write_usd; "
-            "search_usd is for a thousand web searches. Its "
-            f"options are {', '.join(OPTION_KEYS)}."
-        ) from error
-
-
-def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Command]:
+def _commands(pick: _Picker) -> dict[str, Command]:
     """Return the file's programs, each with the environment variables it may see."""
-    example = '[commands.NAME] with command = "…" and, if it needs some, environment = ["VAR"]'
-    if not isinstance(written, dict):
-        raise Misconfigured(f"{path}: commands are tables, {example}.")
-    found: dict[str, Command] = {}
-    for name, table in cast(dict[str, Any], written).items():
-        try:
-            entry = _adapter(_CommandEntry).validate_python(table)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in (name, *first["loc"]))
-            raise Misconfigured(
-                f"{path}: commands.{where}: {first['msg']}. Write {example}."
-            ) from error
-        # A program sees the variables named here and no others: the
-        # environment holds the vendors' keys.
-        seen = {v: environ[v] for v in entry.get("environment", []) if v in environ}
-        found[name] = Command(
-            command=entry["command"], environment=seen, resumes=entry.get("resumes", False)
+    environ = pick.environ
+    # A program sees no other variables: the environment holds the vendors' keys.
+    return {
+        name: Command(
+            command=one.command,
+            environment={v: environ[v] for v in one.environment if v in environ},
+            resumes=one.resumes,
         )
-    return found
+        for name, one in pick.tables(_COMMANDS).items()
+    }

@@ -67,7 +67,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Location:
         home=home,
         database_url=environ.get("AGIRAPH_DATABASE_URL")
         or written.get("database_url", f"sqlite:///{home / 'agiraph.db'}"),
-        address=read_address(home / FILE, written.get(SERVER, {}), environ),
+        address=read_address(home / FILE, written.get(SERVER), environ),
         token=environ.get("AGIRAPH_TOKEN") or "",
     )
 

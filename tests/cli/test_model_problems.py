@@ -18,7 +18,7 @@ from agiraph.cli.remote import AskedGoal
 from agiraph.cli.run import Run, refuse_unfit
 from agiraph.cli.up import model_problem
 from agiraph.config import Settings
-from agiraph.doctor import model_checks
+from agiraph.doctor import checks
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import SystemClock
@@ -126,8 +126,8 @@ async def test_doctor_says_what_to_do(tmp_path: Path, name: str) -> None:
     problem = PROBLEMS[name]
     async with house(problem, tmp_path) as (settings, host):
         checkup = Checkup(settings, online=True)
-        await model_checks.check(checkup, [problem.model])
-        await model_checks.ask_each(checkup)
+        await checks.check_models(checkup, [problem.model])
+        await checks.ask_each(checkup)
     said = [finding.what for finding in checkup.findings if finding.verdict != "fine"]
     assert any(problem.doctor.format(host=host) in what for what in said), said
     assert not checkup.is_well
@@ -138,7 +138,7 @@ async def test_up_says_what_to_do(tmp_path: Path, name: str) -> None:
     problem = PROBLEMS[name]
     async with house(problem, tmp_path) as (settings, host), opened(settings) as models:
         said = await model_problem(models, problem.model)
-        said = said or model_checks.small_window(models, problem.model)
+        said = said or checks.small_window(models, problem.model)
     assert said == problem.up.format(host=host)
 
 

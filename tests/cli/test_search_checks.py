@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from agiraph.config import load
-from agiraph.doctor import search_checks
+from agiraph.doctor import surroundings
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.findings import Finding
 from agiraph.domain.search import Engine
@@ -22,7 +22,7 @@ from tests.web.test_search import engine as serving
 async def finding(tmp_path: Path, engine: Engine | None, *, online: bool = False) -> Finding:
     settings = load({"AGIRAPH_HOME": str(tmp_path)})
     checkup = Checkup(replace(settings, web=replace(settings.web, engine=engine)), online)
-    await search_checks.check(checkup)
+    await surroundings.check_search(checkup)
     [found] = checkup.findings
     return found
 

@@ -4,7 +4,7 @@ import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agiraph.extensions import consents
+from agiraph.extensions import pinned
 from agiraph.home.layout import Home
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -17,7 +17,7 @@ def put(home: Path, name: str, text: str, *, enabled: bool = True) -> str:
     path.write_text(text)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     if enabled:
-        consents.enable(Home.open(home), name, sha256, at=AT)
+        pinned.enable(Home.open(home), name, sha256, at=AT)
     return sha256
 
 

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from agiraph import World, call, config, says
-from agiraph.doctor import extension_checks
+from agiraph.doctor import surroundings
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Conflict, Refused
-from agiraph.extensions import consents
-from agiraph.extensions.configured import ExtensionSettings, ToolRule, tool_rules
+from agiraph.extensions import pinned
+from agiraph.extensions.configured import TOOLS, ExtensionSettings, ToolRule
 from agiraph.extensions.finding import find_one
-from agiraph.extensions.importing import import_declared
-from agiraph.extensions.loading import MOST_SHOWN, Extensions
+from agiraph.extensions.loading import MOST_SHOWN, Extensions, import_declared
 from agiraph.extensions.own_threads import OwnThreads
 from agiraph.home.archive import belongs_to_one_home
 from agiraph.home.layout import Home
@@ -117,7 +116,7 @@ async def test_consent_is_for_the_bytes_that_a_person_has_seen(tmp_path: Path) -
     put(tmp_path, "tools/hi.py", noting("unseen") + greeting(), enabled=False)
     with pytest.raises(Conflict, match="has changed since you looked"):
         await opened(tmp_path).enable("tools/hi.py", sha256=seen, at=AT)
-    assert not (tmp_path / consents.FILE).exists()
+    assert not (tmp_path / pinned.FILE).exists()
 
 
 async def test_a_file_that_is_replaced_after_the_check_is_imported_as_it_was_checked(
@@ -215,14 +214,14 @@ async def test_a_faulty_file_cannot_be_enabled(tmp_path: Path, name: str) -> Non
     put(tmp_path, f"tools/{name}.py", FAULTS[name][0], enabled=False)
     with pytest.raises(Refused, match="was not enabled"):
         await opened(tmp_path).enable(name, at=AT)
-    assert not (tmp_path / consents.FILE).exists()
+    assert not (tmp_path / pinned.FILE).exists()
 
 
 async def test_a_file_that_never_ends_its_import_cannot_be_enabled(tmp_path: Path) -> None:
     put(tmp_path, "tools/hangs.py", HANG, enabled=False)
     with pytest.raises(Refused, match="was not enabled: it was still importing"):
         await opened(tmp_path, import_timeout_s=0.1).enable("hangs", at=AT)
-    assert not (tmp_path / consents.FILE).exists()
+    assert not (tmp_path / pinned.FILE).exists()
 
 
 async def test_of_two_files_with_one_tool_the_second_is_off_and_named(tmp_path: Path) -> None:
@@ -302,7 +301,7 @@ async def test_no_call_of_an_agent_enables_a_file(tmp_path: Path) -> None:
         assert [answer.failed for answer in told[1:]] == [True, True, True]
         _, told = await run_calls(world, call("greet", name="Bob"), by="bob")
         assert told[0].failed
-    assert not (home / consents.FILE).exists()
+    assert not (home / pinned.FILE).exists()
     assert IMPORTED == []
 
 
@@ -329,7 +328,7 @@ async def test_doctor_names_what_is_faulty_changed_or_missing(tmp_path: Path) ->
         enabled=False,
     )
     checkup = Checkup(config.load({"AGIRAPH_HOME": str(tmp_path)}), online=False)
-    await extension_checks.check(checkup)
+    await surroundings.check_extensions(checkup)
     assert [(one.name, one.verdict, one.what, one.details) for one in checkup.findings] == [
         (
             "secrets",
@@ -362,7 +361,7 @@ async def test_doctor_names_what_is_faulty_changed_or_missing(tmp_path: Path) ->
 @pytest.mark.parametrize("text", ["{", "[]", '{"enabled": {"tools/hi.py": true}}', ""])
 async def test_damaged_consents_enable_nothing(tmp_path: Path, text: str) -> None:
     put(tmp_path, "tools/hi.py", greeting())
-    (tmp_path / consents.FILE).write_text(text)
+    (tmp_path / pinned.FILE).write_text(text)
     extensions = opened(tmp_path)
     assert await states(extensions) == {"tools/hi.py": "off"}
     assert extensions.problem == (
@@ -371,13 +370,13 @@ async def test_damaged_consents_enable_nothing(tmp_path: Path, text: str) -> Non
     )
     with pytest.raises(Refused, match="damaged"):
         await extensions.enable("tools/hi.py", at=AT)
-    assert (tmp_path / consents.FILE).read_text() == text
+    assert (tmp_path / pinned.FILE).read_text() == text
 
 
 async def test_consents_that_others_can_change_enable_nothing(tmp_path: Path) -> None:
     put(tmp_path, "tools/hi.py", greeting())
-    assert (tmp_path / consents.FILE).stat().st_mode & 0o777 == 0o600
-    (tmp_path / consents.FILE).chmod(0o666)
+    assert (tmp_path / pinned.FILE).stat().st_mode & 0o777 == 0o600
+    (tmp_path / pinned.FILE).chmod(0o666)
     extensions = opened(tmp_path)
     assert await states(extensions) == {"tools/hi.py": "off"}
     assert "others can change it" in extensions.problem
@@ -440,7 +439,7 @@ def test_a_wrong_rule_is_refused_with_its_entry(written: Any) -> None:
     from agiraph.domain.errors import Misconfigured
 
     with pytest.raises(Misconfigured, match=r"agiraph\.toml"):
-        tool_rules(Path("agiraph.toml"), written)
+        TOOLS.read_each(Path("agiraph.toml"), written)
 
 
 def test_modules_of_failed_imports_are_forgotten() -> None:

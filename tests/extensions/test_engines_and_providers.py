@@ -18,9 +18,8 @@ from agiraph.extensions.own_engines import OwnEngine
 from agiraph.extensions.own_models import OwnProvider
 from agiraph.extensions.own_threads import OwnThreads
 from agiraph.home.layout import Home
-from agiraph.runtime.channels import DeliveryFailed, is_two_way
+from agiraph.runtime.channels import DeliveryFailed, WantedChannel, is_two_way
 from agiraph.runtime.channels.own import resolved
-from agiraph.runtime.channels.wanted import WantedChannel
 from agiraph.web.access import Web
 from agiraph.web.own_engine import WantedEngine
 from tests.extensions.files import put

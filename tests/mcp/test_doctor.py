@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agiraph import config
-from agiraph.doctor import mcp_checks
+from agiraph.doctor import surroundings
 from agiraph.doctor.checkup import Checkup
 from agiraph.home.layout import Home
 from agiraph.home.restoring import is_setting
@@ -37,7 +37,7 @@ async def test_each_server_has_a_line_that_says_what_to_do(tmp_path: Path) -> No
     pins.save(home.folder, "changed", known.compared([tool("a", "Second.")]))
     home.folder.write("mcp/damaged.json", b"{}")
     checkup = Checkup(config.load({"AGIRAPH_HOME": str(tmp_path)}), online=False)
-    await mcp_checks.check(checkup)
+    await surroundings.check_mcp(checkup)
     assert [(f.name, f.verdict, f.what) for f in checkup.findings] == [
         (
             "mcp broken",

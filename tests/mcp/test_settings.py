@@ -113,12 +113,12 @@ def test_a_file_of_other_clients_loads_as_it_is_and_the_toml_adds_what_is_ours(
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ({"x": {"command": []}}, "mcp.x.command"),
-        ({"x": {"commands": ["a"]}}, "mcp.x.commands"),
+        ({"x": {"command": []}}, r"\[mcp.x\] command"),
+        ({"x": {"commands": ["a"]}}, r"\[mcp.x\] commands"),
         ({"X Y": {"command": "a"}}, "the name of a server"),
         ({"a__b": {"command": "a"}}, "the name of a server"),
         ({"x": {"tools": ["a"]}}, "neither command nor url"),
-        ({"x": {"command": "a", "effects": {"t": "nothing"}}}, "mcp.x.effects.t"),
+        ({"x": {"command": "a", "effects": {"t": "nothing"}}}, r"\[mcp.x\] effects.t"),
         (["a"], "are tables"),
     ],
 )

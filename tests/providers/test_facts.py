@@ -11,6 +11,7 @@ from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts import packaged
 from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.facts.prices import Prices, Terms
+from agiraph.providers.http.lookup import LookupFailed, look_up
 from agiraph.providers.listing import listing
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.providers.servers import Server
@@ -185,3 +186,8 @@ async def test_the_listing_has_each_provider_with_its_state_and_what_to_do() -> 
         "no_key",
         "Set GROQ_API_KEY to use it.",
     )
+
+
+async def test_an_address_with_a_password_and_a_key_is_refused_with_what_to_do() -> None:
+    with pytest.raises(LookupFailed, match="take one of them out"):
+        await look_up("http://ada:word@127.0.0.1:1/v1", headers={"Authorization": "Bearer k"})

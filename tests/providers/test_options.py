@@ -63,15 +63,21 @@ MODEL = '[models."a/b"]\n'
         (MODEL + "temperature = 3", "temperature 3 must be a number from 0 to 2."),
         (MODEL + "temperature = true", "temperature True must be a number from 0 to 2."),
         (MODEL + "max_output_tokens = 0", "max_output_tokens 0 must be a whole number above 0."),
-        (MODEL + 'headers = "x"', 'headers must be a table: headers = { "x-name" = "value" }.'),
+        (MODEL + 'headers = "x"', "headers: Input should be an object."),
         (MODEL + 'headers = { "a b" = "1" }', "headers: 'a b' is not the name of a header."),
         (MODEL + 'headers = { Authorization = "1" }', "'Authorization' is set by agiraph."),
-        (MODEL + "headers = { x = 1 }", "headers.x must be a text of ASCII characters"),
-        (MODEL + 'headers = { x = "a\\nb" }', "headers.x must be a text of ASCII characters"),
-        (MODEL + 'headers = { x = "env:NOT_SET" }', "headers.x: set NOT_SET in the environment"),
-        (MODEL + "body = 3", "body must be a table with fields of the request."),
-        (MODEL + "body = { stream = false, model = 1 }", "body may not set model, stream: agiraph"),
-        (MODEL + "efort = 1", "Its options are effort, temperature, max_output_tokens, headers"),
+        (MODEL + "headers = { x = 1 }", "headers.x: Input should be a valid string"),
+        (MODEL + 'headers = { x = "a\\nb" }', "headers: x must be a text of ASCII characters"),
+        (MODEL + 'headers = { x = "env:NOT_SET" }', "headers: x: set NOT_SET in the environment"),
+        (MODEL + "body = 3", "body: Input should be an object."),
+        (
+            MODEL + "body = { stream = false, model = 1 }",
+            "body: it may not set model, stream: agiraph",
+        ),
+        (
+            MODEL + "efort = 1",
+            "efort: There is no such setting; there are first_byte_s, between_bytes_s, input_usd",
+        ),
         (
             '[servers.x]\nbase_url = "http://x"\nwire = "soap"',
             "wire 'soap' is not known; use chat, responses, anthropic, gemini.",
@@ -104,8 +110,11 @@ def test_a_role_has_an_effort(tmp_path: Path) -> None:
     ("written", "said"),
     [
         ("roles = 3", "roles"),
-        ("[roles]\nworker = 3", "[roles.worker] has unknown settings; it knows: effort."),
-        ('[roles.worker]\nmodel = "x"', "[roles.worker] has unknown settings; it knows: effort."),
+        ("[roles]\nworker = 3", "[roles.worker]: It must be a table."),
+        (
+            '[roles.worker]\nmodel = "x"',
+            "[roles.worker] model: There is no such setting; there are effort.",
+        ),
         ('[roles.worker]\neffort = "x"', "[roles.worker] effort 'x' is not one of none, low"),
     ],
 )

@@ -20,8 +20,8 @@ from agiraph.domain.messages import Message, MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.runtime.channels import Channel, DeliveryFailed
+from agiraph.runtime.channels.configured import Terminal
 from agiraph.runtime.channels.smtp import Smtp
-from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook
 from agiraph.runtime.outbox import Outbox
 from agiraph.services.lifecycle import settings

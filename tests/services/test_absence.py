@@ -13,7 +13,7 @@ from agiraph.domain.messages import Message, MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.runtime.channels import Channel
-from agiraph.runtime.channels.terminal import Terminal
+from agiraph.runtime.channels.configured import Terminal
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle import digest, settings
 from agiraph.services.lifecycle.teams import NewTeam

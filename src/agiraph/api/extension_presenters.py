@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query
 
 from agiraph.api.extension_views import ContentView, FileTextView
-from agiraph.extensions.contents import Content
+from agiraph.extensions.pinned import Content
 
 ContentId = Annotated[str, Query(min_length=1, max_length=400, examples=["tools/weather.py"])]
 

@@ -3,28 +3,33 @@
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import Field, StringConstraints
 
 from agiraph.api.connections import Limits
 from agiraph.domain.errors import Misconfigured
+from agiraph.domain.sections import Section, entry, must
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class _Entry(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="forbid")  # pyright: ignore[reportGeneralTypeIssues]
+@entry
+class _Server:
+    hosts: tuple[_Text, ...] = ()
+    certificate: _Text | None = None
+    key: _Text | None = None
+    proxy: Annotated[str, Field(pattern="^https://"), must("must begin with https://")] = ""
+    connections: Annotated[int, Field(ge=16)] = Limits().connections
+    connections_per_address: Annotated[int, Field(ge=0)] = Limits().per_address
 
-    hosts: NotRequired[list[Text]]
-    certificate: NotRequired[Text]
-    key: NotRequired[Text]
-    proxy: NotRequired[Text]
-    connections: NotRequired[Annotated[int, Field(ge=16)]]
-    connections_per_address: NotRequired[Annotated[int, Field(ge=0)]]
+
+SERVER: Section[_Server] = Section(
+    "server",
+    _Server,
+    '[server] with hosts = ["name.example"], certificate and key, or proxy = "https://…"',
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,45 +85,25 @@ class Address:
         )
 
 
-@cache
-def _adapter() -> TypeAdapter[_Entry]:
-    """Return what checks the table; built once, because that takes milliseconds."""
-    return TypeAdapter(_Entry)
-
-
 def read(path: Path, written: Any, environ: Mapping[str, str]) -> Address:
     """Return the configured address; raise `Misconfigured` naming the wrong setting."""
-    try:
-        entry = _adapter().validate_python(written)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        where = ".".join(["server", *map(str, fault["loc"])])
-        raise Misconfigured(f"{path}: {where}: {fault['msg']}.") from error
+    server = SERVER.read(path, written)
     port = environ.get("AGIRAPH_PORT") or "8717"
     if not port.isdecimal() or int(port) > 65535:
         raise Misconfigured(f"AGIRAPH_PORT {port!r} is not a port; use a number up to 65535.")
-    proxy = entry.get("proxy", "")
-    if proxy and not proxy.startswith("https://"):
-        raise Misconfigured(f"{path}: server.proxy {proxy!r} must begin with https://.")
-    if ("certificate" in entry) != ("key" in entry):
+    if (server.certificate is None) != (server.key is None):
         raise Misconfigured(f"{path}: server needs both `certificate` and `key`, or neither.")
-    files = {
-        name: path.parent / str(value)
-        for name, value in entry.items()
-        if name in ("certificate", "key")
-    }
+    named = {"certificate": server.certificate, "key": server.key}
+    files = {name: path.parent / file for name, file in named.items() if file is not None}
     for name, file in files.items():
         if not file.is_file():
             raise Misconfigured(f"{path}: server.{name}: there is no file {str(file)!r}.")
     return Address(
         host=environ.get("AGIRAPH_HOST") or "127.0.0.1",
         port=int(port),
-        names=tuple(entry.get("hosts", ())),
+        names=server.hosts,
         certificate=files.get("certificate"),
         key=files.get("key"),
-        proxy=proxy,
-        limits=Limits(
-            connections=entry.get("connections", Limits().connections),
-            per_address=entry.get("connections_per_address", Limits().per_address),
-        ),
+        proxy=server.proxy,
+        limits=Limits(connections=server.connections, per_address=server.connections_per_address),
     )

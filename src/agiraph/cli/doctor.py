@@ -14,7 +14,7 @@ from rich.table import Table
 from agiraph import config
 from agiraph.cli import background
 from agiraph.cli.session import as_json, command, shown
-from agiraph.doctor import database_checks, home_checks, model_checks, surroundings
+from agiraph.doctor import checks, surroundings
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import AgiraphError, HomeInUse, Refused
 from agiraph.domain.findings import Verdict
@@ -61,11 +61,11 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
         checkup.note("home", f"{home} does not exist yet; `agiraph up` creates it.")
     else:
         await _examine(checkup, fix=fix)
-    await model_checks.check(checkup, [checkup.settings.model])
-    home_checks.check_sandbox(checkup, levels.choose(checkup.settings.sandbox, home))
+    await checks.check_models(checkup, [checkup.settings.model])
+    checks.check_sandbox(checkup, levels.choose(checkup.settings.sandbox, home))
     await surroundings.check(checkup)
     if online:
-        await model_checks.ask_each(checkup)
+        await checks.ask_each(checkup)
     if json_:
         click.echo(as_json(_as_value(checkup)))
     else:
@@ -83,9 +83,9 @@ async def _examine(checkup: Checkup, *, fix: bool) -> None:
             is_free = False
         if fix:
             await _repair(checkup, home, store, is_free=is_free)
-        home_checks.check(checkup, home)
+        checks.check_home(checkup, home)
         if store is not None:
-            await database_checks.check(checkup, store)
+            await checks.check_database(checkup, store)
             await _background(checkup, store)
 
 

@@ -16,17 +16,16 @@ from agiraph import config, location
 from agiraph.cli import mcp_tables
 from agiraph.cli.session import as_json, command
 from agiraph.cli.teams import json_option
-from agiraph.doctor.mcp_session import opened
+from agiraph.doctor.surroundings import opened
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.plurals import counted
 from agiraph.domain.visible import visible
 from agiraph.home.layout import Home
-from agiraph.mcp_client import launching, notices, pins
+from agiraph.mcp_client import launching, pins
 from agiraph.mcp_client.connection import ServerFailed
-from agiraph.mcp_client.pins import PinnedTool, Pins
+from agiraph.mcp_client.pins import PinnedTool, Pins, ServerStatus, reached_lines, status_of
 from agiraph.mcp_client.servers import McpServers
 from agiraph.mcp_client.settings import NAME, McpServer
-from agiraph.mcp_client.statuses import ServerStatus, reached_lines, status_of
 from agiraph.redaction import environment, redact
 
 SIGN_IN_S = 600.0
@@ -205,7 +204,7 @@ async def test(name: str) -> None:
         _show_tools(servers.servers[name], found.usable.values())
     click.echo(f"It answered within {seconds:.1f} s.")
     if found.pending or found.gone:
-        click.echo(notices.text_of(name, found))
+        click.echo(pins.news(name, found))
         sys.exit(1)
 
 

@@ -12,9 +12,8 @@ from agiraph.cli.session import as_json, command, shown
 from agiraph.cli.teams import json_option
 from agiraph.domain.errors import Refused
 from agiraph.domain.time import SystemClock
-from agiraph.extensions.finding import find_one
+from agiraph.extensions.finding import ExtensionStatus, find_one
 from agiraph.extensions.loading import Extensions
-from agiraph.extensions.statuses import ExtensionStatus
 from agiraph.home.layout import Home
 from agiraph.redaction import environment
 

@@ -10,7 +10,7 @@ from agiraph import config, logs, serving
 from agiraph.cli import offers
 from agiraph.cli.session import command
 from agiraph.config import Settings
-from agiraph.doctor import model_checks
+from agiraph.doctor import checks
 from agiraph.domain.errors import Misconfigured, StoreUnavailable
 from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import environment
@@ -88,7 +88,7 @@ async def _greet(settings: Settings, opened: serving.RunningServer) -> None:
     models = opened.runtime.models
     if problem := await model_problem(models, settings.model):
         _say(f"The model cannot be used yet: {problem}")
-    elif small := model_checks.small_window(models, settings.model):
+    elif small := checks.small_window(models, settings.model):
         _say(small)
 
 

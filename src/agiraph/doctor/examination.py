@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from agiraph.config import Settings
-from agiraph.doctor import database_checks, home_checks, model_checks, surroundings
+from agiraph.doctor import checks, surroundings
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import AgiraphError
 from agiraph.domain.findings import Finding
@@ -59,12 +59,12 @@ class Examination:
                 "missing. Run them all with: agiraph doctor",
             )
         # That this server is running is no news to somebody who asks it.
-        return [finding for finding in checkup.findings if finding.name != home_checks.AT_WORK]
+        return [finding for finding in checkup.findings if finding.name != checks.AT_WORK]
 
     def _checks(self, checkup: Checkup) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
         async def home() -> None:
-            await asyncio.to_thread(home_checks.check, checkup, self.home)
-            home_checks.check_sandbox(checkup, self.confinement)
+            await asyncio.to_thread(checks.check_home, checkup, self.home)
+            checks.check_sandbox(checkup, self.confinement)
 
         async def background() -> None:
             checkup.list(
@@ -78,10 +78,10 @@ class Examination:
         return [
             ("home", home),
             ("background work", background),
-            ("model", lambda: model_checks.check(checkup, [self.model()])),
+            ("model", lambda: checks.check_models(checkup, [self.model()])),
             ("surroundings", lambda: surroundings.check(checkup)),
             # Last: it may take long on a large database.
-            ("database", lambda: database_checks.check(checkup, self.store)),
+            ("database", lambda: checks.check_database(checkup, self.store)),
         ]
 
 

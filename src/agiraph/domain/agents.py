@@ -143,6 +143,11 @@ class Command:
     resumes: bool = False
     """Whether the program continues its work when started again, so that nobody need be asked."""
 
+    @property
+    def description(self) -> str:
+        sees = f" (sees {', '.join(self.environment)})" if self.environment else ""
+        return self.command + sees + (" (resumes after a crash)" if self.resumes else "")
+
 
 @value
 class Specialist:

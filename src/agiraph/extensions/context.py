@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from agiraph.domain.errors import Refused
 
+Secrets = Callable[[str], str]
+"""Returns the value of a secret by its name."""
+
 
 class CommandOutput(NamedTuple):
     """The result of a command that a tool ran."""
@@ -18,7 +21,7 @@ class CommandOutput(NamedTuple):
 class Context:
     """Given to an extension's code; returns the secrets that the extension declares."""
 
-    def __init__(self, name: str, secrets: tuple[str, ...], get: Callable[[str], str]) -> None:
+    def __init__(self, name: str, secrets: tuple[str, ...], get: Secrets) -> None:
         self._name = name
         self._secrets = secrets
         self._get = get
@@ -47,7 +50,7 @@ class ToolContext(Context):
         self,
         name: str,
         secrets: tuple[str, ...],
-        get: Callable[[str], str],
+        get: Secrets,
         *,
         team: str = "",
         agent: str = "",

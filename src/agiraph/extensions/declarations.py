@@ -27,15 +27,19 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDeclaration:
-    """A function that models may call."""
-
+class _Declared:
     name: str
     act: Callable[..., Any]
+    secrets: tuple[str, ...] = ()
+    """The names of the secrets that the code may read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDeclaration(_Declared):
+    """A function that models may call."""
+
     touches: Reach
     effect: OwnEffect
-    secrets: tuple[str, ...] = ()
-    """The names of the secrets that the tool's code may read."""
     timeout_s: float = TOOL_TIMEOUT_S
     roles: tuple[str, ...] = ("coordinator", "worker")
     is_shown: bool = True
@@ -46,12 +50,9 @@ class ToolDeclaration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineDeclaration:
+class EngineDeclaration(_Declared):
     """A function `(query, limit)` that searches and returns hits."""
 
-    name: str
-    act: Callable[..., Any]
-    secrets: tuple[str, ...] = ()
     timeout_s: float = ENGINE_TIMEOUT_S
     usd_per_1000: float = 0.0
     """Dollars for a thousand searches."""
@@ -60,24 +61,17 @@ class EngineDeclaration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelDeclaration:
+class ChannelDeclaration(_Declared):
     """A function `(message)` that sends a message to a person, or a class of a channel."""
 
-    name: str
-    act: Callable[..., Any]
-    secrets: tuple[str, ...] = ()
     timeout_s: float = CHANNEL_TIMEOUT_S
 
     kind: Kind = "channels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderDeclaration:
+class ProviderDeclaration(_Declared):
     """A function `(model)` that returns an object with the method `reply`."""
-
-    name: str
-    act: Callable[..., Any]
-    secrets: tuple[str, ...] = ()
 
     kind: Kind = "providers"
 
@@ -104,20 +98,16 @@ def tool(
     """
     kept: OwnEffect = "once" if touches in ("changes", "sends") else "repeatable"
 
-    def mark(act: T) -> T:
-        declared = ToolDeclaration(
-            name=name or _name(act),
-            act=_callable(act),
-            touches=touches,
-            effect=effect or kept,
-            secrets=tuple(secrets),
-            timeout_s=timeout_s,
-            roles=tuple(roles),
-            is_shown=shown,
-        )
-        return _marked(act, declared)
-
-    return mark
+    return _marker(
+        ToolDeclaration,
+        name,
+        secrets,
+        touches=touches,
+        effect=effect or kept,
+        timeout_s=timeout_s,
+        roles=tuple(roles),
+        is_shown=shown,
+    )
 
 
 def engine(
@@ -131,18 +121,7 @@ def engine(
 
     It returns a list of `Hit`. `[search] provider = "own:NAME"` in agiraph.toml selects it.
     """
-
-    def mark(act: T) -> T:
-        declared = EngineDeclaration(
-            name=name or _name(act),
-            act=_callable(act),
-            secrets=tuple(secrets),
-            timeout_s=timeout_s,
-            usd_per_1000=usd_per_1000,
-        )
-        return _marked(act, declared)
-
-    return mark
+    return _marker(EngineDeclaration, name, secrets, timeout_s=timeout_s, usd_per_1000=usd_per_1000)
 
 
 def channel(
@@ -155,17 +134,7 @@ def channel(
     `edit(message, receipt)` and `acknowledge(incoming, notice)`.
     `[channels.X] type = "own:NAME"` in agiraph.toml selects it.
     """
-
-    def mark(act: T) -> T:
-        declared = ChannelDeclaration(
-            name=name or _name(act),
-            act=_callable(act),
-            secrets=tuple(secrets),
-            timeout_s=timeout_s,
-        )
-        return _marked(act, declared)
-
-    return mark
+    return _marker(ChannelDeclaration, name, secrets, timeout_s=timeout_s)
 
 
 def provider(name: str = "", *, secrets: Sequence[str] = ()) -> Callable[[T], T]:
@@ -174,14 +143,7 @@ def provider(name: str = "", *, secrets: Sequence[str] = ()) -> Callable[[T], T]
     It returns an object with `async def reply(request, on_delta=None) -> Reply`. Models named
     `NAME/…` are then asked of it.
     """
-
-    def mark(act: T) -> T:
-        declared = ProviderDeclaration(
-            name=name or _name(act), act=_callable(act), secrets=tuple(secrets)
-        )
-        return _marked(act, declared)
-
-    return mark
+    return _marker(ProviderDeclaration, name, secrets)
 
 
 def declaration_of(marked: object) -> Declaration | None:
@@ -194,16 +156,16 @@ def declaration_of(marked: object) -> Declaration | None:
     return found if isinstance(found, Declaration) else None
 
 
-def _name(act: object) -> str:
-    return str(getattr(act, "__name__", ""))
+def _marker(
+    make: Callable[..., Declaration], name: str, secrets: Sequence[str], **more: Any
+) -> Callable[[T], T]:
+    """Return the decorator that marks a function or class with its declaration."""
 
+    def mark(act: T) -> T:
+        if not callable(act):
+            raise TypeError(f"{act!r} is not a function; put the decorator above a function.")
+        called = name or str(getattr(act, "__name__", ""))
+        setattr(act, MARK, make(name=called, act=act, secrets=tuple(secrets), **more))
+        return act
 
-def _callable(act: object) -> Callable[..., Any]:
-    if not callable(act):
-        raise TypeError(f"{act!r} is not a function; put the decorator above a function.")
-    return act
-
-
-def _marked(act: T, declared: Declaration) -> T:
-    setattr(act, MARK, declared)
-    return act
+    return mark

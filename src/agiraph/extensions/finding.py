@@ -4,6 +4,7 @@ No code of theirs runs here: a file is read, and of a package its list of files 
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points
 from pathlib import Path
@@ -13,7 +14,9 @@ import orjson
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.plurals import counted
-from agiraph.extensions.declarations import KINDS, Kind
+from agiraph.extensions import pinned
+from agiraph.extensions.declarations import KINDS, Declaration, Kind, ToolDeclaration
+from agiraph.extensions.pinned import Consent, Content, FileText, State, Status
 from agiraph.home.layout import Home
 from agiraph.home.safe_folder import Entry, Folder
 
@@ -42,6 +45,75 @@ class Found:
     data: bytes = field(default=b"", repr=False)
     """Of a file: the bytes with this hash."""
     entry_point: EntryPoint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One tool, engine, channel or provider that an extension declares."""
+
+    name: str
+    touches: str = ""
+    effect: str = ""
+    secrets: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, declared: Declaration) -> "Offer":
+        name, secrets = declared.name, declared.secrets
+        if not isinstance(declared, ToolDeclaration):
+            return cls(name=name, secrets=secrets)
+        return cls(name=name, touches=declared.touches, effect=declared.effect, secrets=secrets)
+
+    def __str__(self) -> str:
+        said = [self.touches] if self.touches else []
+        said += [f"secrets: {', '.join(self.secrets)}"] if self.secrets else []
+        return f"{self.name} ({'; '.join(said)})" if said else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtensionStatus(Status):
+    """The state of one extension."""
+
+    kind: Kind
+    source: Source
+    offers: tuple[Offer, ...] = ()
+    """What it declares; known only of an extension that is on."""
+
+    @property
+    def about(self) -> str:
+        return ", ".join(map(str, self.offers))
+
+
+def status(
+    found: Found,
+    *,
+    state: State,
+    problem: str = "",
+    given: Consent | None = None,
+    declared: Iterable[Declaration] = (),
+) -> ExtensionStatus:
+    return ExtensionStatus(
+        id=found.id,
+        kind=found.kind,
+        source=found.source,
+        sha256=found.sha256,
+        state=state,
+        problem=problem or found.problem,
+        enabled_at=None if given is None else given.at,
+        offers=tuple(map(Offer.of, declared)),
+    )
+
+
+def content_of(home: Home, identity: str) -> Content:
+    """Return the file of an extension; raise `Refused` for a package, which has many files."""
+    if identity.startswith(PACKAGE):
+        raise Refused("A package has no single file to show; look at its source where it is made.")
+    found = find_one(home, identity)
+    if found.problem:
+        raise Refused(f"{identity} cannot be shown: {found.problem}")
+    given = pinned.read(home).enabled.get(found.id)
+    before = None if given is None else pinned.copy(home, given.sha256)
+    text = FileText(path=found.id, before=before, now=pinned.text_of(found.data))
+    return Content(sha256=found.sha256, files=(text,))
 
 
 def find(home: Home, *, packages: bool = True) -> list[Found]:

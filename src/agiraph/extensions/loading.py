@@ -1,22 +1,26 @@
 """Loading: the extensions that a person has enabled, imported and ready for the runtime.
 
+A file is compiled from the very bytes that were hashed, not read again. Whatever its code does, it
+does in a thread of its own with a time limit, so that a fault in it stops nothing else.
+
 Files and consents are looked at again at the beginning of each run: an extension that is enabled,
 disabled or changed while the runtime works counts from the next run on.
 """
 
 import asyncio
 import logging
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import ModuleType
+from typing import Any
 
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.tools import ON_DEMAND
-from agiraph.extensions import consents as consent_file
-from agiraph.extensions import contents
+from agiraph.extensions import pinned
 from agiraph.extensions.configured import ExtensionSettings, ToolRule
-from agiraph.extensions.consents import Consents
 from agiraph.extensions.declarations import (
     KINDS,
     Declaration,
@@ -24,16 +28,15 @@ from agiraph.extensions.declarations import (
     Kind,
     ProviderDeclaration,
     ToolDeclaration,
+    declaration_of,
 )
-from agiraph.extensions.finding import PACKAGE, Found, find, find_one
-from agiraph.extensions.importing import TIMEOUT_S, import_declared
-from agiraph.extensions.notices import Notices, changed, faulty
+from agiraph.extensions.finding import PACKAGE, ExtensionStatus, Found, find, find_one, status
 from agiraph.extensions.own_engines import check_engine
 from agiraph.extensions.own_models import check_provider
 from agiraph.extensions.own_threads import OwnThreads, Raised, TookTooLong
 from agiraph.extensions.own_tools import check_timeout, make_tool
+from agiraph.extensions.pinned import Consents, Notices
 from agiraph.extensions.results import error_text
-from agiraph.extensions.statuses import ExtensionStatus, Offer, status
 from agiraph.home.layout import Home
 from agiraph.home.named_secrets import NamedSecrets
 from agiraph.tools.base import Tool
@@ -41,6 +44,8 @@ from agiraph.tools.on_demand import description
 
 log: logging.Logger = logging.getLogger("agiraph.extensions")
 
+TIMEOUT_S = 10.0
+MOST_DECLARATIONS = 50
 MOST_SHOWN, SHOWN_CHARACTERS = 8, 4000
 """The most own tools that every request of an agent contains, and the most characters of their
 descriptions and schemas. Further tools, in the order of their names, are called on demand."""
@@ -107,7 +112,7 @@ class Extensions:
             if stamp == _NOTHING:
                 await self._take([], Consents())
             else:
-                consents = consent_file.read(self.home)
+                consents = pinned.read(self.home)
                 # Listing packages is slow, so it is done only if a person has enabled one.
                 has_packages = any(one.startswith(PACKAGE) for one in consents.enabled)
                 found = await asyncio.to_thread(find, self.home, packages=has_packages)
@@ -140,14 +145,14 @@ class Extensions:
         if fault := imported.problem or ("" if is_on else self._clash(imported)):
             raise Refused(f"{identity} was not enabled: {fault}")
         self._imported[identity] = imported
-        await asyncio.to_thread(contents.keep_copy, self.home, found)
-        await asyncio.to_thread(consent_file.enable, self.home, identity, found.sha256, at=at)
+        await asyncio.to_thread(pinned.keep_copy, self.home, found.sha256, found.data)
+        await asyncio.to_thread(pinned.enable, self.home, identity, found.sha256, at=at)
         await self.refresh()
         return self._find(identity)
 
     async def disable(self, identity: str) -> None:
         """Remove the consent to an extension; raise `Refused` if there was none."""
-        if not await asyncio.to_thread(consent_file.disable, self.home, identity):
+        if not await asyncio.to_thread(pinned.disable, self.home, identity):
             raise Refused(f"{identity!r} is not enabled; nothing was changed.")
         await self.refresh()
 
@@ -157,13 +162,13 @@ class Extensions:
     def _look(self) -> _Stamp:
         """Return a value that changes whenever the consents or the files do. It costs a few stat
         calls."""
-        files: list[object] = [consent_file.stamp(self.home)]
+        files: list[object] = [pinned.stamp(self.home)]
         for kind in KINDS:
             try:
                 names = sorted((self.home.path / kind).glob("*.py"))
             except OSError:
                 continue
-            files += [(name, consent_file.stamp_of(name)) for name in names]
+            files += [(name, pinned.stamp_of(name)) for name in names]
         return tuple(files)
 
     async def _take(self, found: list[Found], consents: Consents) -> None:
@@ -175,13 +180,9 @@ class Extensions:
         self.statuses = tuple(self._status(one, consents) for one in found)
         self._tools = self._ordered()
         for one in self.statuses:
-            if one.state == "changed":
-                self.notices.add(changed(one.id, one.sha256, command="tools"))
-            elif one.state == "faulty":
-                self.notices.add(faulty(one.id, one.sha256, one.problem))
-            else:
-                continue
-            log.warning("%s is off: %s", one.id, one.summary)
+            if one.state in ("changed", "faulty"):
+                self.notices.add(one, command="tools")
+                log.warning("%s is off: %s", one.id, one.summary)
 
     async def _imported_once(self, found: Found) -> _Imported:
         known = self._imported.get(found.id)
@@ -230,14 +231,13 @@ class Extensions:
         if given is None:
             return status(found, state="off")
         if imported is None:
-            return status(found, state="changed", enabled_at=given.at)
+            return status(found, state="changed", given=given)
         problem = imported.problem or self._clash(imported)
         if problem:
             self._imported[found.id] = replace(imported, tools=(), problem=problem)
-            return status(found, state="faulty", problem=problem, enabled_at=given.at)
+            return status(found, state="faulty", problem=problem, given=given)
         self.declared |= {(one.kind, one.name): one for one in imported.declared}
-        on = status(found, state="on", enabled_at=given.at)
-        return replace(on, offers=tuple(map(Offer.of, imported.declared)))
+        return status(found, state="on", given=given, declared=imported.declared)
 
     def _clash(self, imported: _Imported) -> str:
         """Return why an extension clashes with those loaded before it; empty if it does not."""
@@ -266,3 +266,67 @@ class Extensions:
 
     def _rule(self, name: str) -> ToolRule:
         return self.rules.get(name, ToolRule())
+
+
+async def import_declared(
+    found: Found, threads: OwnThreads, *, timeout_s: float = TIMEOUT_S
+) -> tuple[Declaration, ...]:
+    """Import an extension that a person has enabled; raise `Refused` with its fault."""
+    try:
+        declared: list[Declaration] = await threads.call(
+            f"import of {found.id}", lambda: _import(found), timeout_s=timeout_s
+        )
+    except Raised as raised:
+        raise Refused(_fault(raised.error)) from raised.error
+    except TookTooLong:
+        raise Refused(f"it was still importing after {timeout_s:g} seconds.") from None
+    if not declared:
+        raise Refused(
+            f"it declares nothing for {found.kind}; mark a function with "
+            f"@{found.kind.removesuffix('s')}(…)."
+        )
+    if len(declared) > MOST_DECLARATIONS:
+        raise Refused(f"it declares more than {MOST_DECLARATIONS} things; split it.")
+    return tuple(declared)
+
+
+def _import(found: Found) -> list[Declaration]:
+    if found.entry_point is not None:
+        loaded: Any = found.entry_point.load()
+    else:
+        loaded = _module(found)
+    if isinstance(loaded, ModuleType):
+        marked: list[Any] = list(vars(loaded).values())
+    else:
+        marked = [loaded]
+    declared = {id(one): one for one in map(declaration_of, marked) if one is not None}
+    return [one for one in declared.values() if one.kind == found.kind]
+
+
+def _module(found: Found) -> ModuleType:
+    """Return the module of a file, made from the bytes that were hashed."""
+    stem = found.id.rpartition("/")[2].removesuffix(".py")
+    name = f"agiraph_own.{found.kind}.{stem}_{found.sha256[:8]}"
+    module = ModuleType(name)
+    module.__file__ = found.id
+    code = compile(found.data, found.id, "exec", dont_inherit=True)
+    # Registered under its name before it runs: dataclasses and pydantic look their module up.
+    sys.modules[name] = module
+    try:
+        exec(code, vars(module))
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def _fault(error: BaseException) -> str:
+    match error:
+        case SyntaxError():
+            return f"it is not valid Python: {error.msg} (line {error.lineno})."
+        case SystemExit():
+            return "it ends the program while it is imported (SystemExit)."
+        case ImportError():
+            return f"it cannot be imported: {error_text(error)}. Install what it needs."
+        case _:
+            return f"it fails while it is imported: {error_text(error)}."

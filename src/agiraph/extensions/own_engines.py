@@ -8,12 +8,12 @@ from typing import Any, cast
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.search import Hit, Results, distinct, one_line
 from agiraph.domain.work import Usage
-from agiraph.extensions.context import Context
+from agiraph.extensions.context import Secrets
 from agiraph.extensions.declarations import EngineDeclaration
 from agiraph.extensions.own_threads import OwnThreads, Raised, TookTooLong
-from agiraph.extensions.own_tools import Secrets, check_timeout
+from agiraph.extensions.own_tools import check_timeout
 from agiraph.extensions.results import error_text
-from agiraph.extensions.signatures import takes_context
+from agiraph.extensions.signatures import bound
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 MOST_CHARACTERS = 2000
@@ -50,13 +50,11 @@ class OwnEngine:
     async def search(self, query: str, *, limit: int) -> Results:
         """Return the hits of the person's function, checked and cut to `limit`."""
         declared = self.declared
-        context = Context(declared.name, declared.secrets, self.secrets)
-        first = (context,) if takes_context(declared.act) else ()
-        act = partial(declared.act, *first, query, limit)
+        act = bound(declared, self.secrets)
         try:
             hits = await self.threads.call(
                 f"engine {declared.name}",
-                act,
+                partial(act, query, limit),
                 timeout_s=declared.timeout_s,
                 finish=lambda value: self._hits(value, limit),
             )

@@ -10,12 +10,11 @@ from agiraph.domain.errors import (
     ModelUnavailable,
     Refused,
 )
-from agiraph.extensions.context import Context
+from agiraph.extensions.context import Secrets
 from agiraph.extensions.declarations import ProviderDeclaration
 from agiraph.extensions.own_engines import check_name
-from agiraph.extensions.own_tools import Secrets
 from agiraph.extensions.results import error_text
-from agiraph.extensions.signatures import takes_context
+from agiraph.extensions.signatures import bound
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.vendors import VENDOR_BY_NAME
 
@@ -59,10 +58,8 @@ class OwnProvider:
     def __call__(self, model: str) -> Model:
         """Return the model of this name, or raise `Misconfigured` with what went wrong."""
         declared, name = self.declared, f"{self.declared.name}/{model}"
-        context = Context(declared.name, declared.secrets, self.secrets)
-        first = (context,) if takes_context(declared.act) else ()
         try:
-            inner = declared.act(*first, model)
+            inner = bound(declared, self.secrets)(model)
         except AgiraphError as error:
             raise Misconfigured(str(error)) from error
         except Exception as error:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,7 @@ from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.tools import EVERY_ROLE, ON_DEMAND, ToolProperties
-from agiraph.extensions.context import CommandOutput, ToolContext
+from agiraph.extensions.context import CommandOutput, Secrets, ToolContext
 from agiraph.extensions.declarations import LONGEST_TIMEOUT_S, ToolDeclaration
 from agiraph.extensions.own_threads import OwnThreads, Raised, TookTooLong
 from agiraph.extensions.results import as_text, error_text
@@ -27,7 +26,6 @@ from agiraph.tools.toolsets import BUILT_IN
 
 log: logging.Logger = logging.getLogger("agiraph.extensions")
 
-Secrets = Callable[[str], str]
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,47}")
 IN_DOUBT = "It may or may not have happened; find out before you call it again."
 _PATIENCE_S = 20.0

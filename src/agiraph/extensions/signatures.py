@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -12,7 +13,8 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 
 from agiraph.domain.errors import Refused
-from agiraph.extensions.context import Context
+from agiraph.extensions.context import Context, Secrets
+from agiraph.extensions.declarations import Declaration
 from agiraph.tools.schemas import short_schema, whole_schema
 
 MOST_ARGUMENTS = 20
@@ -48,6 +50,14 @@ def takes_context(act: Callable[..., Any]) -> bool:
     if isinstance(hint, type):
         return issubclass(hint, Context)
     return hint is None and first.name == _CONTEXT
+
+
+def bound(declared: Declaration, secrets: Secrets) -> Callable[..., Any]:
+    """Return a person's function or class, with a `Context` as its first argument if it takes
+    one."""
+    if not takes_context(declared.act):
+        return declared.act
+    return partial(declared.act, Context(declared.name, declared.secrets, secrets))
 
 
 def signature_of(name: str, act: Callable[..., Any]) -> Signature:

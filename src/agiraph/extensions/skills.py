@@ -16,12 +16,8 @@ from agiraph.domain.agents import Team
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.skills import TOP, Skill
-from agiraph.extensions import consents as consent_file
-from agiraph.extensions import contents
-from agiraph.extensions.consents import Consent, Consents
-from agiraph.extensions.contents import Content
-from agiraph.extensions.notices import Notices, changed
-from agiraph.extensions.statuses import State
+from agiraph.extensions import pinned
+from agiraph.extensions.pinned import Consent, Consents, Content, FileText, Notices, State, Status
 from agiraph.home import skill_folders
 from agiraph.home.layout import Home
 from agiraph.home.skill_folders import SkillFiles
@@ -47,27 +43,15 @@ class SkillPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkillStatus:
-    """The status of a skill in lists for people."""
+class SkillStatus(Status):
+    """The state of one skill."""
 
-    id: str
-    state: State
     name: str = ""
     description: str = ""
-    sha256: str = ""
-    problem: str = ""
-    enabled_at: datetime | None = None
 
     @property
-    def summary(self) -> str:
-        """Return in one sentence what a person must know of it."""
-        match self.state:
-            case "changed":
-                return "changed since it was enabled, so it is off; enable it again to use it"
-            case "on" | "off" if not self.problem:
-                return self.description
-            case _:
-                return self.problem
+    def about(self) -> str:
+        return self.description
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,9 +79,9 @@ class Skills:
         return tuple(sorted(found, key=lambda skill: skill.name))
 
     def _read_consents(self) -> Consents:
-        stamp = consent_file.stamp(self.home)
+        stamp = pinned.stamp(self.home)
         if self._consents[0] != stamp:
-            self._consents = (stamp, consent_file.read(self.home))
+            self._consents = (stamp, pinned.read(self.home))
         return self._consents[1]
 
     def _places(self, team: Team) -> list[SkillPlace]:
@@ -132,7 +116,7 @@ class Skills:
             found = ""
         if found == sha256:
             return skill_folders.enabled_copy(self.home, sha256)
-        self.notices.add(changed(place.id, found, command="skills"))
+        self.notices.add(Status(id=place.id, state="changed", sha256=found), command="skills")
         return None
 
     def listed(self, folders: Iterable[GivenFolder] = ()) -> list[SkillStatus]:
@@ -140,7 +124,7 @@ class Skills:
         folders."""
         teams = skill_folders.names(self.home.path, "teams")
         places = [*self._of_home(), *(p for team in teams for p in self._of_team(team))]
-        consents = consent_file.read(self.home)
+        consents = pinned.read(self.home)
         found = {place.id: place for place in (*places, *_of_folders(folders))}
         # Enabled skills in other folders are listed, too.
         for identity in consents.enabled:
@@ -177,22 +161,40 @@ class Skills:
         if sha256 not in ("", found.sha256):
             raise Conflict(f"{place.id} has changed since you looked at it; look again.")
         # Under the lock of the consents, as `forget_below` removes copies that none of them names.
-        with consent_file.changing(self.home) as enabled:
+        with pinned.changing(self.home) as enabled:
             skill_folders.keep_copy(self.home, found)
             enabled[place.id] = Consent(sha256=found.sha256, at=at)
-        return self._status(place, consent_file.read(self.home))
+        return self._status(place, pinned.read(self.home))
 
     def content(self, identity: str) -> Content:
         """Return the files of a skill, as they were enabled and as they are now."""
         place, found = self._read(identity)
-        given = consent_file.read(self.home).enabled.get(place.id)
-        return contents.of_skill(self.home, found, "" if given is None else given.sha256)
+        given = pinned.read(self.home).enabled.get(place.id)
+        before: dict[str, bytes] = {}
+        if given is not None:
+            try:
+                copy = skill_folders.read(self.home.path, f"{skill_folders.COPIES}/{given.sha256}")
+                before = dict(copy.files)
+            except Refused:
+                pass  # the copy is gone: nothing can be compared
+        names = sorted({*before, *found.files})
+        return Content(
+            sha256=found.sha256,
+            files=tuple(
+                FileText(
+                    path=name,
+                    before=pinned.text_of(before[name]) if name in before else None,
+                    now=pinned.text_of(found.files[name]) if name in found.files else None,
+                )
+                for name in names
+            ),
+        )
 
     def disable(self, identity: str) -> str:
         """Remove the consent to a skill; return its id, or raise `Refused` if there was none."""
         ids = [identity, f"{IN_HOME}/{identity}", str(_path(identity))]
         for one in ids:
-            if consent_file.disable(self.home, one):
+            if pinned.disable(self.home, one):
                 return one
         raise Refused(f"{identity!r} is not enabled; nothing was changed.")
 
@@ -217,7 +219,7 @@ class Skills:
             raise Refused(f"The file cannot be used: {error}") from error
         self.home.folder.sub(place.rel, create=True).close()
         self.home.folder.write(f"{place.rel}/{TOP}", data)
-        return self._status(place, consent_file.read(self.home))
+        return self._status(place, pinned.read(self.home))
 
     def _read(self, identity: str) -> tuple[SkillPlace, SkillFiles]:
         place = self._place(identity)
@@ -239,11 +241,11 @@ class Skills:
 def forget_below(home: Home, prefix: str) -> None:
     """Remove the consents whose id begins with this prefix, and the copies of skills that no
     consent names any more."""
-    known = consent_file.read(home)
+    known = pinned.read(home)
     copies = set(skill_folders.names(home.path, skill_folders.COPIES))
     if known.problem or not (copies or known.enabled):
         return
-    with consent_file.changing(home) as enabled:
+    with pinned.changing(home) as enabled:
         for identity in [one for one in enabled if one.startswith(prefix)]:
             del enabled[identity]
         named = {consent.sha256 for consent in enabled.values()}

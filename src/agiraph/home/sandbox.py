@@ -14,11 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from agiraph.domain.confinement import Level
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import TeamId
+from agiraph.domain.sections import entry
 from agiraph.domain.skills import Skill
 from agiraph.home import bubblewrap, confinement, git_guard, seccomp
 from agiraph.home.git_guard import Guard
@@ -73,22 +76,25 @@ NAMES = ("/etc/passwd", "/etc/group", "/etc/hosts")
 OF_NETWORK = ("/etc/resolv.conf", "/etc/hosts")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_Count = Annotated[int, Field(ge=1)]
+
+
+@entry
 class Limits:
     """Limits for all processes of one command together; `file_mib` applies to each file.
 
     The limits of a team and of all hold for the commands that run at the same time.
     """
 
-    processes: int = 512
-    memory_mib: int = 8192
-    file_mib: int = 4096
-    free_disk_mib: int = 256
+    processes: _Count = 512
+    memory_mib: _Count = 8192
+    file_mib: _Count = 4096
+    free_disk_mib: _Count = 256
     """MiB that must stay free on the disk of its folder."""
-    team_processes: int = 1024
-    team_memory_mib: int = 12_288
-    all_processes: int = 2048
-    all_memory_mib: int = 16_384
+    team_processes: _Count = 1024
+    team_memory_mib: _Count = 12_288
+    all_processes: _Count = 2048
+    all_memory_mib: _Count = 16_384
 
     def for_machine(self) -> "Limits":
         """Return these limits, with no more memory than the machine can spare."""

@@ -29,9 +29,15 @@ from agiraph.mcp_client.connection import (
     sign_in_wanted,
     words_of,
 )
-from agiraph.mcp_client.pins import MOST_TOOLS, SCHEMA_BYTES, PinnedTool, Pins
+from agiraph.mcp_client.pins import (
+    MOST_TOOLS,
+    SCHEMA_BYTES,
+    PinnedTool,
+    Pins,
+    ServerStatus,
+    status_of,
+)
 from agiraph.mcp_client.settings import McpServer, expanded
-from agiraph.mcp_client.statuses import ServerStatus, status_of
 from agiraph.web.access import Web
 
 if TYPE_CHECKING:

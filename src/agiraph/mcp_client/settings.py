@@ -7,19 +7,19 @@ folder that a team was given is never read.
 import hashlib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import parse_qsl, unquote
 
 import orjson
-from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from agiraph import redaction
 from agiraph.domain.errors import Misconfigured
+from agiraph.domain.sections import Section, entry
 from agiraph.domain.tools import Reach
 from agiraph.home.named_secrets import NamedSecrets
 
@@ -39,14 +39,79 @@ _OPEN = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 _SECRET_OPTIONS = frozenset({"token", "key", "apikey", "secret", "password", "passwd", "pat"})
 """The last word of options whose value is a secret, such as `--api-key`."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-EXAMPLE = (
+
+
+def digest_of(said: object) -> str:
+    """Return the hash by which a person's consent to this is recognised."""
+    return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+_Text = Annotated[str, StringConstraints(min_length=1)]
+_Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
+
+
+@entry
+class McpRules:
+    """What agents may do with a server, and what it may do."""
+
+    folders: tuple[_Text, ...] = ()
+    """Folders of the machine that the program sees, as PATH[:ro|rw]."""
+    tools: tuple[_Text, ...] = ("*",)
+    """Patterns of the tools that agents may call."""
+    roles: Mapping[str, tuple[_Text, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Patterns of the tools by role. A role without an entry may call all of `tools`, but if there
+    is any entry, roles without one get none."""
+    effects: Mapping[str, Literal["reads", "changes", "sends"]] = field(
+        default_factory=dict[str, Literal["reads", "changes", "sends"]]
+    )
+    """What tools do outside of the team, by pattern; a tool that matches none sends."""
+    teams: tuple[_Text, ...] = ()
+    """Ids or names of the teams that may use the server; none: all."""
+    unconfined: bool = False
+    """Whether it may be started on a machine that cannot confine commands."""
+    timeout_s: _Seconds = 60.0
+    """The longest time that a call may take."""
+    start_s: _Seconds = 60.0
+    idle_s: _Seconds = 300.0
+    """After this time without a call the program is ended, or the connection closed."""
+
+
+@entry
+class _Entry(McpRules):
+    """A table of agiraph.toml."""
+
+    command: _Text | Annotated[tuple[_Text, ...], Field(min_length=1)] = ()
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    url: _Text = ""
+    type: Literal["stdio", "http", "streamable-http", "sse"] | None = None
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    network: Network | None = None
+    hosts: tuple[_Text, ...] | None = None
+
+
+MCP: Section[_Entry] = Section(
+    TABLE,
+    _Entry,
     '[mcp.NAME] with command = ["PROGRAM", "ARGUMENT"], or url = "https://…"; besides: env, '
-    "headers, network, hosts, folders, tools, roles, effects, teams, unconfined, timeout_s, idle_s"
+    "headers, network, hosts, folders, tools, roles, effects, teams, unconfined, timeout_s, idle_s",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class McpServer:
+class _FileEntry:
+    """A server as Claude Code and others write it. What we do not know of it is ignored."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    url: str = ""
+    type: str = ""
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServer(McpRules):
     """An MCP server that a person wrote down."""
 
     name: str
@@ -59,29 +124,11 @@ class McpServer:
     network: Network = "none"
     """What the program may reach: nothing; package indexes; named hosts; all that is public."""
     hosts: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
-    """Folders of the machine that the program sees, as PATH[:ro|rw]."""
-    tools: tuple[str, ...] = ("*",)
-    """Patterns of the tools that agents may call."""
-    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Patterns of the tools by role. A role without an entry may call all of `tools`, but if there
-    is any entry, roles without one get none."""
-    effects: Mapping[str, Reach] = field(default_factory=dict[str, Reach])
-    """What tools do outside of the team, by pattern; a tool that matches none sends."""
-    teams: tuple[str, ...] = ()
-    """Ids or names of the teams that may use the server; none: all."""
-    timeout_s: float = 60.0
-    """The longest time that a call may take."""
-    start_s: float = 60.0
-    idle_s: float = 300.0
-    """After this time without a call the program is ended, or the connection closed."""
     origin: str = ""
     """The file that names it."""
     is_from_file: bool = False
     """Whether a `.mcp.json` says how it is reached. Other programs write such files, so a person
     confirms it."""
-    unconfined: bool = False
-    """Whether it may be started on a machine that cannot confine commands."""
     fault: str = ""
     """Why it cannot be used; empty if it can."""
 
@@ -99,7 +146,7 @@ class McpServer:
     def reached_hash(self) -> str:
         """Return the hash of how it is reached, with `${NAME}` as it is written."""
         how = [self.kind, self.command, self.env, self.url, self.headers]
-        return hashlib.sha256(orjson.dumps(how, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return digest_of(how)
 
     def allows(self, tool: str, role: str) -> bool:
         """Whether agents of this role may call this tool."""
@@ -134,43 +181,6 @@ def _matches(tool: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(tool, pattern) for pattern in patterns)
 
 
-_Text = Annotated[str, StringConstraints(min_length=1)]
-_Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
-
-
-class _Entry(TypedDict, total=False):
-    __pydantic_config__ = ConfigDict(extra="forbid")  # pyright: ignore[reportGeneralTypeIssues]
-
-    command: _Text | Annotated[list[_Text], Field(min_length=1)]
-    args: list[str]
-    env: dict[str, str]
-    url: _Text
-    type: Literal["stdio", "http", "streamable-http", "sse"]
-    headers: dict[str, str]
-    network: Network
-    hosts: list[_Text]
-    folders: list[_Text]
-    tools: list[_Text]
-    roles: dict[str, list[_Text]]
-    effects: dict[str, Literal["reads", "changes", "sends"]]
-    teams: list[_Text]
-    unconfined: bool
-    timeout_s: _Seconds
-    start_s: _Seconds
-    idle_s: _Seconds
-
-
-class _FileEntry(TypedDict):
-    """A server as Claude Code and others write it. What we do not know of it is ignored."""
-
-    command: NotRequired[str]
-    args: NotRequired[list[str]]
-    env: NotRequired[dict[str, str]]
-    url: NotRequired[str]
-    type: NotRequired[str]
-    headers: NotRequired[dict[str, str]]
-
-
 def servers(
     path: Path,
     written: Any,
@@ -184,17 +194,19 @@ def servers(
     are the names in [secrets]: `${NAME}` stands for no other variable, and gets its value when the
     server is started (`expanded`). `writable` are folders that teams may be given for writing.
     """
-    if not isinstance(written, dict):
-        raise Misconfigured(f"{path}: MCP servers are tables, {EXAMPLE}.")
-    tables = cast(dict[str, Any], written)
-    entries = {name: _read_entry(path, name, table) for name, table in tables.items()}
+    entries = MCP.read_each(path, written)
+    if wrong := [name for name in entries if not NAME.fullmatch(name)]:
+        raise Misconfigured(
+            f"{path}: [{TABLE}.{wrong[0]}]: the name of a server is short, in lower case: letters, "
+            "digits, '-' and single '_', at most 24."
+        )
     found: dict[str, McpServer] = {}
     for file in (path.parent / FILE, *_files(path, files, writable)):
-        for name, entry in _in_file(file).items():
-            made = _from_file(name, entry, file)
+        for name, given in _in_file(file).items():
+            made = _from_file(name, given, file)
             found[_free(made.name, found)] = replace(made, name=_free(made.name, found))
-    for name, entry in entries.items():
-        found[name] = _from_table(path, name, entry, found.get(name))
+    for name, table in entries.items():
+        found[name] = _from_table(path, name, table, found.get(name))
     return {name: _checked(server, declared) for name, server in sorted(found.items())}
 
 
@@ -232,21 +244,6 @@ def _check_place(path: Path, file: Path, writable: Collection[str]) -> None:
             )
 
 
-def _read_entry(path: Path, name: str, table: Any) -> _Entry:
-    try:
-        entry = TypeAdapter(_Entry).validate_python(table)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in (name, *first["loc"]))
-        raise Misconfigured(f"{path}: mcp.{where}: {first['msg']}. Write {EXAMPLE}.") from error
-    if not NAME.fullmatch(name):
-        raise Misconfigured(
-            f"{path}: mcp.{name}: the name of a server is short, in lower case: letters, digits, "
-            "'-' and single '_', at most 24."
-        )
-    return entry
-
-
 def _in_file(file: Path) -> dict[str, Any]:
     """Return the servers of a `.mcp.json` file; raise `Misconfigured` if it is none."""
     try:
@@ -269,53 +266,47 @@ def _in_file(file: Path) -> dict[str, Any]:
         ) from error
 
 
-def _from_file(name: str, entry: Any, file: Path) -> McpServer:
+def _from_file(name: str, written: Any, file: Path) -> McpServer:
     """Return a server of a `.mcp.json` file. What is wrong with it stops no other server."""
     plain = re.sub(r"[^a-z0-9_-]+|__+", "-", name.lower()).strip("-_")[:24].strip("-_")
     made = McpServer(name=plain or "server", origin=str(file), is_from_file=True)
     try:
-        given = TypeAdapter(_FileEntry).validate_python(entry)
+        given = TypeAdapter(_FileEntry).validate_python(written)
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
         return replace(made, fault=f"{where or name} in {file} is not as in other clients")
-    return _reached(made, cast(_Entry, given))
+    return _reached(made, given)
 
 
-def _from_table(path: Path, name: str, entry: _Entry, known: McpServer | None) -> McpServer:
-    if "command" in entry or "url" in entry:
-        made = _reached(McpServer(name=name, origin=str(path)), entry)
+def _from_table(path: Path, name: str, table: _Entry, known: McpServer | None) -> McpServer:
+    if table.command or table.url:
+        made = _reached(McpServer(name=name, origin=str(path)), table)
     elif known is None:
-        raise Misconfigured(f"{path}: mcp.{name} has neither command nor url. Write {EXAMPLE}.")
+        raise Misconfigured(
+            f"{path}: [{TABLE}.{name}] has neither command nor url. Write {MCP.example}."
+        )
     else:
         made = known
-    given = cast(dict[str, Any], entry)
-    plain = ("network", "effects", "unconfined", "timeout_s", "start_s", "idle_s")
-    changed = {key: given[key] for key in plain if key in given}
-    lists = ("hosts", "folders", "tools", "teams")
-    changed |= {key: tuple(given[key]) for key in lists if key in given}
-    if "roles" in entry:
-        changed["roles"] = {role: tuple(tools) for role, tools in entry["roles"].items()}
-    if "hosts" in entry and "network" not in entry:
-        changed["network"] = "hosts"
-    return replace(made, **changed)
+    rules = {one.name: getattr(table, one.name) for one in fields(McpRules)}
+    network = table.network or (made.network if table.hosts is None else "hosts")
+    return replace(made, network=network, hosts=table.hosts or (), **rules)
 
 
-def _reached(made: McpServer, entry: _Entry) -> McpServer:
+def _reached(made: McpServer, given: _Entry | _FileEntry) -> McpServer:
     """Return the server with how it is reached."""
-    command, url, kind = entry.get("command"), entry.get("url", ""), entry.get("type", "")
-    if (command is None) == (not url):
+    if bool(given.command) == bool(given.url):
         return replace(made, fault="it needs either a command or a url")
-    if url:
-        if not re.match(r"https?://[^\s/]", url):
+    if given.url:
+        if not re.match(r"https?://[^\s/]", given.url):
             return replace(made, fault="its url is not an http address")
-        own: Kind = "sse" if kind == "sse" else "http"
-        return replace(made, kind=own, url=url, headers=dict(entry.get("headers", {})))
-    words = (*([command] if isinstance(command, str) else command or ()), *entry.get("args", ()))
-    loads = Path(words[0]).name in INSTALLERS
+        own: Kind = "sse" if given.type == "sse" else "http"
+        return replace(made, kind=own, url=given.url, headers=given.headers)
+    command = (given.command,) if isinstance(given.command, str) else given.command
+    loads = Path(command[0]).name in INSTALLERS
     return replace(
         made,
-        command=words,
-        env=dict(entry.get("env", {})),
+        command=(*command, *given.args),
+        env=given.env,
         network="packages" if loads else "none",
     )
 

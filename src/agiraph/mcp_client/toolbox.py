@@ -9,6 +9,7 @@ import hashlib
 import logging
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -24,14 +25,15 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.sinks import WayOut
 from agiraph.domain.tools import ON_DEMAND, Reach, ToolProperties
 from agiraph.faultpoints import fault
-from agiraph.mcp_client import content, notices, pins
+from agiraph.mcp_client import pins
 from agiraph.mcp_client.arguments import MOST_NAMED, form_of, is_plain_name
 from agiraph.mcp_client.pins import PinnedTool, Pins
 from agiraph.mcp_client.servers import McpServers
 from agiraph.mcp_client.settings import McpServer
 from agiraph.run_context import RunContext
+from agiraph.services.mail.notices import send_once
 from agiraph.tools.added import leaving
-from agiraph.tools.base import WAIT, Tool, tool
+from agiraph.tools.base import NO_TEXT, WAIT, Tool, tool
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -45,6 +47,8 @@ OFF = (
     "The server has changed this tool since a person accepted it, so it is off. Do it another way; "
     "a person confirms the change with `agiraph mcp confirm {server}`."
 )
+LONGEST = 200_000
+"""Characters of one answer; more is cut. The runtime writes a long answer to a file."""
 _NO_WORD = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -197,11 +201,18 @@ class _OfServer:
         try:
             result = await connection.use(make)
         except Refused:
-            await notices.tell(ctx, self.servers, self.server.name)
+            await self._tell(ctx)
             raise
         except MCPError as error:
-            return Done(content.bounded(error.message), failed=True, label=self.label(ctx))
-        return Done(content.text_of(result), failed=bool(result.is_error), label=self.label(ctx))
+            return Done(bounded(error.message), failed=True, label=self.label(ctx))
+        return Done(text_of(result), failed=bool(result.is_error), label=self.label(ctx))
+
+    async def _tell(self, ctx: RunContext) -> None:
+        """Put what is to be confirmed into the person's inbox, if it is not there yet."""
+        known = self.servers.pins(self.server.name)
+        if known is not None and (known.pending or known.gone):
+            notice = pins.notice_of(self.server.name, known)
+            await ctx.store.write(send_once, ctx.node, [notice])
 
     async def _look(
         self, ctx: RunContext, show: str, resource: str, prompt: str, arguments: dict[str, str]
@@ -212,17 +223,17 @@ class _OfServer:
 
         async def ask(client: "Client") -> str:
             if resource:
-                return content.resource_text(await client.read_resource(resource))
+                return resource_text(await client.read_resource(resource))
             if prompt:
-                return content.prompt_text(await client.get_prompt(prompt, arguments))
+                return prompt_text(await client.get_prompt(prompt, arguments))
             if show == "resources":
-                return content.listed((await client.list_resources()).resources, key="uri")
-            return content.listed((await client.list_prompts()).prompts, key="name")
+                return listed((await client.list_resources()).resources, key="uri")
+            return listed((await client.list_prompts()).prompts, key="name")
 
         try:
             text = await self.servers.connection(self.server.name).use(ask)
         except MCPError as error:
-            return Done(content.bounded(error.message), failed=True, label=self.label(ctx))
+            return Done(bounded(error.message), failed=True, label=self.label(ctx))
         return Done(text, label=self.label(ctx))
 
     async def _list_tools(self, ctx: RunContext) -> Answer:
@@ -256,7 +267,7 @@ class _OfServer:
         """Return a description inside a fence. One that a person has seen and accepted does not
         label the thread; the pins make sure that it is the same."""
         source = f"the MCP server {self.server.name}"
-        fenced = enclose_foreign(content.bounded(text), thread=ctx.lease.thread_id, source=source)
+        fenced = enclose_foreign(bounded(text), thread=ctx.lease.thread_id, source=source)
         label = CLEAN if known.is_seen else self.label(ctx)
         return Done(f"{fenced}\n{after}", label=label, is_fenced=True)
 
@@ -264,3 +275,65 @@ class _OfServer:
 _READ: tuple[Literal["resource", "prompt"], ...] = ("resource", "prompt")
 _LOOKS = {"show", "resource", "prompt", "arguments", WAIT}
 _HOW = "tool_help(name=…) shows the arguments of one, call_tool(name=…, arguments={…}) calls it."
+
+
+def text_of(result: Any) -> str:
+    """Return the answer of a tool call as text. `result` is the SDK's `CallToolResult`."""
+    parts = [_block(block) for block in result.content]
+    structured = getattr(result, "structured_content", None)
+    # The specification asks servers to repeat structured content as text; some do not.
+    if structured is not None and not any(part.strip() for part in parts):
+        parts = [orjson.dumps(structured, option=orjson.OPT_INDENT_2).decode()]
+    return bounded("\n".join(parts)) or "(an empty answer)"
+
+
+def resource_text(result: Any) -> str:
+    """Return the contents of a resource as text. `result` is the SDK's `ReadResourceResult`."""
+    return bounded("\n".join(_contents(one) for one in result.contents)) or "(an empty resource)"
+
+
+def prompt_text(result: Any) -> str:
+    """Return the messages of a prompt as text. `result` is the SDK's `GetPromptResult`."""
+    said = (f"{message.role}: {_block(message.content)}" for message in result.messages)
+    return bounded("\n\n".join(said)) or "(an empty prompt)"
+
+
+def listed(things: Iterable[Any], *, key: str) -> str:
+    """Return one line for each resource or prompt: its address or name, and what it is."""
+    lines: list[str] = []
+    for thing in things:
+        about = " ".join(str(getattr(thing, "description", "") or thing.name or "").split())
+        lines.append(f"- {getattr(thing, key)}: {about[:200]}")
+    return bounded("\n".join(lines)) or "(none)"
+
+
+def bounded(text: str) -> str:
+    """Return the text, cut if it is too long."""
+    text = text.replace("\0", NO_TEXT)
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}\n… {len(text) - LONGEST:,} more characters were left out."
+
+
+def _block(block: Any) -> str:
+    match block.type:
+        case "text":
+            return str(block.text)
+        case "image" | "audio":
+            return f"({block.type}, {block.mime_type}, {_size(block.data)} bytes: not shown)"
+        case "resource":
+            return _contents(block.resource)
+        case "resource_link":
+            return f"(resource {block.uri}: read it as a resource of this server)"
+        case _:
+            return f"({block.type}: not shown)"
+
+
+def _contents(contents: Any) -> str:
+    if (text := getattr(contents, "text", None)) is not None:
+        return str(text)
+    return f"({contents.uri}, {contents.mime_type}, {_size(contents.blob)} bytes: not shown)"
+
+
+def _size(encoded: str) -> int:
+    return len(encoded) * 3 // 4

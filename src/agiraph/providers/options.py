@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any, Literal, cast
+from dataclasses import field, replace
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from agiraph.domain.effort import EFFORTS, Effort
-from agiraph.domain.errors import Misconfigured
+from agiraph.domain.sections import entry, must
 from agiraph.redaction import keep
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -36,157 +37,74 @@ PromptSize = Literal["auto", "full", "lean"]
 PROMPT_SIZES: tuple[PromptSize, ...] = ("auto", "full", "lean")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _header(where: str, text: str, environ: Mapping[str, str]) -> str:
+    if not text.isprintable() or not text.isascii():
+        raise ValueError(f"{where} must be a text of ASCII characters in one line")
+    if not text.startswith(_FROM_ENVIRONMENT):
+        return text
+    variable = text.removeprefix(_FROM_ENVIRONMENT).strip()
+    secret = environ.get(variable, "").strip()
+    if not secret or not secret.isprintable() or not secret.isascii():
+        raise ValueError(f"{where}: set {variable} in the environment to a text in one line")
+    keep({variable: secret})
+    return secret
+
+
+def _headers(given: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+    """Return headers with their names in small letters. A value `env:VAR` is read from the
+    environment."""
+    found: dict[str, str] = {}
+    for name, text in given.items():
+        if not _HEADER.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a header")
+        if name.lower() in _OWN_HEADERS:
+            raise ValueError(f"{name!r} is set by agiraph. A key goes into the environment")
+        found[name.lower()] = _header(name, text, info.context or {})
+    return found
+
+
+def _body(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    if taken := sorted(_OWN_FIELDS & given.keys()):
+        raise ValueError(f"it may not set {', '.join(taken)}: agiraph writes these fields itself")
+    return given
+
+
+Headers = Annotated[Mapping[str, str], AfterValidator(_headers)]
+Calls = Annotated[CallForm, must(f"is not one of {', '.join(CALL_FORMS)}")]
+EffortSetting = Annotated[Effort, must(f"is not one of {', '.join(EFFORTS)}")]
+
+
+@entry
 class ModelOptions:
     """What is added to each request to a model. A request's own effort and limits come first."""
 
-    effort: Effort | None = None
-    temperature: float | None = None
-    max_output_tokens: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    effort: EffortSetting | None = None
+    temperature: (
+        Annotated[float, Field(ge=0, le=2), must("must be a number from 0 to 2")] | None
+    ) = None
+    max_output_tokens: (
+        Annotated[int, Field(ge=1), must("must be a whole number above 0")] | None
+    ) = None
+    headers: Headers = field(default_factory=dict[str, str], repr=False)
+    body: Annotated[Mapping[str, Any], AfterValidator(_body)] = field(
+        default_factory=dict[str, Any]
+    )
     """Fields that are merged into the request; objects are merged field by field."""
-    calls: CallForm | None = None
+    calls: Calls | None = None
     """How the model's calls are read; None: as its server has it, else native."""
-    prompt: PromptSize = "auto"
+    prompt: Annotated[PromptSize, must(f"is not one of {', '.join(PROMPT_SIZES)}")] = "auto"
     """The size of the prompt; auto: by the model's window."""
 
 
 NONE = ModelOptions()
 """Nothing is added."""
-OPTION_KEYS: tuple[str, ...] = tuple(option.name for option in fields(ModelOptions))
 
 
-def options_of(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, ModelOptions]:
-    """Return the options in the tables [models."provider/model"], by the model's name.
+@entry
+class Role:
+    """What [roles.NAME] says of the models of all agents of a role."""
 
-    Keys that are not options are left to those who read them; see `without_options`.
-    """
-    found: dict[str, ModelOptions] = {}
-    for name, table in _tables(written):
-        given = {key: table[key] for key in OPTION_KEYS if key in table}
-        if given:
-            found[name] = _options(f'{path}: [models."{name}"]', given, environ)
-    return found
-
-
-def without_options(written: Any) -> Any:
-    """Return the tables of the models without the keys that `options_of` reads."""
-    if not isinstance(written, dict):
-        return written
-    tables = cast(dict[str, Any], written)
-    return {
-        name: {k: v for k, v in cast(dict[str, Any], table).items() if k not in OPTION_KEYS}
-        if isinstance(table, dict)
-        else table
-        for name, table in tables.items()
-    }
-
-
-def _tables(written: Any) -> list[tuple[str, dict[str, Any]]]:
-    tables = cast(dict[str, Any], written) if isinstance(written, dict) else {}
-    return [(name, table) for name, table in tables.items() if isinstance(table, dict)]
-
-
-def _options(where: str, given: dict[str, Any], environ: Mapping[str, str]) -> ModelOptions:
-    return ModelOptions(
-        effort=_effort(where, given.get("effort")),
-        temperature=_temperature(where, given.get("temperature")),
-        max_output_tokens=_limit(where, given.get("max_output_tokens")),
-        headers=headers_of(where, given.get("headers", {}), environ),
-        body=_body(where, given.get("body", {})),
-        calls=calls_of(where, given.get("calls")),
-        prompt=_prompt(where, given.get("prompt", "auto")),
-    )
-
-
-def efforts_of(path: Path, written: Any) -> dict[str, Effort]:
-    """Return the effort in each table [roles.NAME], by the role."""
-    if not isinstance(written, dict):
-        raise Misconfigured(f'{path}: roles are tables: [roles.worker] with effort = "low".')
-    found: dict[str, Effort] = {}
-    for role, table in cast(dict[str, Any], written).items():
-        where = f"{path}: [roles.{role}]"
-        known = cast(dict[str, Any], table) if isinstance(table, dict) else {"": table}
-        if known.keys() - {"effort"}:
-            raise Misconfigured(f"{where} has unknown settings; it knows: effort.")
-        if (effort := _effort(where, known.get("effort"))) is not None:
-            found[role] = effort
-    return found
-
-
-def _effort(where: str, value: Any) -> Effort | None:
-    if value is not None and value not in EFFORTS:
-        raise Misconfigured(f"{where} effort {value!r} is not one of {', '.join(EFFORTS)}.")
-    return value
-
-
-def _temperature(where: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 2:
-        raise Misconfigured(f"{where} temperature {value!r} must be a number from 0 to 2.")
-    return float(value)
-
-
-def _limit(where: str, value: Any) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise Misconfigured(f"{where} max_output_tokens {value!r} must be a whole number above 0.")
-    return value
-
-
-def calls_of(where: str, value: Any) -> CallForm | None:
-    """Return how calls of a model or server are read; None if nothing is said."""
-    if value is not None and value not in CALL_FORMS:
-        raise Misconfigured(f"{where} calls {value!r} is not one of {', '.join(CALL_FORMS)}.")
-    return value
-
-
-def _prompt(where: str, value: Any) -> PromptSize:
-    if value not in PROMPT_SIZES:
-        raise Misconfigured(f"{where} prompt {value!r} is not one of {', '.join(PROMPT_SIZES)}.")
-    return value
-
-
-def headers_of(where: str, value: Any, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the extra headers of a model or server. A value `env:VAR` is read from the
-    environment."""
-    if not isinstance(value, dict):
-        raise Misconfigured(f'{where} headers must be a table: headers = {{ "x-name" = "value" }}.')
-    found: dict[str, str] = {}
-    for name, text in cast(dict[str, Any], value).items():
-        if not _HEADER.fullmatch(name):
-            raise Misconfigured(f"{where} headers: {name!r} is not the name of a header.")
-        if name.lower() in _OWN_HEADERS:
-            raise Misconfigured(
-                f"{where} headers: {name!r} is set by agiraph. A key goes into the environment."
-            )
-        found[name.lower()] = _header_value(f"{where} headers.{name}", text, environ)
-    return found
-
-
-def _header_value(where: str, value: Any, environ: Mapping[str, str]) -> str:
-    if not isinstance(value, str) or not value.isprintable() or not value.isascii():
-        raise Misconfigured(f"{where} must be a text of ASCII characters in one line.")
-    if not value.startswith(_FROM_ENVIRONMENT):
-        return value
-    variable = value.removeprefix(_FROM_ENVIRONMENT).strip()
-    secret = environ.get(variable, "").strip()
-    if not secret or not secret.isprintable() or not secret.isascii():
-        raise Misconfigured(f"{where}: set {variable} in the environment to a text in one line.")
-    keep({variable: secret})
-    return secret
-
-
-def _body(where: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise Misconfigured(f"{where} body must be a table with fields of the request.")
-    body = cast(dict[str, Any], value)
-    if taken := sorted(_OWN_FIELDS & body.keys()):
-        raise Misconfigured(
-            f"{where} body may not set {', '.join(taken)}: agiraph writes these fields itself."
-        )
-    return body
+    effort: EffortSetting | None = None
 
 
 def with_headers(options: ModelOptions, headers: Mapping[str, str]) -> ModelOptions:

@@ -41,10 +41,7 @@ class Inlet:
     async def start(self) -> None:
         """Start one reading task for each channel. The outbox must have registered the channels."""
         self._tasks = [
-            asyncio.create_task(
-                self._periodic.repeat(f"reading {name}", partial(self._read, name, channel)),
-                name=f"reading {name}",
-            )
+            self._periodic.start(f"reading {name}", partial(self._read, name, channel))
             for name, channel in self._channels.items()
         ]
 

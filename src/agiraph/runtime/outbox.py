@@ -71,10 +71,7 @@ class Outbox:
             )
         self._store.subscribe(self._after_commit)
         self._tasks = [
-            asyncio.create_task(
-                self._periodic.repeat(f"channel {name}", partial(self._serve, name, channel)),
-                name=f"channel {name}",
-            )
+            self._periodic.start(f"channel {name}", partial(self._serve, name, channel))
             for name, channel in self._channels.items()
         ]
 

@@ -5,6 +5,7 @@ events would no longer be delivered, while the rest of the process looked health
 iteration is logged, reported to health checks, and retried.
 """
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Generator
@@ -44,6 +45,10 @@ class PeriodicTasks:
     def streak(self, what: str) -> Streak:
         """Return the failures of a task. A task that `repeat` does not run reports to it itself."""
         return self._streaks.setdefault(what, Streak(what, log, self._clock))
+
+    def start(self, what: str, once: Iteration) -> asyncio.Task[None]:
+        """Start a task that runs the iteration again and again until it is cancelled."""
+        return asyncio.create_task(self.repeat(what, once), name=what)
 
     async def repeat(self, what: str, once: Iteration) -> NoReturn:
         """Run the iteration again and again until cancelled."""

@@ -3,29 +3,23 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.search import Engine
+from agiraph.domain.sections import Section, entry
 from agiraph.redaction import keep
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
-from agiraph.web.gate.configured import indexes as configured_indexes
+from agiraph.web.gate.indexes import PackageIndexes, PythonSources
 from agiraph.web.open_sources import OpenEngine
 from agiraph.web.own_engine import PREFIX, WantedEngine
-from agiraph.web.reading_hosts import ReadingHosts, is_entry
+from agiraph.web.reading_hosts import SHIPPED, ReadingHosts, is_entry
 from agiraph.web.search import RemoteEngine
 
-EXAMPLE = (
-    'search = "open" or "none", or [search] with provider = "brave", "serper", "tavily", "searxng",'
-    ' "openrouter", "anthropic", "openai", "gemini" or "open" and, if needed, base_url, model, '
-    'contact, usd_per_1000 and key_env = "VAR"; or provider = "own:NAME" for an engine of your own'
-)
-READING_EXAMPLE = (
-    '[web] with reading_hosts = ["docs.example.org", "*.example.com", "example.net/wiki/"]'
-)
 VARIABLES = {
     "brave": "BRAVE_API_KEY",
     "serper": "SERPER_API_KEY",
@@ -36,7 +30,6 @@ VARIABLES = {
 that is set counts."""
 CHOICE = "AGIRAPH_SEARCH"
 """The environment variable that names an engine, or `none`. It replaces what the file says."""
-SHOWN = "search"
 NONE = "none"
 MakeVendorEngine = Callable[[str, str], Engine | None]
 """Makes the search engine of a model vendor from its name and that of a model ("" for the usual
@@ -46,9 +39,8 @@ stand_ins: dict[str, StandIn] = {}
 the program's does: no file, environment variable, option or request leads here."""
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+@entry
+class _Search:
     provider: Literal[
         "brave", "serper", "tavily", "searxng", "open", "none",
         "openrouter", "anthropic", "openai", "gemini",
@@ -62,10 +54,50 @@ class _Entry(BaseModel):
     usd_per_1000: Annotated[float, Field(ge=0)] | None = None
 
 
-class _WebEntry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+def _reading_host(given: str) -> str:
+    if is_entry(given):
+        return given
+    raise ValueError(
+        f"{given!r} is not a host in small letters, with a path behind it if only a part of the "
+        "site counts"
+    )
 
-    reading_hosts: list[str] | None = None
+
+@entry
+class _Reading:
+    reading_hosts: tuple[Annotated[str, AfterValidator(_reading_host)], ...] = SHIPPED
+
+
+_WebAddress = Annotated[str, Field(pattern=r"^(sparse\+)?https?://")]
+
+
+@entry
+class _Packages:
+    python: tuple[Annotated[str, Field(pattern=r"^(https?|file)://")], ...] | None = None
+    npm: _WebAddress | None = None
+    cargo: _WebAddress | None = None
+
+
+SEARCH: Section[_Search] = Section(
+    "search",
+    _Search,
+    'search = "open" or "none", or [search] with provider = "brave", "serper", "tavily", '
+    '"searxng", "openrouter", "anthropic", "openai", "gemini" or "open" and, if needed, base_url, '
+    'model, contact, usd_per_1000 and key_env = "VAR"; or provider = "own:NAME" for an engine of '
+    "your own",
+)
+READING: Section[_Reading] = Section(
+    "web",
+    _Reading,
+    '[web] with reading_hosts = ["docs.example.org", "*.example.com", "example.net/wiki/"]',
+)
+PACKAGES: Section[_Packages] = Section(
+    "packages",
+    _Packages,
+    '[packages] with python = ["https://index.example/simple"], '
+    'npm = "https://npm.example/" or cargo = "https://cargo.example/index/"; what is missing '
+    "there, pip, npm and cargo are asked",
+)
 
 
 def web(
@@ -86,27 +118,26 @@ def web(
         fetcher=Fetcher(policy=policy),
         engine=_engine(path, chosen, environ, vendor_engine),
         follows_keys=chosen is None,
-        reading_hosts=_reading_hosts(path, reading),
-        indexes=configured_indexes(path, packages),
+        reading_hosts=ReadingHosts(READING.read(path, reading).reading_hosts),
+        indexes=_indexes(PACKAGES.read(path, packages)),
     )
 
 
-def _reading_hosts(path: Path, written: Any) -> ReadingHosts:
-    if written is None:
-        return ReadingHosts()
-    try:
-        entry = _WebEntry.model_validate(written)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in ("web", *first["loc"]))
-        raise Misconfigured(f"{path}: {where}: {first['msg']}. Write {READING_EXAMPLE}.") from error
-    hosts = entry.reading_hosts
-    if wrong := [host for host in hosts or () if not is_entry(host)]:
-        raise Misconfigured(
-            f"{path}: web.reading_hosts: {wrong[0]!r} is not a host in small letters, with a path "
-            f"behind it if only a part of the site counts. Write {READING_EXAMPLE}."
-        )
-    return ReadingHosts() if hosts is None else ReadingHosts(tuple(hosts))
+def _indexes(packages: _Packages) -> PackageIndexes:
+    """Return where commands get packages from. Passwords in addresses are kept out of all logs."""
+    named = (*(packages.python or ()), packages.npm or "", packages.cargo or "")
+    for number, url in enumerate(named):
+        if password := urlsplit(url).password:
+            keep({f"password of index {number}": password})
+    python = None if packages.python is None else PythonSources(indexes=packages.python)
+    return PackageIndexes(python=python, npm=packages.npm, cargo=packages.cargo)
+
+
+def shown_indexes(indexes: PackageIndexes) -> dict[str, str]:
+    """Return the addresses that the settings name, by the key of the table."""
+    python = "" if indexes.python is None else ", ".join(indexes.python.indexes)
+    found = {"python": python, "npm": indexes.npm or "", "cargo": indexes.cargo or ""}
+    return {name: value for name, value in found.items() if value}
 
 
 def shown(web: Web) -> str:
@@ -155,27 +186,27 @@ def _engine(
         return vendor_engine("", "") or OpenEngine()
     if (own := _own_engine(chosen)) is not None:
         return own
-    entry = _read(path, chosen)
-    match entry.provider:
+    wanted = SEARCH.read(path, chosen)
+    match wanted.provider:
         case "none":
             return None
         case "open":
-            return OpenEngine(contact=entry.contact or "")
+            return OpenEngine(contact=wanted.contact or "")
         case "searxng":
-            return _searxng(path, entry, environ)
+            return _searxng(path, wanted, environ)
         case "brave" | "serper" | "tavily":
-            key = _key(path, entry.key_env or VARIABLES[entry.provider], environ)
+            key = _key(path, wanted.key_env or VARIABLES[wanted.provider], environ)
             return RemoteEngine(
-                name=entry.provider,
+                name=wanted.provider,
                 key=key,
-                base_url=entry.base_url or "",
-                own_usd_per_1000=entry.usd_per_1000,
+                base_url=wanted.base_url or "",
+                own_usd_per_1000=wanted.usd_per_1000,
             )
         case vendor:
-            if (engine := vendor_engine(vendor, entry.model or "")) is None:
+            if (engine := vendor_engine(vendor, wanted.model or "")) is None:
                 raise Misconfigured(
                     f"{path}: search: {vendor} searches with the key of its models, which is not "
-                    f"set. Set it, or write {EXAMPLE}."
+                    f"set. Set it, or write {SEARCH.example}."
                 )
             return engine
 
@@ -187,17 +218,17 @@ def _own_engine(written: Any) -> WantedEngine | None:
     return WantedEngine(own_name=name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
 
 
-def _searxng(path: Path, entry: _Entry, environ: Mapping[str, str]) -> Engine:
+def _searxng(path: Path, wanted: _Search, environ: Mapping[str, str]) -> Engine:
     """SearXNG is a server of one's own: it has no default address and may need no key."""
-    base_url = entry.base_url or environ.get("SEARXNG_URL", "")
-    key = _key(path, entry.key_env, environ) if entry.key_env else ""
+    base_url = wanted.base_url or environ.get("SEARXNG_URL", "")
+    key = _key(path, wanted.key_env, environ) if wanted.key_env else ""
     if not base_url.startswith(("http://", "https://")):
         raise Misconfigured(
             f"SEARXNG_URL {base_url!r} must begin with https:// or http://; or give base_url in "
-            f"{path}: {EXAMPLE}."
+            f"{path}: {SEARCH.example}."
         )
     return RemoteEngine(
-        name="searxng", key=key, base_url=base_url, own_usd_per_1000=entry.usd_per_1000
+        name="searxng", key=key, base_url=base_url, own_usd_per_1000=wanted.usd_per_1000
     )
 
 
@@ -210,12 +241,3 @@ def _key(path: Path, variable: str, environ: Mapping[str, str]) -> str:
         )
     keep({variable: key})
     return key
-
-
-def _read(path: Path, written: Any) -> _Entry:
-    try:
-        return _Entry.model_validate(written)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in ("search", *first["loc"]))
-        raise Misconfigured(f"{path}: {where}: {first['msg']}. Write {EXAMPLE}.") from error

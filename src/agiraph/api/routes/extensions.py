@@ -15,9 +15,8 @@ from agiraph.api.extension_views import (
 )
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
-from agiraph.extensions import contents
+from agiraph.extensions.finding import ExtensionStatus, content_of
 from agiraph.extensions.loading import Extensions
-from agiraph.extensions.statuses import ExtensionStatus
 
 router: APIRouter = api_router("extensions")
 
@@ -32,7 +31,7 @@ async def list_extensions(api: ApiDep) -> list[ExtensionView]:
 async def read_extension_content(id: ContentId, api: ApiDep, caller: CallerDep) -> ContentView:
     """Show the file of an extension in full, and what was enabled before. Needs `admin`."""
     check_owner(caller, "To read code of your own")
-    return content_view(id, await asyncio.to_thread(contents.of_extension, api.home, id))
+    return content_view(id, await asyncio.to_thread(content_of, api.home, id))
 
 
 @router.post("/extensions/enable", responses=documented(409))

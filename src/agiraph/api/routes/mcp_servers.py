@@ -14,8 +14,8 @@ from agiraph.api.routers import api_router
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.visible import visible
 from agiraph.mcp_client.connection import ServerFailed
+from agiraph.mcp_client.pins import ServerStatus
 from agiraph.mcp_client.servers import McpServers
-from agiraph.mcp_client.statuses import ServerStatus
 from agiraph.redaction import redact
 
 router: APIRouter = api_router("extensions")

@@ -3,20 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import ClassVar
 
-from pydantic import ConfigDict
-
+from agiraph.domain.sections import entry
 from agiraph.domain.work import Usage
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.vendors import VENDOR_BY_NAME, price_list_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entry
 class Terms:
     """A model's prices in dollars per million tokens, and its context window, from the settings."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     input_usd: float | None = None
     output_usd: float | None = None

@@ -66,6 +66,10 @@ async def look_up(
         raise LookupFailed(os.strerror(number).lower() if number else str(error)) from error
     except aiohttp.ClientError as error:
         raise LookupFailed(f"the request failed ({type(error).__name__})") from error
+    except ValueError as error:  # aiohttp refuses a key beside a password in the address
+        raise LookupFailed(
+            "its address has a user and password, and a key is sent as well; take one of them out"
+        ) from error
     finally:
         await session.close()
 

@@ -3,17 +3,35 @@
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, cast
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from agiraph.domain.errors import Misconfigured
+from pydantic import Field
 
-PATIENCE_KEYS = ("first_byte_s", "between_bytes_s")
-"""The settings in [servers.NAME] and [models."provider/model"]."""
+from agiraph.domain.sections import entry, must
+
 MAX_PATIENCE_S = 86_400
+Limit = Annotated[
+    float,
+    Field(gt=0, le=MAX_PATIENCE_S),
+    must(f"must be a number of seconds from 1 to {MAX_PATIENCE_S:,}, such as 600"),
+]
 PatienceSettings = Mapping[str, float]
-"""Limits by the names of `PATIENCE_KEYS`; one that is missing has its default."""
+"""Limits by the names of the fields of `Patience`; one that is missing has its default."""
+
+
+@entry
+class PatienceEntry:
+    """What [servers.NAME] and [models."provider/model"] may say of patience."""
+
+    first_byte_s: Limit | None = None
+    between_bytes_s: Limit | None = None
+
+    @property
+    def given(self) -> PatienceSettings:
+        limits = {"first_byte_s": self.first_byte_s, "between_bytes_s": self.between_bytes_s}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
 
 MAX_FIRST_EVENT_S = 3600.0
 """The longest wait for the first event of a reply while a server only sends keep-alives."""
@@ -63,38 +81,3 @@ def _is_near(host: str) -> bool:
     except ValueError:
         return "." not in host or host.endswith((".local", ".lan", ".internal", ".localhost"))
     return address.is_loopback or address.is_private
-
-
-def patience_of(path: Path, servers: Any, models: Any) -> dict[str, PatienceSettings]:
-    """Return the limits that agiraph.toml sets, by the name of a server or `provider/model`."""
-    found: dict[str, PatienceSettings] = {}
-    for kind, tables in (("servers.", servers), ("models.", models)):
-        if not isinstance(tables, dict):
-            continue
-        for name, table in cast(dict[str, Any], tables).items():
-            if isinstance(table, dict) and {*PATIENCE_KEYS} & table.keys():
-                found[name] = _read(f"{path}: [{kind}{name}]", cast(dict[str, Any], table))
-    return found
-
-
-def without_patience(models: Any) -> Any:
-    """Return the tables of the models without the keys that `patience_of` reads."""
-    if not isinstance(models, dict):
-        return models
-    return {
-        name: {k: v for k, v in cast(dict[str, Any], table).items() if k not in PATIENCE_KEYS}
-        if isinstance(table, dict)
-        else table
-        for name, table in cast(dict[str, Any], models).items()
-    }
-
-
-def _read(where: str, table: dict[str, Any]) -> PatienceSettings:
-    given = {key: table[key] for key in PATIENCE_KEYS if key in table}
-    for key, value in given.items():
-        if type(value) not in (int, float) or not 0 < value <= MAX_PATIENCE_S:
-            raise Misconfigured(
-                f"{where} {key} {value!r} must be a number of seconds from 1 to "
-                f"{MAX_PATIENCE_S:,}, such as 600."
-            )
-    return {key: float(value) for key, value in given.items()}

@@ -10,10 +10,13 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
 
 from agiraph.domain.errors import ModelUnavailable
+from agiraph.domain.sections import entry, must
 from agiraph.domain.time import Clock
-from agiraph.domain.value import value
 from agiraph.domain.work import Usage
 
 MINUTE_S = 60.0
@@ -46,12 +49,21 @@ _PART = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)(ms|s|m|h|d)")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-@value
+_Most = Annotated[float, Field(ge=1, lt=1e12), must("must be a number of at least 1")]
+
+
+@entry
 class Rate:
     """The most that a provider is asked for in a minute, from the settings; None: no limit."""
 
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
+    requests_per_minute: _Most | None = None
+    tokens_per_minute: _Most | None = None
+
+    @property
+    def description(self) -> str:
+        """The limits as a person reads them."""
+        limits = {"requests": self.requests_per_minute, "tokens": self.tokens_per_minute}
+        return ", ".join(f"{most:g} {what} a minute" for what, most in limits.items() if most)
 
 
 @dataclass(slots=True)

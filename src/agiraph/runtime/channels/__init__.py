@@ -1,5 +1,6 @@
 """Channels: the interface of the services that carry messages to and from a person."""
 
+from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 from agiraph.domain.channels import Incoming, Receipt, Received
@@ -75,3 +76,25 @@ class TwoWayChannel(Channel, Protocol):
 
 def is_two_way(channel: Channel) -> TypeGuard[TwoWayChannel]:
     return hasattr(channel, "receive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedChannel:
+    """A channel that the settings name and no enabled file declares. Its messages wait in the
+    outbox."""
+
+    own_name: str
+    kinds: frozenset[MessageKind]
+    problem: str = ""
+    """Why the channel that a file declares cannot be used."""
+
+    @property
+    def description(self) -> str:
+        return f"own:{self.own_name} (not enabled)"
+
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        if self.problem:
+            raise DeliveryFailed(f"the channel {self.own_name!r} cannot be made: {self.problem}")
+        raise DeliveryFailed(
+            f"no enabled file declares the channel {self.own_name!r}; see `agiraph tools`"
+        )

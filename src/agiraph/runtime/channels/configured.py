@@ -1,84 +1,108 @@
-"""Configured channels: made from the settings file, with their secrets from the environment."""
+"""Configured channels: made from the settings file, with their secrets from the environment.
+
+The terminal is here too, since nothing else is needed for it.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field
 
+from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.messages import INBOX, MessageKind
+from agiraph.domain.sections import Section, entry, must
 from agiraph.home.named_secrets import NamedSecrets
 from agiraph.redaction import keep
-from agiraph.runtime.channels import Channel
+from agiraph.runtime.channels import Channel, WantedChannel
 from agiraph.runtime.channels.email import Email, MailServer
 from agiraph.runtime.channels.smtp import Security, Smtp
 from agiraph.runtime.channels.telegram import Telegram
-from agiraph.runtime.channels.terminal import Terminal
-from agiraph.runtime.channels.wanted import WantedChannel
 from agiraph.runtime.channels.webhook import Webhook
 from agiraph.web.own_engine import PREFIX
 
-EXAMPLE = (
-    '[channels.NAME] with type = "terminal"; or "webhook" with url (or url_env) and, if it is to '
-    'be signed, secret_env; or "smtp" with host, from, to and, if needed, port, security, user, '
-    'password_env; or "telegram" with token_env (or token_secret); or "email" with address, '
-    "smtp_host, imap_host, user and password_env (or password_secret); or type = "
-    '"own:NAME" for one of your own. kinds limits what goes there'
-)
 _Kind = Literal["question", "approval", "briefing", "report", "failure", "result"]
 _Address = Annotated[str, Field(pattern=r"^[^@\s,<>]+@[^@\s,<>]+$")]
 _Text = Annotated[str, Field(min_length=1)]
 _BOT_TOKEN = re.compile(r"\d+:[\w-]{20,}")
 
+MAX_TEXT_CHARS = 200
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
 
-    kinds: Annotated[list[_Kind], Field(min_length=1)] | None = None
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminal:
+    """Prints a line on the terminal where the runtime was started."""
+
+    kinds: frozenset[MessageKind] = INBOX
+    write: Callable[[str], None] = _print
 
     @property
-    def message_kinds(self) -> frozenset[MessageKind]:
-        return INBOX if self.kinds is None else frozenset(self.kinds)
+    def description(self) -> str:
+        return "terminal"
+
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        message = outgoing.message
+        head = f"[{message.kind}] {outgoing.team}, {outgoing.sender}"
+        text = message.title or message.text
+        # The call is not printed, because a shortened call could hide the part that matters.
+        more = " Read the call with: agiraph inbox --open" if message.call is not None else ""
+        self.write(f"{_printable(head)}: {_printable(text)}{more} ({message.id})")
 
 
-class _TerminalEntry(_Entry):
-    type: Literal["terminal"]
+def _printable(text: str) -> str:
+    """Return one short line without control characters, which could steer the terminal."""
+    line = " ".join(text.split())
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return clean if len(clean) <= MAX_TEXT_CHARS else clean[: MAX_TEXT_CHARS - 1] + "…"
 
 
+@entry
+class _Entry:
+    """The settings of the terminal and of own channels, and those that all channels have."""
+
+    type: Annotated[
+        str,
+        Field(pattern=rf"^(terminal|webhook|smtp|telegram|email|{PREFIX}[a-z][a-z0-9_-]{{0,39}})$"),
+        must(f"is not one of terminal, webhook, smtp, telegram, email or {PREFIX}NAME"),
+    ]
+    kinds: Annotated[frozenset[_Kind], Field(min_length=1)] = cast(frozenset[_Kind], INBOX)
+
+
+@entry
 class _WebhookEntry(_Entry):
-    type: Literal["webhook"]
     url: str = ""
     url_env: _Text | None = None
     secret_env: _Text | None = None
 
 
-class _OwnEntry(_Entry):
-    type: Annotated[str, Field(pattern=rf"^{PREFIX}[a-z][a-z0-9_-]{{0,39}}$")]
-
-
+@entry
 class _SmtpEntry(_Entry):
-    type: Literal["smtp"]
     host: _Text
     sender: Annotated[_Address, Field(alias="from")]
-    to: Annotated[list[_Address], Field(min_length=1)]
+    to: Annotated[tuple[_Address, ...], Field(min_length=1)]
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
     security: Security = "starttls"
     user: str = ""
     password_env: _Text | None = None
 
 
+@entry
 class _TelegramEntry(_Entry):
-    type: Literal["telegram"]
     token_env: _Text | None = None
     token_secret: _Text | None = None
     api_url: str = "https://api.telegram.org"
 
 
+@entry
 class _EmailEntry(_Entry):
-    type: Literal["email"]
     address: _Address
     smtp_host: _Text
     imap_host: _Text
@@ -93,9 +117,18 @@ class _EmailEntry(_Entry):
     checked_by: str = ""
 
 
-_AnyEntry = _TerminalEntry | _WebhookEntry | _SmtpEntry | _TelegramEntry | _EmailEntry
-_ENTRY: TypeAdapter[_AnyEntry] = TypeAdapter(
-    Annotated[_AnyEntry, Field(discriminator="type")]  # pyright: ignore[reportArgumentType]
+_ENTRIES: Mapping[Any, type[_Entry]] = {
+    "webhook": _WebhookEntry,
+    "smtp": _SmtpEntry,
+    "telegram": _TelegramEntry,
+    "email": _EmailEntry,
+}
+_EXAMPLE = (
+    '[channels.NAME] with type = "terminal"; or "webhook" with url (or url_env) and, if it is to '
+    'be signed, secret_env; or "smtp" with host, from, to and, if needed, port, security, user, '
+    'password_env; or "telegram" with token_env (or token_secret); or "email" with address, '
+    "smtp_host, imap_host, user and password_env (or password_secret); or type = "
+    '"own:NAME" for one of your own. kinds limits what goes there'
 )
 
 
@@ -113,113 +146,96 @@ def channels(
     """
     known = secrets or NamedSecrets()
     if not isinstance(written, dict):
-        raise Misconfigured(f"{path}: channels are tables: {EXAMPLE}.")
+        raise Misconfigured(f"{path}: channels are tables: {_EXAMPLE}.")
     found: dict[str, Channel] = {}
     for name, table in cast(dict[str, Any], written).items():
-        where = f"{path}: [channels.{name}]"
-        if (own := _own(table)) is not None:
-            found[name] = own
-            continue
-        try:
-            entry = _ENTRY.validate_python(table)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            # The first part of the location is the entry's type, which the message repeats.
-            inner = ".".join(str(part) for part in first["loc"][1:])
-            raise Misconfigured(
-                f"{where} {inner + ': ' if inner else ''}{first['msg']}. Write {EXAMPLE}."
-            ) from error
-        found[name] = _channel(where, entry, environ, url, known)
+        kind = cast(dict[str, Any], table).get("type") if isinstance(table, dict) else None
+        entry_of = _ENTRIES.get(kind, _Entry) if isinstance(kind, str) else _Entry
+        section: Section[_Entry] = Section("channels", entry_of, _EXAMPLE)
+        (given,) = section.read_each(path, {name: table}).values()
+        found[name] = _channel(f"{path}: [channels.{name}]", given, environ, url, known)
     return found
 
 
-def _own(table: Any) -> WantedChannel | None:
-    """Return the channel of a table whose type names a person's own; None for any other table."""
-    try:
-        entry = _OwnEntry.model_validate(table)
-    except ValidationError:
-        return None
-    own_name = entry.type.removeprefix(PREFIX)
-    return WantedChannel(own_name=own_name, kinds=entry.message_kinds)
-
-
 def _channel(
-    where: str, entry: _AnyEntry, environ: Mapping[str, str], url: str, secrets: NamedSecrets
+    where: str, given: _Entry, environ: Mapping[str, str], url: str, secrets: NamedSecrets
 ) -> Channel:
-    match entry:
-        case _TerminalEntry():
-            return Terminal(kinds=entry.message_kinds)
+    match given:
         case _WebhookEntry():
-            return _webhook(where, entry, environ)
+            return _webhook(where, given, environ)
         case _SmtpEntry():
-            return _smtp(where, entry, environ)
+            return _smtp(where, given, environ)
         case _TelegramEntry():
-            given = (entry.token_env, entry.token_secret)
-            token = _one_secret(where, "token", *given, environ, secrets)
-            return _telegram(where, entry, token, url)
+            secret = (given.token_env, given.token_secret)
+            token = _one_secret(where, "token", *secret, environ, secrets)
+            return _telegram(where, given, token, url)
         case _EmailEntry():
-            given = (entry.password_env, entry.password_secret)
-            password = _one_secret(where, "password", *given, environ, secrets)
-            return _email(where, entry, password, url)
+            secret = (given.password_env, given.password_secret)
+            password = _one_secret(where, "password", *secret, environ, secrets)
+            return _email(where, given, password, url)
+        case _ if given.type.startswith(PREFIX):
+            return WantedChannel(own_name=given.type.removeprefix(PREFIX), kinds=given.kinds)
+        case _:
+            return Terminal(kinds=given.kinds)
 
 
-def _webhook(where: str, entry: _WebhookEntry, environ: Mapping[str, str]) -> Webhook:
+def _webhook(where: str, given: _WebhookEntry, environ: Mapping[str, str]) -> Webhook:
     # `url_env`: the address of a webhook is often its only secret.
-    if bool(entry.url) == bool(entry.url_env):
+    if bool(given.url) == bool(given.url_env):
         raise Misconfigured(f"{where} needs either url or url_env.")
-    url = entry.url or _secret(where, "url_env", entry.url_env, environ)
+    url = given.url or _secret(where, "url_env", given.url_env, environ)
     _check_url(where, url)
-    secret = _secret(where, "secret_env", entry.secret_env, environ)
-    return Webhook(url=url, secret=secret, kinds=entry.message_kinds)
+    secret = _secret(where, "secret_env", given.secret_env, environ)
+    return Webhook(url=url, secret=secret, kinds=given.kinds)
 
 
-def _smtp(where: str, entry: _SmtpEntry, environ: Mapping[str, str]) -> Smtp:
-    if bool(entry.user) != bool(entry.password_env):
+def _smtp(where: str, given: _SmtpEntry, environ: Mapping[str, str]) -> Smtp:
+    if bool(given.user) != bool(given.password_env):
         raise Misconfigured(f"{where} needs both user and password_env, or neither.")
-    if entry.user and entry.security == "none":
+    if given.user and given.security == "none":
         raise Misconfigured(
             f'{where} would send the password unencrypted: set security to "starttls" or "tls".'
         )
     return Smtp(
-        host=entry.host,
-        port=entry.port or {"starttls": 587, "tls": 465, "none": 25}[entry.security],
-        security=entry.security,
-        sender=entry.sender,
-        recipients=tuple(entry.to),
-        user=entry.user,
-        password=_secret(where, "password_env", entry.password_env, environ),
-        kinds=entry.message_kinds,
+        host=given.host,
+        port=given.port or {"starttls": 587, "tls": 465, "none": 25}[given.security],
+        security=given.security,
+        sender=given.sender,
+        recipients=given.to,
+        user=given.user,
+        password=_secret(where, "password_env", given.password_env, environ),
+        kinds=given.kinds,
     )
 
 
-def _telegram(where: str, entry: _TelegramEntry, token: str, url: str) -> Telegram:
-    _check_url(where, entry.api_url)
+def _telegram(where: str, given: _TelegramEntry, token: str, url: str) -> Telegram:
+    _check_url(where, given.api_url)
     if not _BOT_TOKEN.fullmatch(token):
         raise Misconfigured(
             f"{where} the token is not that of a bot. BotFather in Telegram gives you one, such as "
             "110201543:AAHdqTc…"
         )
-    api = entry.api_url.rstrip("/")
-    return Telegram(token=token, kinds=entry.message_kinds, api_url=api, url=url)
+    api = given.api_url.rstrip("/")
+    return Telegram(token=token, kinds=given.kinds, api_url=api, url=url)
 
 
-def _email(where: str, entry: _EmailEntry, password: str, url: str) -> Email:
-    if "none" in (entry.smtp_security, entry.imap_security):
+def _email(where: str, given: _EmailEntry, password: str, url: str) -> Email:
+    if "none" in (given.smtp_security, given.imap_security):
         raise Misconfigured(
             f'{where} would send the password unencrypted: use "starttls" or "tls" as security.'
         )
-    smtp_port = entry.smtp_port or {"starttls": 587, "tls": 465}[entry.smtp_security]
-    imap_port = entry.imap_port or {"starttls": 143, "tls": 993}[entry.imap_security]
-    smtp, imap = entry.smtp_security, entry.imap_security
+    smtp_port = given.smtp_port or {"starttls": 587, "tls": 465}[given.smtp_security]
+    imap_port = given.imap_port or {"starttls": 143, "tls": 993}[given.imap_security]
+    smtp, imap = given.smtp_security, given.imap_security
     return Email(
-        address=entry.address,
-        smtp=MailServer(host=entry.smtp_host, port=smtp_port, security=smtp),
-        imap=MailServer(host=entry.imap_host, port=imap_port, security=imap),
-        user=entry.user,
+        address=given.address,
+        smtp=MailServer(host=given.smtp_host, port=smtp_port, security=smtp),
+        imap=MailServer(host=given.imap_host, port=imap_port, security=imap),
+        user=given.user,
         password=password,
-        folder=entry.folder,
-        checked_by=entry.checked_by,
-        kinds=entry.message_kinds,
+        folder=given.folder,
+        checked_by=given.checked_by,
+        kinds=given.kinds,
         url=url,
     )
 

@@ -9,14 +9,12 @@ from agiraph.domain.channels import Incoming, Receipt, Received
 from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.errors import AgiraphError
 from agiraph.domain.messages import MessageKind
-from agiraph.extensions.context import Context
 from agiraph.extensions.declarations import ChannelDeclaration
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.own_threads import OwnThreads, Raised, TookTooLong
 from agiraph.extensions.results import error_text
-from agiraph.extensions.signatures import takes_context
-from agiraph.runtime.channels import Channel, DeliveryFailed
-from agiraph.runtime.channels.wanted import WantedChannel
+from agiraph.extensions.signatures import bound
+from agiraph.runtime.channels import Channel, DeliveryFailed, WantedChannel
 
 RECEIVE_TIMEOUT_S = 120.0
 """The time limit of `receive`. The code should return after a minute at most."""
@@ -103,17 +101,16 @@ def _resolved(channel: Channel, extensions: Extensions) -> Channel:
     declared = extensions.declared.get(("channels", channel.own_name))
     if not isinstance(declared, ChannelDeclaration):
         return channel
-    context = Context(declared.name, declared.secrets, extensions.secrets.get)
-    first = (context,) if takes_context(declared.act) else ()
+    act = bound(declared, extensions.secrets.get)
     common: dict[str, Any] = {
         "declared": declared,
         "kinds": channel.kinds,
         "threads": extensions.threads,
     }
     if not isinstance(declared.act, type):
-        return OwnChannel(act=partial(declared.act, *first), **common)
+        return OwnChannel(act=act, **common)
     try:
-        inner = declared.act(*first)
+        inner = act()
         send = inner.send
     except Exception as error:
         # One channel must not stop the others, nor the runtime: its messages wait.

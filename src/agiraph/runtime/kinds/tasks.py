@@ -4,13 +4,14 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.features import worker_of
 from agiraph.domain.outcomes import Outcome
 from agiraph.run_context import RunContext
-from agiraph.runtime import own_notices, prompt, refs
+from agiraph.runtime import prompt, refs
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.executor import Executor, begin
 from agiraph.runtime.loading import Loaded
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import Opening
 from agiraph.runtime.shown_files import ShownFiles
+from agiraph.services.mail.notices import send_once
 from agiraph.tools.base import Tool
 from agiraph.tools.toolsets import PUBLIC, Toolset, all_shown
 
@@ -27,7 +28,8 @@ class Task:
         tools = self.tools(executor, loaded, extra) if has_model else Toolset({})
         ctx = executor.context(lease, loaded, extra)
         ctx.skills = skills
-        await own_notices.tell(ctx, executor.offered.take_notices())
+        if notices := executor.offered.take_notices():
+            await ctx.store.write(send_once, ctx.node, notices)
         if not loaded.turns:
             await begin(ctx, await self.opening(executor, ctx, loaded, tools))
         if not has_model:
