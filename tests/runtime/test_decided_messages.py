@@ -1,14 +1,16 @@
 """Decided messages: the calls of a reply say what becomes of a message, in any language."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
+from agiraph.providers.base import Request
 from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import triggers
@@ -16,6 +18,7 @@ from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import ScriptedModel
 from tests.runtime.test_reply_and_work import FINISH, NO_WORK, give, heard, team_of_two
 from tests.runtime.waiting import Gate, until
+from tests.scenarios.thread_queries import shown_text
 
 ORDINARY = [
     "What is the state of the art in solid-state batteries?",
@@ -208,6 +211,38 @@ async def test_a_part_that_names_nothing_beside_small_talk_is_not_lost(
     told = heard(work.requests[-1])
     assert "[Message from human] Danke! Nimm Euro." in told
     assert "needs no work" not in told
+
+
+async def test_without_a_model_a_person_reads_what_work_waits_for_without_ids(
+    world: World,
+) -> None:
+    mouth = world.script("mouth")
+    mouth.lines.append(ModelError("It is busy."))
+    who = {"agent": "new:scripted/bob", "run_in_background": True}
+    gives = call("assign_task", task="Count", description="Count", **who)
+
+    def waits(request: Request) -> Says:
+        node = re.findall(r"node_\w+", shown_text(request))[-1]
+        return says(call("task_output", id=node, blocking=True))
+
+    world.script("ada", says(gives), waits, FINISH)
+    hand = world.script("bob", says(call("publish", summary="41.")))
+    gate = hand.gate = Gate()
+    founded = await world.found("Watch birds")
+    await gate.reached()
+    await until(world, lambda: _is_waiting(world, founded))
+    reply = await reply_to(world, founded, "Wie läuft es?")
+    gate.set()
+    await world.settle()
+    assert (
+        "- Watch birds: coordinator, waiting for less than a minute\n  the result of 'Count'\n"
+        in (reply.text)
+    )
+    assert "node_" not in reply.text
+
+
+async def _is_waiting(world: World, founded: NewTeam) -> bool:
+    return (await world.node(founded.node.id)).status is NodeStatus.WAITING
 
 
 async def test_new_work_knows_what_was_said_and_done_before_it(world: World) -> None:

@@ -55,7 +55,7 @@ class Task:
         label = loaded.prior_knowledge.label | known.label
 
         def build(shown: ShownFiles) -> str:
-            return self.system(executor, ctx, loaded, tools, shown, known)
+            return self.system_text(executor, ctx, loaded, tools, shown, known)
 
         system, shown = await prompt.with_files(ctx, label, build)
         assignment = prompt.assignment(
@@ -68,7 +68,7 @@ class Task:
         used = known.ids(is_lean=is_lean)
         return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
 
-    def system(
+    def system_text(
         self,
         executor: Executor,
         ctx: RunContext,
@@ -96,7 +96,7 @@ class _Review(Task):
     def tools(self, executor: Executor, loaded: Loaded, extra: tuple[Tool, ...]) -> Toolset:
         return all_shown(REVIEW_TOOLS)
 
-    def system(
+    def system_text(
         self,
         executor: Executor,
         ctx: RunContext,
