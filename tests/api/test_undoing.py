@@ -137,7 +137,7 @@ async def test_words_that_are_taken_back_are_told_to_the_work(on_each: Served) -
     tells = says("I pass it on.", call("tell", node_id="coordinator"))
     it = await talk(on_each, ASK, tells, ASK_MORE, FINISHES, start=True)
     assert acts(await it.reply_to("Use euros")) == [
-        ("told", "Told coordinator: “Use euros”", False)
+        ("told", "Told its own work “Paint the office”: “Use euros”", False)
     ]
     assert (await it.undo())[0] == 200
     await it.served.world.answer((await it.world.questions(it.founded.team.id))[-1], "Go on.")

@@ -97,7 +97,7 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
             chat.types(b"\x04")  # Ctrl-D
             ended = await chat.ends()
         assert ended.code == 0, ended.out
-        assert "- red" in ended.out
+        assert "1. red" in ended.out
         history = agiraph.home / "history"
         kept = [line for line in history.read_text().splitlines() if line.startswith("+")]
         commands = ["+/work", f"+{FAR}", "+/switch nobody", "+/switch paint", "+/cost"]
@@ -132,13 +132,38 @@ async def test_what_a_reply_did_is_shown_and_undone_at_the_terminal(agiraph: She
         undoes = b"/undo\n/undo 7\n/undo\n"
         lines = secret + skips + b"Another one, please\n" + undoes
         piped = await agiraph.piped(lines, "chat", "paint")
+        followed = await agiraph("tail", "paint", "--no-follow")
     assert "Write `secret bank` where you mean it." in piped.out
     assert "horse-battery" not in piped.out
-    told = "→ Told coordinator: “Another one, please”"
+    told = "→ Told its own work “Paint it”: “Another one, please”"
     shown = [line.strip() for line in piped.out.splitlines() if "→" in line]
     assert shown == [f"{told}  /undo 1", f"{told} (undone)"]
+    assert f"✉ I look for one.\n  {told}\n" in followed.out
     assert "No reply shown here did that." in piped.out
-    assert "Undone before: Told coordinator" in piped.out
+    assert "Undone before: Told its own work “Paint it”" in piped.out
+
+
+async def test_an_answer_that_comes_late_says_so_and_is_settled_by_a_number(
+    agiraph: Shell,
+) -> None:
+    async def question() -> str:
+        async with asyncio.timeout(60):
+            while not (listed := await read_json(agiraph, "inbox", "--open")):
+                pass
+        return listed[0]["id"]
+
+    async with up(agiraph, finds_a_dentist):
+        await agiraph("new", "Paint it", "--name", "paint")
+        asked = await question()
+        [node] = await read_json(agiraph, "board", "paint")
+        await agiraph("cancel", node["id"])
+        late = await agiraph("answer", asked, "Red")
+        assert late.out.startswith("The work that asked has ended, so nothing was started")
+        what_now = await question()
+        assert "2. Do nothing" in (await agiraph("inbox", what_now)).out
+        assert (await agiraph("answer", what_now, "2")).out.startswith("Answered.")
+        assert await read_json(agiraph, "inbox", "--open") == []
+        assert len(await read_json(agiraph, "board", "paint")) == 1
 
 
 def hopes(seen: Seen) -> Step:

@@ -304,7 +304,7 @@ async def test_a_question_at_the_terminal_is_answered_at_the_prompt(either: Shel
         ended = await running.ends()
 
     assert ended.code == 0
-    assert "- red" in ended.out
+    assert "1. red" in ended.out
     assert "All is well." in ended.out
     assert server.requests[1].messages[-1].text == "blau wie Grüße"
 

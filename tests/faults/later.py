@@ -76,7 +76,7 @@ def _kept_promise(db: sqlite3.Connection) -> Iterator[str]:
         "select count(*) from triggers where promised_to is not null",
         "select count(*) from firings where outcome = 'fired'",
         "select count(*) from nodes n join triggers t on t.id = n.trigger_id",
-        "select count(*) from messages where title = 'Promise: Send the figures'",
+        "select count(*) from messages where title = 'Send the figures'",
     )
     for sql in counts:
         [count] = db.execute(sql).fetchone()

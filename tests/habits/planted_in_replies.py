@@ -26,11 +26,16 @@ def chat_reaches_nobody(patch: Patch) -> None:
     hand_on = conversation._hand_on
 
     def drop(
-        tx: Tx, agent: Any, reply_id: NodeId, decided: frozenset[WorkDecision], acts: list[Act]
+        tx: Tx,
+        agent: Any,
+        reply_id: NodeId,
+        decided: frozenset[WorkDecision],
+        acts: list[Act],
+        unheard: Sequence[str],
     ) -> list[Act]:
         if decided == {"chat"}:
             routing.mark_heard(tx, messages.to_answer(tx, reply_id))
-        return hand_on(tx, agent, reply_id, decided, acts)
+        return hand_on(tx, agent, reply_id, decided, acts, unheard)
 
     patch.setattr(conversation, "_hand_on", drop)
 

@@ -605,6 +605,7 @@ NAMES_OF_OTHERS = {
     "Edit": "edit_file",
     "Bash": "bash",
     "WebFetch": "web_fetch",
+    "AskUserQuestion": "ask_human",
 }
 
 

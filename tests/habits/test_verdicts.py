@@ -162,6 +162,12 @@ async def test_a_file_that_the_goal_names_and_that_does_not_exist_is_a_doubt(
     assert (ended.status, ended.doubts) == (S.COMPLETED, said)
 
 
+async def test_a_folder_with_the_name_of_a_file_is_not_that_file(world: World) -> None:
+    made = call("bash", command="mkdir report.md && ls -d report.md")
+    goal = await goal_of(world, made, write("x.md", "words"), finish(), goal="Write report.md")
+    assert goal.doubts == "the file 'report.md' of the task does not exist"
+
+
 async def test_a_file_of_a_given_folder_is_no_missing_file(world: World, tmp_path: Path) -> None:
     folder = tmp_path / "given"
     folder.mkdir()
@@ -271,20 +277,30 @@ async def test_work_of_a_persons_trigger_that_is_done_over_nothing_has_a_doubt(
 
 CONTRADICTS = [
     says(call("set_acceptance", lines=["`report.md` says that it works"], kinds=["file"])),
-    says(write("report.md", "It does not work.")),
+    says(write("report.md", "It does not work."), write("other.txt", "Something else.")),
     says(finish("It works.", "file:report.md")),
 ]
+
+
+NOT_OPENED = "'report.md' was not checked"
+BESIDE = "../../node_*/scratch"
+"""The folder of the files, as a reviewer may write it in a command."""
 
 
 @pytest.mark.parametrize(
     ("opens", "doubts"),
     [
-        (True, None),
-        (False, "'report.md' was not checked"),
+        ("", NOT_OPENED),
+        ("read_file", None),
+        (f"cat {BESIDE}/report.md", None),
+        (f"cat {BESIDE}/*.md", None),
+        (f"find {BESIDE} -type f -exec cat {{}} +", None),
+        (f"cat {BESIDE}/other.txt", NOT_OPENED),
+        (f"ls -d {BESIDE}", NOT_OPENED),
     ],
 )
 async def test_a_file_of_the_agents_own_line_is_read_by_a_reviewer_or_not_checked(
-    world: World, opens: bool, doubts: str | None
+    world: World, opens: str, doubts: str | None
 ) -> None:
     """Without a review, the summary could say the opposite of the file."""
     asked: list[str] = []
@@ -292,7 +308,8 @@ async def test_a_file_of_the_agents_own_line_is_read_by_a_reviewer_or_not_checke
     def review(request: Request) -> Says:
         asked.append(request.transcript.turns[1].text)
         node = asked[0].split("submits as ")[1].split(".")[0]
-        return says(call("read_file", path=f"nodes/{node}/scratch/report.md"))
+        reads = call("read_file", path=f"nodes/{node}/scratch/report.md")
+        return says(reads if opens == "read_file" else call("bash", command=opens))
 
     accept = says(call("give_verdict", verdict="accept"))
     lines = [review, accept] if opens else [accept]
@@ -301,7 +318,7 @@ async def test_a_file_of_the_agents_own_line_is_read_by_a_reviewer_or_not_checke
     await world.settle()
     goal, _ = await world.board(founded.team.id)
     assert (goal.status, goal.doubts) == (S.COMPLETED, doubts)
-    assert not opens or "Files delivered: report.md (17 bytes)." in asked[0]
+    assert not opens or "report.md (17 bytes)" in asked[0]
 
 
 async def test_the_example_of_the_lean_prompt_followed_to_the_letter_ends_clean(

@@ -1,14 +1,16 @@
 """Decided messages: the calls of a reply say what becomes of a message, in any language."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
+from agiraph.providers.base import Request
 from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import triggers
@@ -16,6 +18,7 @@ from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import ScriptedModel
 from tests.runtime.test_reply_and_work import FINISH, NO_WORK, give, heard, team_of_two
 from tests.runtime.waiting import Gate, until
+from tests.scenarios.thread_queries import shown_text
 
 ORDINARY = [
     "What is the state of the art in solid-state batteries?",
@@ -128,7 +131,9 @@ async def test_a_request_beside_open_work_reaches_that_work_if_the_reply_decides
     reply = await reply_to(world, founded, "Please find me a dentist.")
     gate.set()
     await world.settle()
-    assert stated(reply) == [("told", "coordinator", "Please find me a dentist.")]
+    assert stated(reply) == [
+        ("told", "its own work “Paint the fence”", "Please find me a dentist.")
+    ]
     assert "[Message from human] Please find me a dentist." in heard(work.requests[-1])
     assert [n.result for n in await world.board(founded.team.id)] == ["Also done."]
 
@@ -181,6 +186,65 @@ async def test_the_rest_of_a_message_is_asked_about_if_the_calls_are_about_a_par
     assert tasks[1:] == started
 
 
+@pytest.mark.parametrize(("what", "identity"), [("about_work", "node_404"), ("stop", "carl")])
+async def test_a_part_that_names_nothing_beside_small_talk_is_not_lost(
+    world: World, what: str, identity: str
+) -> None:
+    parts = [
+        {"what": "chat", "id": "", "words": "Danke!"},
+        {"what": what, "id": identity, "words": "Nimm Euro."},
+    ]
+    mouth = world.script("mouth", says("Gern."), says("Gern."))
+    mouth.decision = json.dumps({"parts": parts})
+    work = world.script("ada", FINISH, says(call("checkpoint", summary="1")), FINISH)
+    founded = await world.found("Paint the fence", start=False)
+    idle = await reply_to(world, founded, "Danke! Nimm Euro.")
+    await world.settle()
+    assert stated(idle) == [("started", "Nimm Euro.", "")]
+    gate = work.gate = Gate()
+    await world.say(founded.coordinator.id, "Count.", team_id=founded.team.id)
+    await gate.reached()
+    busy = await reply_to(world, founded, "Danke! Nimm Euro.")
+    gate.set()
+    await world.settle()
+    assert [(kind, words) for kind, _, words in stated(busy)] == [("told", "Danke! Nimm Euro.")]
+    told = heard(work.requests[-1])
+    assert "[Message from human] Danke! Nimm Euro." in told
+    assert "needs no work" not in told
+
+
+async def test_without_a_model_a_person_reads_what_work_waits_for_without_ids(
+    world: World,
+) -> None:
+    mouth = world.script("mouth")
+    mouth.lines.append(ModelError("It is busy."))
+    who = {"agent": "new:scripted/bob", "run_in_background": True}
+    gives = call("assign_task", task="Count", description="Count", **who)
+
+    def waits(request: Request) -> Says:
+        node = re.findall(r"node_\w+", shown_text(request))[-1]
+        return says(call("task_output", id=node, blocking=True))
+
+    world.script("ada", says(gives), waits, FINISH)
+    hand = world.script("bob", says(call("publish", summary="41.")))
+    gate = hand.gate = Gate()
+    founded = await world.found("Watch birds")
+    await gate.reached()
+    await until(world, lambda: _is_waiting(world, founded))
+    reply = await reply_to(world, founded, "Wie läuft es?")
+    gate.set()
+    await world.settle()
+    assert (
+        "- Watch birds: coordinator, waiting for less than a minute\n  the result of 'Count'\n"
+        in (reply.text)
+    )
+    assert "node_" not in reply.text
+
+
+async def _is_waiting(world: World, founded: NewTeam) -> bool:
+    return (await world.node(founded.node.id)).status is NodeStatus.WAITING
+
+
 async def test_new_work_knows_what_was_said_and_done_before_it(world: World) -> None:
     world.script("mouth", says("Gladly.", call("start_work")), says("Shorter.", call("start_work")))
     work = world.script("ada", says(call("finish", summary="Herons eat fish. " * 20)), FINISH)
@@ -220,6 +284,24 @@ async def test_a_stop_drops_what_was_said_before_and_names_it(world: World) -> N
     await world.settle()
     assert stated(reply) == [("stopped", "Paint the fence", "“Also paint the gate.”")]
     assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.CANCELLED]
+    assert len(work.requests) == 1
+
+
+async def test_a_stop_names_what_was_said_before_it_in_the_same_breath(world: World) -> None:
+    stop = call("stop_work", node_id="coordinator")
+    mouth = world.script("mouth", says("你好。", NO_WORK), says("停下了。", stop))
+    mouth.gate = Gate()
+    founded, work, gate = await busy_team(world, FINISH)
+    await world.chat(founded.coordinator.id, "你好。")
+    await mouth.gate.reached()
+    for words in ("把门也刷了。", "不，停下！"):  # noqa: RUF001
+        await world.chat(founded.coordinator.id, words)
+    mouth.gate.set()
+    await until(world, lambda: _is_told(world, founded, "停下了。"))
+    gate.set()
+    await world.settle()
+    [reply] = [m for m in await world.conversation(founded.coordinator) if m.acts]
+    assert stated(reply) == [("stopped", "Paint the fence", "“把门也刷了。”")]
     assert len(work.requests) == 1
 
 

@@ -21,6 +21,7 @@ from agiraph.cli.tables import ending_text
 from agiraph.domain.ids import MessageId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.moments import as_text
+from agiraph.domain.waits import told_person
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.home import stored_keys
 from agiraph.services.lifecycle.timers import fire_due
@@ -288,7 +289,9 @@ class Dialogue(Person):
         self._note("The board:" + ("" if board else " no tasks"))
         for node in board:
             doubts = ", with doubts" if node["doubts"] else ""
-            waits_for = f" ({node['waiting_reason']})" if node["waiting_reason"] else ""
+            waits_for = (
+                f" ({told_person(node['waiting_reason'])})" if node["waiting_reason"] else ""
+            )
             who = node["assignee"] or "nobody yet"
             self._note(
                 f"  {'  ' * node['depth']}{node['title']} · {who} · {node['status']}{doubts}"

@@ -353,7 +353,7 @@ async def wrong_stop(it: Dialogue) -> None:
         "Wie läuft es?", says("Es läuft gut.", call("stop_work", node_id="Geschichte der Stadt"))
     )
     await it.goes_on(hold)
-    await it.undoes("Geschichte")
+    await it.undoes("Stopped: Geschichte")
 
 
 async def wrong_answer(it: Dialogue) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.services.triggers.firing import CHECK
 from tests.scenarios import dialogues
 from tests.scenarios.dialogue import Dialogue, Fact, Step
 
 STATEMENTS = {
-    "told": r"Told (.+?): “(.+)”",
+    "told": r"Told (.+?)(?: “.+?”)?: “(.+)”",
     "started": r"Started: (.+)",
     "stopped": r"Stopped: (.+?)(?:\. Dropped with it: .+)?",
     "answered": r"Answered “(.+)” with “(.+)”",
@@ -34,18 +35,23 @@ def stated(step: Step) -> list[Fact]:
             read = ((kind, re.fullmatch(form, act[1])) for kind, form in STATEMENTS.items())
             [(kind, match)] = [(kind, match) for kind, match in read if match]
             words = match.groups()
-            found.append((UNDONE[kind], words[0]) if act[2] else (kind, *words))
+            found.append((UNDONE[kind], words[0]) if act[2] else (kind, *_named(*words)))
         elif item := re.match(r"\[Inbox\] \w+, ([\w, ]+): (?:“([^”]+)” )?(.+)", line):
             kind, title, text = item.groups()
             found.append(("asked", text) if kind == "question" else ("ended", title or "", kind))
     return sorted(found)
 
 
+def _named(*words: str) -> tuple[str, ...]:
+    """Name the agent whose own work was told."""
+    return tuple("coordinator" if each == "its own work" else each for each in words)
+
+
 def done(step: Step) -> list[Fact]:
     """Return what was done in truth, as far as a person is to be told, in the same form."""
     found: list[Fact] = []
     for kind, *more in step.facts:
-        quiet = kind == "ended" and more[0] == "Heartbeat"
+        quiet = kind == "ended" and more[0] == CHECK
         by_person = step.kind == "answers" and kind == "answered"
         if kind in UNSTATED or quiet or by_person:
             continue

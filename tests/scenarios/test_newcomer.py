@@ -101,7 +101,7 @@ class Newcomer:
             case ("say", *_):
                 # What the reply has said, and below it what it has done.
                 assert ended.out.startswith(f"{NOTED}\n")
-                assert f"Told coordinator: “{words[2]}”" in ended.out
+                assert re.search(f"Told its own work “.+”: “{words[2]}”", ended.out)
             case ("inbox", "--open"):
                 [self._question] = re.findall(r"msg_\w+", ended.out)
             case ("inbox",):

@@ -113,7 +113,7 @@ async def test_a_kept_promise_reaches_the_person_once_in_inbox_channel_and_conve
     await world.restart()
     await pass_time(world, 2 * HOUR_S)
 
-    told = ("result", "Promise: Send the figures", "Here are the figures: 3, 4, 5.")
+    told = ("result", "Send the figures", "Here are the figures: 3, 4, 5.")
     assert [said for said in await in_inbox(world) if said not in before] == [told]
     assert phone.got[-1] == told
     assert phone.got.count(told) == 1
@@ -127,7 +127,7 @@ async def test_a_broken_promise_is_told_to_the_person(world: World, phone: Phone
 
     [promise] = await world.store.read(promises.of_agent, founded.coordinator.id)
     kind, title, _ = (await in_inbox(world))[-1]
-    assert (promise.state, kind, title) == ("broken", "failure", "Promise: Send the figures")
+    assert (promise.state, kind, title) == ("broken", "failure", "Send the figures")
     assert phone.got[-1][:2] == (kind, title)
 
 
@@ -140,7 +140,7 @@ async def test_a_promise_is_not_ended_with_nothing_to_do(world: World) -> None:
     node = (await world.board(founded.team.id))[-1]
     refused = next(t.text for t in await world.turns(node.id) if t.role == "tool")
     assert "somebody waits for it" in refused
-    assert (await in_inbox(world))[-1] == ("result", "Promise: Send the figures", "3")
+    assert (await in_inbox(world))[-1] == ("result", "Send the figures", "3")
 
 
 async def test_a_firing_with_nothing_to_do_is_told_to_nobody_and_counted(

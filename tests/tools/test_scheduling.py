@@ -179,7 +179,7 @@ async def test_a_promise_wakes_its_agent_and_is_recorded_as_kept(world: World) -
     await world.restart()
     await pass_time(world, 7200)
     *_, node = await world.board(founded.team.id)
-    assert node.title == "Promise: Send the report"
+    assert node.title == "Send the report"
     assert "You made a promise to the human on 2026-01-05 09:00 UTC" in node.task
     assert await world.store.read(promises.open_of_agent, agent.id) == []
     [promise] = await world.store.read(promises.of_agent, agent.id)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from agiraph.cli.local import Local
 
 PAGE = 500
+TOO_LATE = (
+    "The work that asked has ended, so nothing was started with your answer. You are asked what to "
+    "do with it: agiraph inbox --open"
+)
 
 
 async def everything(found: "Client | Local") -> list[InboxItem]:
@@ -150,17 +154,20 @@ async def answer(question: str, text: str, always: bool) -> None:
     """
     async with source(to_write=True) as found:
         try:
-            asked = (await found.item(question)).message
+            item = await found.item(question)
         except Refused as error:
             if not is_missing(error):
                 raise
             known = "`agiraph inbox --open` lists the open ones."
             raise NotFound("question", question, known=known) from error
-        words, decision = decide(asked, text)
+        words, decision = decide(item.message, text)
         always = checked_always(always, decision)
         await found.answer(question, words, decision=decision, always=always)
         is_running = isinstance(found, Client)
-    if is_running:
+    asked = item.message
+    if item.state == "closed":
+        click.echo(TOO_LATE)
+    elif is_running:
         click.echo(f"Answered. Watch the team with: agiraph tail {asked.team_id}")
     else:
         click.echo(f"Answered. Continue with: agiraph run --resume {asked.team_id}")

@@ -135,6 +135,8 @@ class Progress:
                 self._show_hired(data)
             case "message.sent" if is_person(data["recipient"]) and data["kind"] == "message":
                 self.console.print(f"[magenta]✉[/] {shown(data['text'])}")
+                for act in data.get("acts") or ():
+                    self.console.print(f"  [dim]\u2192 {shown(act)}[/]")
             case "model.failed" if data["reason"] != self.failure:
                 self._show_failure(data["reason"])
             case _:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from rich.text import Text
 
 from agiraph.domain.errors import Refused
-from agiraph.domain.messages import Decision
+from agiraph.domain.messages import Decision, option_with_number
 from agiraph.domain.visible import call_lines, visible
 
 # Only these words decide. A sentence such as "yesterday it worked" must never approve a call.
@@ -42,11 +42,12 @@ class Question(Protocol):
 
 
 def decide(question: Question, text: str) -> tuple[str, Decision | None]:
-    """Return the answer's text, and the decision if the question is an approval."""
+    """Return the answer's text, an option for its number, and the decision if the question is an
+    approval."""
     if question.kind != "approval":
         if not text.strip():
             raise Refused("The answer is empty: write a text.")
-        return text, None
+        return option_with_number(question.options, text) or text, None
     word, _, note = text.strip().partition(" ")
     decision = DECISIONS.get(word.lower())
     if decision is None:
@@ -69,7 +70,8 @@ def question_lines(
     lines = [before + literal(question.text)]
     if question.call is not None:
         lines += call_text(question.call, width, indent=indent)
-    lines += [Text("    - ") + literal(option) for option in question.options]
+    listed = enumerate(question.options, 1)
+    lines += [Text(f"    {number}. ") + literal(option) for number, option in listed]
     return lines
 
 

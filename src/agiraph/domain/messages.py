@@ -1,5 +1,6 @@
 """Messages: what agents and people send each other; chat, mailbox and inbox are views of it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -58,6 +59,14 @@ INBOX: frozenset[MessageKind] = frozenset(
     {"question", "approval", "briefing", "report", "failure", "result"}
 )
 """Kinds that appear in the person's inbox and go to their channels."""
+
+
+def option_with_number(options: Sequence[str], text: str) -> str | None:
+    """Return the option whose number a text is, in the digits of any script; None if it is none."""
+    number = text.strip().rstrip(".\u3002\u0964")
+    # Short ones only: `int` raises an error for thousands of digits.
+    place = int(number) if number.isdecimal() and len(number) < 4 else 0
+    return options[place - 1] if 1 <= place <= len(options) else None
 
 
 @value

@@ -17,4 +17,10 @@ def ends_in_question(text: str) -> bool:
     end = len(text)
     while end and (text[end - 1] in _BEHIND or unicodedata.category(text[end - 1]) in _PICTURES):
         end -= 1
-    return text[:end].endswith(tuple(MARKS))
+    return text[:end].endswith(tuple(MARKS)) or _is_greek_mark(text[:end])
+
+
+def _is_greek_mark(text: str) -> bool:
+    """Whether a text ends with the semicolon that is the question mark behind Greek letters."""
+    before = text[:-1].rstrip()
+    return text.endswith(";") and unicodedata.name(before[-1:] or " ", "").startswith("GREEK ")

@@ -185,7 +185,8 @@ def _exists(ctx: RunContext, path: str) -> bool:
     with suppress(AgiraphError, ValueError):
         folder, rest = ctx.scope.resolve(path, "r")
         with folder:
-            return folder.exists(rest)
+            found = folder.find(rest)
+            return found is not None and found.kind == "file"
     return False
 
 

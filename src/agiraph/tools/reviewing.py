@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -28,6 +29,8 @@ TASK_CHARACTERS = 20_000
 """Characters of the judged task and of its result that a reviewer is shown; files hold the rest."""
 MAX_COMMANDS = 30
 COMMAND_CHARACTERS = 300
+LINE_BYTES = 200
+"""Of a file's first line, by which it is recognised in what a reviewer was shown."""
 SENT_BACK = "[Sent back by the reviewer]"
 NO_VERDICT = "review gave no verdict"
 COPIED = (
@@ -98,7 +101,7 @@ async def submit(
         return _begin(ctx, task, doubts, publish)
     findings = found.review.result or ""
     match found.review.stop_reason:
-        case StopReason.ACCEPTED if unread := _unread(ctx, found, evidence, files):
+        case StopReason.ACCEPTED if unread := await _unread(ctx, found, evidence, files):
             return await publish(_joined(doubts, f"{unread} was not checked"))
         case StopReason.ACCEPTED:
             return await publish(doubts)
@@ -147,26 +150,39 @@ def _facts(copied: Mapping[str, Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(one_line(fact) for facts in copied.values() for fact in facts))
 
 
-def _unread(
+async def _unread(
     ctx: RunContext, found: reviews.Found, evidence: Sequence[str], files: Mapping[str, int]
 ) -> str:
     """Name what a reviewer has judged without opening it; an empty string if there is nothing."""
-    if not files:
-        return ""
-    used = [
-        str(value).casefold()
+    looks = [
+        (str(value).casefold(), answer.text)
         for call, answer in acceptance.paired(found.turns)
         for known in [acceptance.properties(ctx, call)]
         if not answer.failed and (known.reads_file or known.runs_commands)
         for value in call.arguments.values()
     ]
-    missed = [
-        name for name in files if not any(base(name) in value or "*" in value for value in used)
-    ]
+    unnamed = [name for name in files if not any(_names(value, name) for value, _ in looks)]
+    starts = await asyncio.to_thread(_first_lines, ctx, unnamed)
+    missed = [name for name in unnamed if not any(starts[name] in shown for _, shown in looks)]
     shown = " ".join(each for each in evidence if each.startswith("file:")).casefold()
     if judged := [name for name in missed if base(name) in shown]:
         return texts.join_limited([repr(name) for name in judged], by=", ")
-    return "what its files hold" if len(missed) == len(files) else ""
+    return "what its files hold" if files and len(missed) == len(files) else ""
+
+
+def _names(value: str, name: str) -> bool:
+    """Whether a path or command names a file, or files like it by a pattern."""
+    patterns = (base(word) for word in value.split() if "*" in base(word))
+    return base(name) in value or any(fnmatchcase(base(name), each) for each in patterns)
+
+
+def _first_lines(ctx: RunContext, names: Sequence[str]) -> dict[str, str]:
+    """Return the first line with words of each of these files, as far as it is shown."""
+    folder, _ = ctx.scope.resolve("scratch", "w")
+    with folder:
+        starts = {name: folder.read(name, limit=LINE_BYTES) for name in names}
+    lines = {name: start.decode(errors="ignore").split("\n") for name, start in starts.items()}
+    return {name: next(filter(None, map(str.strip, each)), "") for name, each in lines.items()}
 
 
 def _files(ctx: RunContext) -> dict[str, int]:

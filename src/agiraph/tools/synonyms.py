@@ -102,7 +102,7 @@ _BY_NAMES: tuple[tuple[str, tuple[Synonym, ...]], ...] = (
     ("ls list_dir list_directory list_folder", (_LIST,)),
     ("web_fetch fetch fetch_url open_url read_url browse", (_FETCH,)),
     ("web_search search_web google_search", (_SEARCH,)),
-    ("ask_user ask_followup_question ask_question", (_ASK,)),
+    ("ask_user ask_user_question ask_followup_question ask_question", (_ASK,)),
     ("str_replace_editor str_replace_based_edit_tool text_editor", _EDITOR),
 )
 

@@ -30,7 +30,7 @@ class _Review(Task):
     def tools(self, executor: Executor, loaded: Loaded, extra: tuple[Tool, ...]) -> Toolset:
         return all_shown(TOOLS)
 
-    def system_words(
+    def system_text(
         self,
         executor: Executor,
         ctx: RunContext,

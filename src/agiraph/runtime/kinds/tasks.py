@@ -56,7 +56,7 @@ class Task:
         label = loaded.prior_knowledge.label | known.label
 
         def build(shown: ShownFiles) -> str:
-            return self.system_words(executor, ctx, loaded, tools, shown, known)
+            return self.system_text(executor, ctx, loaded, tools, shown, known)
 
         system, shown = await prompt.with_files(ctx, label, build)
         assignment = prompt.assignment(
@@ -69,7 +69,7 @@ class Task:
         used = known.ids(is_lean=is_lean)
         return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
 
-    def system_words(
+    def system_text(
         self,
         executor: Executor,
         ctx: RunContext,

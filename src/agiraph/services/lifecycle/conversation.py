@@ -186,9 +186,10 @@ def end_reply(
     # Under the agent's lock its open work stays the same until the commit: no claim, end or
     # message of this agent comes in between.
     person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
-    decided, acts = _decide(tx, agent, lease.node_id, parts, decided, acts)
+    decided, acts, unheard = _decide(tx, agent, lease.node_id, parts, decided, acts)
     acts = routing.drop_told_to_stopped(acts)
-    acts = _hand_on(tx, agent, lease.node_id, decided, acts)
+    acts = routing.drop_said_before(tx, agent, lease.node_id, decided, acts)
+    acts = _hand_on(tx, agent, lease.node_id, decided, acts, unheard)
     asked = messages.to_answer(tx, lease.node_id)
     reply = bus.send(
         tx,
@@ -219,12 +220,10 @@ def _decide(
     parts: Sequence[MessagePart],
     decided: frozenset[WorkDecision],
     acts: Sequence[Act],
-) -> tuple[frozenset[WorkDecision], list[Act]]:
-    """Do what the parts of a message ask for; return all that is decided now, and all acts.
-
-    A part that names what does not exist decides nothing: then work is made of the message.
-    """
-    done = [*acts]
+) -> tuple[frozenset[WorkDecision], list[Act], list[str]]:
+    """Do what the parts of a message ask for; return all that is decided now, all acts, and the
+    words of the parts that decide nothing because they name what does not exist."""
+    done, unheard = [*acts], list[str]()
     for part in parts:
         try:
             match part.what:
@@ -241,10 +240,11 @@ def _decide(
                 case "chat":
                     found = None
         except (Refused, NotFound):
+            unheard.append(routing.passage(messages.to_answer(tx, reply_id), part.words))
             continue
         decided = decided.union((part.what,))
         done += [] if found is None else [found]
-    return decided, done
+    return decided, done, unheard
 
 
 def _hand_on(
@@ -253,9 +253,11 @@ def _hand_on(
     reply_id: NodeId,
     decided: frozenset[WorkDecision],
     acts: list[Act],
+    unheard: Sequence[str],
 ) -> list[Act]:
-    """Let the agent's open work hear the messages that a reply has answered; make work of them if
-    there is none that could, and it should. Return all that was done."""
+    """Let the agent's open work hear the messages that a reply has answered; make work of them, or
+    of the `unheard` parts of them, if there is none that could, and it should. Return all that was
+    done."""
     asked = messages.to_answer(tx, reply_id)
     made = {message.node_id for message in asked}
     work = [node for node in nodes.open_of(tx, agent.id) if node.id not in made]
@@ -265,9 +267,11 @@ def _hand_on(
     if is_unheard and own and not told:
         # The work that was told has ended meanwhile, without having heard it.
         acts, decided = [act for act in acts if act not in own], frozenset[WorkDecision]()
+    if work and unheard and not told:
+        decided = frozenset()
     if decided or not asked:
         if not work:
-            left = routing.left_over(tx, asked, decided, acts)
+            left = routing.left_over(tx, asked, decided, acts) or "\n\n".join(unheard)
             if left:
                 acts = [*acts, _started(start_work(tx, agent, reply_id, left))]
             routing.mark_heard(tx, asked)
@@ -282,7 +286,7 @@ def _hand_on(
     if work:
         waiting.interrupt(tx, agent.id, asked)
     words = "\n\n".join(message.text for message in asked)
-    return [*acts, Act(kind="told", about=hearer, name=agent.name, words=words)]
+    return [*acts, routing.told(agent, nodes.NODES.get(tx, hearer), agent.name, words)]
 
 
 def _heard_in(tx: Tx, agent: Agent, asked: Sequence[Message]) -> NodeId | None:

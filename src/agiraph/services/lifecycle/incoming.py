@@ -12,7 +12,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.channels import ChannelState, Choice, Incoming
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.ids import AgentId, MessageId
-from agiraph.domain.messages import LATE, NEEDS_ANSWER, Message
+from agiraph.domain.messages import LATE, NEEDS_ANSWER, Message, option_with_number
 from agiraph.domain.value import value
 from agiraph.services.lifecycle import answers, channel_commands, conversation
 from agiraph.services.mail import pairing
@@ -136,7 +136,7 @@ def _hear(
     if about is not None and (listed := _listed(tx, channel, about)):
         return Taken(notice=_answer_listed(tx, channel, incoming.text, listed)), None
     if about is not None and _is_answer(tx, about, incoming):
-        said = _answer(about, incoming.text)
+        said = option_with_number(about.options, incoming.text) or incoming.text
         answers.answer_question(tx, about.id, said, person_id=channel.person_id)
         return Taken(), None
     if notice := channel_commands.undo_last(tx, channel, incoming.text, about):
@@ -178,7 +178,8 @@ def _answer_listed(tx: Tx, channel: ChannelState, text: str, listed: Sequence[Me
     if (identity := numbers.get(number.rstrip(".:"))) is None:
         return WHICH
     question = MESSAGES.get(tx, identity)
-    said, late = _answer(question, words.strip()), answers.is_late(tx, question)
+    said = option_with_number(question.options, words) or words.strip()
+    late = answers.is_late(tx, question)
     if _needs_option(question) and said not in question.options:
         return f"Choose one of these by its number: {', '.join(question.options)}."
     try:
@@ -191,7 +192,8 @@ def _answer_listed(tx: Tx, channel: ChannelState, text: str, listed: Sequence[Me
 def _is_answer(tx: Tx, about: Message, incoming: Incoming) -> bool:
     if about.kind != "question" or not incoming.text.strip() or incoming.attachments:
         return False
-    if _needs_option(about) and _answer(about, incoming.text) not in about.options:
+    said = option_with_number(about.options, incoming.text) or incoming.text
+    if _needs_option(about) and said not in about.options:
         return False
     return inbox_items.is_waiting(tx, about.id) or about.closed_at is not None
 
@@ -199,16 +201,6 @@ def _is_answer(tx: Tx, about: Message, incoming: Incoming) -> bool:
 def _needs_option(question: Message) -> bool:
     """Whether words that are none of its options answer nothing: it asks about a late answer."""
     return (question.ref or "").startswith(LATE)
-
-
-def _answer(question: Message, text: str) -> str:
-    """Return the option that a reply names by its number, else the reply itself."""
-    number = text.strip().rstrip(".")
-    # Short ones only: `int` raises an error for thousands of digits.
-    is_number = number.isascii() and number.isdigit() and len(number) < 4
-    if is_number and 1 <= int(number) <= len(question.options):
-        return question.options[int(number) - 1]
-    return text
 
 
 def _dated(tx: Tx, incoming: Incoming) -> str:

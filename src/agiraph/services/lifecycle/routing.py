@@ -13,7 +13,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import MessageId, NodeId, PersonId
 from agiraph.domain.labels import join
-from agiraph.domain.messages import NEEDS_ANSWER, Message
+from agiraph.domain.messages import NEEDS_ANSWER, Message, option_with_number
 from agiraph.domain.outcomes import Done
 from agiraph.domain.tools import WorkDecision
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -32,6 +32,8 @@ ON_THE_CARD = (
     "it is about."
 )
 
+OWN_WORK = "its own work \u201c{title}\u201d"
+"""Who is told what a person says, if it is the agent that replies to them."""
 RESTS = " The team does nothing more for its goal by itself, until it has a new one."
 WORK_ENDED = (
     "The work that asked {id} has ended, so the question is closed. If they want something done "
@@ -81,7 +83,7 @@ def tell(tx: Tx, agent: Agent, reply_id: NodeId, identity: str, words: str = "")
     asked = messages.to_answer(tx, reply_id)
     said = passage(asked, words)
     worker = teams.AGENTS.get(tx, node.assignee_id or agent.id)
-    did = Act(kind="told", about=node.id, name=worker.name, words=said)
+    did = told(agent, node, worker.name, said)
     if worker.id == agent.id:
         return Done(f"Your own work hears it at its next step ({node.id}).", did=did)
     bus.send(
@@ -96,6 +98,13 @@ def tell(tx: Tx, agent: Agent, reply_id: NodeId, identity: str, words: str = "")
     )
     receipt = f"Sent to {worker.name}, word for word; read at the next step of {node.id}."
     return Done(receipt, did=did)
+
+
+def told(agent: Agent, node: WorkNode, name: str, words: str) -> Act:
+    """Return the act of telling this work something; `name` is who does it."""
+    is_own = node.assignee_id == agent.id
+    who = OWN_WORK.format(title=texts.subject_of(node)) if is_own else name
+    return Act(kind="told", about=node.id, name=who, words=words)
 
 
 def _hearing(tx: Tx, node: WorkNode) -> WorkNode:
@@ -141,7 +150,7 @@ def answer(
     question = _question(tx, agent, person_id, question_id)
     said = passage(asked, words)
     _refuse_used_words(tx, said, acts)
-    given = _option(question, said)
+    given = option_with_number(question.options, said) or said
     answers.answer_question(tx, question.id, given, person_id=person_id)
     if question.sender == agent.id and said == passage(asked, ""):
         mark_heard(tx, asked)  # its own work has it as the answer
@@ -152,17 +161,10 @@ def answer(
 def _refuse_used_words(tx: Tx, said: str, acts: Sequence[Act]) -> None:
     """Raise `Refused` if these words, or a part of them, have answered a question."""
     for act in (act for act in acts if act.kind == "answered"):
-        was_option = _option(MESSAGES.get(tx, act.about), said) == act.words
+        options = MESSAGES.get(tx, act.about).options
+        was_option = option_with_number(options, said) == act.words
         if was_option or said in act.words or act.words in said:
             raise Refused(USED_UP.format(name=act.name))
-
-
-def _option(question: Message, said: str) -> str:
-    """Return the option whose number these words are; other words as they are."""
-    number = said.strip().removesuffix(".")
-    is_number = number.isascii() and number.isdigit() and len(number) < 4
-    listed = dict(enumerate(question.options, start=1))
-    return listed.get(int(number), said) if is_number else said
 
 
 def _question(tx: Tx, agent: Agent, person_id: PersonId, question_id: str) -> Message:
@@ -226,6 +228,24 @@ def drop_told_to_stopped(acts: Sequence[Act]) -> list[Act]:
     return found
 
 
+def drop_said_before(
+    tx: Tx,
+    agent: Agent,
+    reply_id: NodeId,
+    decided: frozenset[WorkDecision],
+    acts: list[Act],
+) -> list[Act]:
+    """Return a reply's acts; if it did nothing but stop its agent's own work, with what the person
+    had said in the messages before the last one, and nobody has read, as dropped with it."""
+    before = [m.text for m in messages.to_answer(tx, reply_id)[:-1] if m.seen_at is None]
+    if decided != {"stop"} or not before:
+        return acts
+    stopped = (act for act in acts if act.kind == "stopped")
+    own = [a for a in stopped if NODES.get(tx, NodeId(a.about)).assignee_id == agent.id]
+    words = "; ".join(filter(None, [act.words for act in own[-1:]] + [*map(_quoted, before)]))
+    return [replace(act, words=words) if act in own[-1:] else act for act in acts]
+
+
 def _quoted(words: str) -> str:
     return f"\u201c{fence.one_line(words)}\u201d"
 
@@ -274,9 +294,19 @@ def left_over(
         options = MESSAGES.get(tx, act.about).options if act.kind == "answered" else ()
         # The number of an option stands for its words.
         said = str(options.index(act.words) + 1) if act.words in options else act.words
-        rest = ["" if text in said else text.replace(said, "", 1) for text in rest]
+        rest = ["" if text in said else _without(text, said) for text in rest]
     words = [text.strip() for text in rest if any(character.isalnum() for character in text)]
     return "\n\n".join(words)
+
+
+def _without(text: str, said: str) -> str:
+    """Return a text without the first place where it says this, in the digits of any script."""
+    at = _with_plain_digits(text).find(_with_plain_digits(said))
+    return text if at < 0 else text[:at] + text[at + len(said) :]
+
+
+def _with_plain_digits(text: str) -> str:
+    return "".join(str(int(c)) if c.isdecimal() else c for c in text)
 
 
 def mark_heard(tx: Tx, asked: Sequence[Message]) -> None:

@@ -18,6 +18,7 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.prompt_lines import LOOK, Line
+from agiraph.domain.waits import told_person
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.services.board.confided import Confided
@@ -153,11 +154,12 @@ def _since(view: "_View", node: WorkNode) -> str:
 def _outcome_of(node: WorkNode, *, is_asking: bool) -> str:
     """Return what came of a piece of work, or what it waits for unless that is its question."""
     if not node.status.is_final:
-        return "" if is_asking else one_line(node.waiting_reason or node.checkpoint or "")
+        told = told_person(node.waiting_reason or "") or node.checkpoint or ""
+        return "" if is_asking else one_line(told)
     said = texts.truncate(one_line(node.result or ""), RESULT_CHARACTERS)
     why = "" if node.status is NodeStatus.COMPLETED or not node.stop_reason else node.stop_reason
     doubts = f"Not confirmed: {one_line(node.doubts)}" if node.doubts else ""
-    return ". ".join(filter(None, (why and why.words, said, doubts)))
+    return ". ".join(filter(None, (why and why.words, said.rstrip("."), doubts)))
 
 
 def _work(tx: Tx, agent: Agent) -> tuple[list[WorkNode], list[WorkNode], list[WorkNode]]:

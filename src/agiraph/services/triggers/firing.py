@@ -38,6 +38,8 @@ OVERLAP = "overlap"
 MISFIRE = "misfire"
 REMINDER = "Reminder"
 """The title of a scheduled message to a person."""
+CHECK = "Scheduled check"
+"""The title of work that a heartbeat without a task begins."""
 UNHEARD = " Nobody is told it: `send_message` to the human what they should know."
 """What an agent is told of the result of work that it scheduled for itself."""
 EXCERPT_CHARS = 4000
@@ -304,7 +306,7 @@ def _title_and_task(
         to = trigger.promised_to
         whom = "the human" if is_person(to) else planning.name_of(tx, to)
         text = prompt("promise").format(whom=whom, made=made, what=words)
-        return f"Promise: {first_line(task)}", text
+        return first_line(task), text
     if _is_cycle(trigger, team):
         number = trigger.fired + 1 + int(bool(trigger.payload.get("begun")))
         text = prompt("cycle").format(
@@ -316,7 +318,7 @@ def _title_and_task(
         )
         return f"Cycle {number}", text
     if not task:
-        return "Heartbeat", prompt("heartbeat").format(news=said)
+        return CHECK, prompt("heartbeat").format(news=said)
     news = f"\n\n{said}" if said else ""
     unheard = UNHEARD if trigger.made_by == trigger.agent_id else ""
     given = {"task": words, "why": cause.why, "id": trigger.id, "made": made, "news": news}
