@@ -74,6 +74,8 @@ def to_schema_24(tx: Tx) -> None:
         "nodes.line_kinds",
         "nodes.kind",
         "nodes.is_step",
+        "triggers.ended_with",
+        "deliveries.revoked",
         "threads.pruned_at",
         "persons.zone",
         "grants.is_typed",
