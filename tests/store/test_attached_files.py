@@ -74,6 +74,7 @@ def to_schema_24(tx: Tx) -> None:
         "nodes.line_kinds",
         "nodes.kind",
         "nodes.is_step",
+        "nodes.address",
         "triggers.ended_with",
         "deliveries.revoked",
         "threads.pruned_at",

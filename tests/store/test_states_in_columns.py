@@ -2,17 +2,21 @@
 
 import asyncio
 from dataclasses import replace
+from string import Template
 from typing import Any
 
 from agiraph.domain.deliveries import Delivery
-from agiraph.domain.ids import TriggerId, new_id
+from agiraph.domain.ids import NodeId, ThreadId, TriggerId, new_id
 from agiraph.domain.persons import OWNER
+from agiraph.domain.work_kinds import LINK_READER, TASK
+from agiraph.prompts import prompt
+from agiraph.services.board import planning
 from agiraph.services.mail import bus
-from agiraph.store import postgres
+from agiraph.store import postgres, threads
 from agiraph.store.deliveries import DELIVERIES
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
-from agiraph.testing import World
+from agiraph.testing import World, call, says
 from tests.services.triggers import create_trigger, found_idle_team
 
 ENDED: dict[str, str | None] = {
@@ -31,9 +35,26 @@ RECEIPTS: dict[str, tuple[str | None, tuple[str, str] | None]] = {
 """Receipt, and what is left of a revoked one, by the receipt that the release before stored."""
 
 
+ADDRESS = "https://a.example/menu?x=1"
+TURNS: dict[str, tuple[int | None, bool]] = {
+    "[exit code 0]\nfine": (0, False),
+    "[exit code 12, 40 s]\nbad": (12, False),
+    "[exit code -9: too much memory.]": (-9, False),
+    "[exit code 123456789]": (123456, False),
+    "[exit code unknown]": (None, False),
+    "[ended after 9 s: it ran out of time]": (None, False),
+    "Unchanged since you read it: the text stands above, in the answer to your call c": (
+        None,
+        True,
+    ),
+    "Unchanged since you read it: not a word": (None, False),
+}
+"""Exit code, and whether it repeats another one, of answers that the release before stored."""
+
+
 def to_schema_38(tx: Tx) -> None:
     """Make the database one from before these columns."""
-    for column in ("triggers.ended_with", "deliveries.revoked"):
+    for column in ("triggers.ended_with", "deliveries.revoked", "nodes.address"):
         table, name = column.split(".")
         tx.run(f"alter table {table} drop column {name}")
     match tx.dialect:
@@ -93,3 +114,50 @@ async def test_a_migration_parts_revoked_receipts_from_others(
     await upgrade(world, database_url)
     found = {receipt: await world.store.read(DELIVERIES.get, receipt) for receipt in RECEIPTS}
     assert {name: (row.receipt, row.revoked) for name, row in found.items()} == RECEIPTS
+
+
+async def test_a_migration_finds_what_answers_told_in_their_first_words(
+    world: World, database_url: str
+) -> None:
+    world.script("ada", says(call("ask_human", question="What?")))
+    founded = await world.found("Look", acceptance=())
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    thread = ThreadId((await world.thread(goal.id)).id)
+
+    def add(tx: Tx) -> None:
+        at = threads.append_point(tx, thread)
+        for text in TURNS:
+            given: dict[str, Any] = {"node_id": goal.id, "text": text}
+            at, _ = threads.append(tx, at, role="tool", failed=True, **given)
+            at, _ = threads.append(tx, at, role="tool", **given)
+            at, _ = threads.append(tx, at, role="user", **given)
+
+    await world.store.write(add)
+    await upgrade(world, database_url)
+    turns = [turn for turn in await world.turns(goal.id) if turn.text in TURNS]
+    found = [(t.text, t.role, t.failed, t.exit_code, t.is_repeated) for t in turns]
+    assert found == [
+        row
+        for text, told in TURNS.items()
+        for row in (
+            (text, "tool", True, *told),
+            (text, "tool", False, *told),
+            (text, "user", False, None, False),
+        )
+    ]
+
+
+async def test_a_migration_finds_the_page_of_each_reader(world: World, database_url: str) -> None:
+    founded = await found_idle_team(world)
+    task = Template(prompt("reader")).substitute(url=ADDRESS, pages=7)
+
+    def add(tx: Tx) -> NodeId:
+        kept: dict[str, Any] = {"team_id": founded.team.id, "source": "delegation", "task": task}
+        ids = [planning.create(tx, kind=kind, **kept).id for kind in (LINK_READER, TASK)]
+        return ids[0]
+
+    reader = await world.store.write(add)
+    await upgrade(world, database_url)
+    nodes = await world.board(founded.team.id)
+    assert {node.id: node.address for node in nodes if node.address} == {reader: ADDRESS}

@@ -61,6 +61,7 @@ def to_schema_36(tx: Tx, ids: Mapping[str, NodeId] = MappingProxyType({}), goal:
         assigned = ", ".join(f"{column} = :{column}" for column in sets)
         tx.run(f"update nodes set {assigned} where id = :id", id=ids[name], **sets)
     tx.run("alter table nodes drop column kind")
+    tx.run("alter table nodes drop column address")
     tx.run("alter table triggers drop column ended_with")
     tx.run("alter table deliveries drop column revoked")
     tx.run("drop index timers_of")
