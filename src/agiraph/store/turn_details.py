@@ -58,19 +58,7 @@ def stored_details(turn: Turn) -> dict[str, Any]:
 
     `spend.total` reads `tokens` and `usd` from this column, too.
     """
-    stored: dict[str, Any] = {}
-    provider = turn.provider_data
-    if provider.thinking:
-        stored["thinking"] = provider.thinking
-    if provider.vendor is not None:
-        stored["vendor"] = {"name": provider.vendor.vendor, "parts": provider.vendor.parts}
-    if (mark := provider.text) is not None:
-        missed = {"missed": True} if mark.missed else {}
-        stored["text"] = {"key": mark.key, "kind": mark.kind, **missed}
-    if provider.served_model:
-        stored["served_model"] = provider.served_model
-    if provider.refusal:
-        stored["refusal"] = provider.refusal
+    stored = _stored_provider_data(turn.provider_data)
     if turn.reserved is not None:
         stored["tokens"], stored["usd"] = turn.reserved.tokens, turn.reserved.usd
     if turn.outbox is not None:
@@ -98,6 +86,22 @@ def stored_details(turn: Turn) -> dict[str, Any]:
         stored["foreseen"] = turn.foreseen
     if turn.did is not None:
         stored["did"] = asdict(turn.did)
+    return stored
+
+
+def _stored_provider_data(provider: ProviderData) -> dict[str, Any]:
+    stored: dict[str, Any] = {}
+    if provider.thinking:
+        stored["thinking"] = provider.thinking
+    if provider.vendor is not None:
+        stored["vendor"] = {"name": provider.vendor.vendor, "parts": provider.vendor.parts}
+    if (mark := provider.text) is not None:
+        missed = {"missed": True} if mark.missed else {}
+        stored["text"] = {"key": mark.key, "kind": mark.kind, **missed}
+    if provider.served_model:
+        stored["served_model"] = provider.served_model
+    if provider.refusal:
+        stored["refusal"] = provider.refusal
     return stored
 
 

@@ -73,12 +73,11 @@ async def doubts(
     named = in_text("\n".join((node.task, *node.lines_to_prove)))
     files = await asyncio.to_thread(_delivered, ctx, rows, [*named, *evidence])
     known = await asyncio.to_thread(_inputs, ctx, named, files) | rows.published
-    about_lines = _about_lines(ctx, rows, files, evidence, known)
     found = [
         *([NOT_SAID] if reached is None else []),
         *([ASKS] if ends_in_question(summary) else []),
         *_about_tasks(ctx, rows),
-        *(line for line in about_lines if reached != "no" or line != acceptance.NO_LINES),
+        *_about_lines(ctx, rows, files, evidence, known, may_lack_lines=reached == "no"),
         *_about_named_files(node, files, known),
         *_missing_files(ctx, "\n".join((summary, *evidence)), files, known, rows.tasks),
         *_about_addresses(ctx, summary),
@@ -203,13 +202,16 @@ def _about_lines(
     files: Mapping[str, str],
     evidence: Sequence[str],
     known: Collection[str],
+    *,
+    may_lack_lines: bool,
 ) -> list[str]:
     """Return what is missing for the acceptance lines; without lines, whether anything was done."""
     node = rows.node
     if node.acceptance:
         return acceptance.missing_evidence(ctx, node, files, evidence, known=known)
     # A goal without end has no state that is done.
-    found = [acceptance.NO_LINES] if node.is_goal and ctx.team.mode == "finite" else []
+    has_end = node.is_goal and ctx.team.mode == "finite"
+    found = [acceptance.NO_LINES] if has_end and not may_lack_lines else []
     # What an agent set itself to do may be over at once; of a promise, the words are the result.
     is_asked = is_person(node.creator_id) and not rows.is_promise
     is_owed = node.is_goal or node.parent_id is not None or is_asked
