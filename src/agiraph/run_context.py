@@ -166,9 +166,7 @@ class RunContext:
                 ref=call.id,
                 text=answer.text,
                 at=self.clock.now(),
-                failed=answer.failed,
-                sends_back=answer.sends_back,
-                label=answer.label,
+                **answer.details,
             )
         )
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from agiraph.domain.agents import Agent
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.messages import LATE, NEEDS_ANSWER, Message
-from agiraph.domain.persons import OWNER, is_person
+from agiraph.domain.persons import OWNER
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import NodeStatus, WorkNode, is_answer
+from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.store import dependencies, teams, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
+from agiraph.store.persons import PERSONS
 from agiraph.store.stages import STAGES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
@@ -35,6 +36,7 @@ class Left:
     nodes: tuple[WorkNode, ...]
     messages: tuple[Message, ...]
     agents: tuple[Agent, ...]
+    people: frozenset[str]
     waits: dict[str, list[WaitingOn]]
     """What each node waits for."""
     needs: dict[str, list[str]]
@@ -61,7 +63,7 @@ class Left:
 
     @property
     def questions(self) -> Counter[str]:
-        asked = (m for m in self.messages if m.kind in NEEDS_ANSWER and is_person(m.recipient))
+        asked = (m for m in self.messages if m.kind in NEEDS_ANSWER and m.recipient in self.people)
         return Counter(stable(m.text) for m in asked)
 
     @property
@@ -92,6 +94,7 @@ def read(tx: Tx) -> Left:
         nodes=tuple(nodes),
         messages=tuple(MESSAGES.select(tx, "true order by id")),
         agents=tuple(AGENTS.select(tx, "true")),
+        people=frozenset(person.id for person in PERSONS.select(tx, "true")),
         waits=waits,
         needs={
             n.id: [str(needed.id) for needed in dependencies.needs(tx, n.id)]
@@ -112,7 +115,7 @@ async def play_the_person(world: World) -> list[str]:
         await world.settle()
         left: Left = await world.store.read(read)
         found += stuck(left)
-        asked = [m for m in left.messages if _is_open(m)]
+        asked = [m for m in left.messages if _is_open(left, m)]
         if found or not asked:
             return found
         for message in asked:
@@ -124,8 +127,8 @@ async def play_the_person(world: World) -> list[str]:
     return [f"the person is still asked after {ROUNDS} rounds: {asked[-1].text!r}"]
 
 
-def _is_open(message: Message) -> bool:
-    is_question = message.kind in NEEDS_ANSWER and is_person(message.recipient)
+def _is_open(left: Left, message: Message) -> bool:
+    is_question = message.kind in NEEDS_ANSWER and message.recipient in left.people
     return is_question and message.answered_at is None
 
 
@@ -159,7 +162,7 @@ def violations(left: Left, before: Left, lapse: Lapse, *, is_wanted: bool) -> It
 
 def _false_words(left: Left, lapse: Lapse) -> Iterator[str]:
     """Yield what a person was told although it is not so, and work that nobody asked for."""
-    told = [m for m in left.messages if is_person(m.recipient) and not is_person(m.sender)]
+    told = [m for m in left.messages if m.recipient in left.people and m.sender not in left.people]
     for message in told:
         yield from (f"the person was told {w!r}" for w in lapse.untold if w in message.text)
     answered = {m.in_reply_to for m in told}
@@ -190,7 +193,7 @@ def _false_acts(left: Left) -> Iterator[str]:
         if not is_so:
             yield f"a reply states what was not done: {act}"
     stated = {act.about for act in acts if act.kind == "started"}
-    made = {m.node_id for m in left.messages if is_person(m.sender) and m.kind == "message"}
+    made = {m.node_id for m in left.messages if m.sender in left.people and m.kind == "message"}
     yield from (f"no reply states the new work {i!r}" for i in made - stated if i is not None)
 
 
@@ -201,7 +204,7 @@ def _must_not_say(node: WorkNode, lapse: Lapse) -> bool:
     """
     if node.lane != "work" or node.status is not NodeStatus.COMPLETED or node.budget.is_single_turn:
         return False
-    takes_answers = any(is_answer(line) for line in node.acceptance)
+    takes_answers = "answer" in node.acceptance
     is_side_work = node.parent_id is None and not node.is_goal
     return not lapse.is_ending or not (takes_answers or is_side_work)
 
@@ -261,7 +264,7 @@ def _can_come(left: Left, on: WaitingOn, goes_on: GoesOn) -> bool:
     match on.kind:
         case "answer" | "approval" | "reply":
             asked = [m for m in left.messages if m.id == on.id and m.answered_at is None]
-            return any(is_person(m.recipient) or _may_answer(left, m, goes_on) for m in asked)
+            return any(m.recipient in left.people or _may_answer(left, m, goes_on) for m in asked)
         case "time":
             return True
         case "node":

@@ -13,7 +13,6 @@ from typing import Any
 
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
-from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import NodeStatus, WorkNode
 from tests.habits.acts import State, runs
 from tests.habits.rude_runs import COORDINATOR, Rows, Seen, stage
@@ -139,7 +138,7 @@ def _undone_or_unsaid(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
     """What the replies did is what stands under them."""
     said = {kind: [a["about"] for a in acts if a["kind"] == kind] for kind in _KINDS}
     before, after = seen.before, seen.after
-    made = [n.id for n in _new(before, after) if n.lane == "work" and part_of(n) in (None, "job")]
+    made = [n.id for n in _new(before, after) if n.lane == "work" and not n.is_step]
     triggers, known = after.triggers - before.triggers, after.known - before.known
     yield from _differences("started", said["started"], made)
     yield from _differences("answered", said["answered"], [m.in_reply_to for m in _answers(seen)])

@@ -12,7 +12,6 @@ from agiraph.domain.agents import Rule
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
-from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import ANSWER, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.knowledge import items
@@ -294,7 +293,7 @@ class _Scene:
     async def _cancel_research(self) -> None:
         """End research, which nobody plays here."""
         for node in (await self._rows()).nodes.values():
-            if part_of(node) == "job" and not node.status.is_final:
+            if node.kind.name == "research" and not node.status.is_final:
                 await self._ask("POST", f"/nodes/{node.id}/cancel")
 
     def _words(self) -> str:

@@ -400,7 +400,11 @@ async def test_a_model_cannot_say_that_any_answer_is_enough(world: World) -> Non
     assert ada.heard == "Only the person may set the line 'answer'. Say what can be checked."
 
 
-async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(world: World) -> None:
+# The second stands in the answer to the call that gave the task away.
+@pytest.mark.parametrize("result", ["There are 3.", "works on it"])
+async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(
+    world: World, result: str
+) -> None:
     """The result arrives while the model writes its `finish`; the refusal shows it the result."""
     gate, ended = asyncio.Event(), asyncio.Event()
 
@@ -414,10 +418,10 @@ async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(world: World)
         return says(finish("Done without it."))
 
     counting = says(assign("Count", run_in_background=True))
-    lines: list[Thought] = [counting, meanwhile, says(finish("There are 3."))]
+    lines: list[Thought] = [counting, meanwhile, says(finish(result))]
     ada = ThinkingModel("scripted/ada", lines)
     world.model("ada", ada)
-    world.script("bob", WRITE, says(call("publish", summary="There are 3."))).gate = gate
+    world.script("bob", WRITE, says(call("publish", summary=result))).gate = gate
     world.store.subscribe(look)
     founded = await world.found("Make an inventory of the house")
     await world.settle()
@@ -425,8 +429,8 @@ async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(world: World)
     goal, task = await world.board(founded.team.id)
     refused = (await tool_answers(world, goal.id))[1].text
     assert refused.startswith(f"[Not accepted] the result of 'Count' ({task.id}) has come and was ")
-    assert "There are 3." in ada.heard[2]
-    assert (goal.result, goal.doubts) == ("There are 3.", None)
+    assert result in ada.heard[2]
+    assert (goal.result, goal.doubts) == (result, None)
 
 
 async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> None:

@@ -1,16 +1,22 @@
 """Habits $1 to $4, $6, $7, D7, D8, C13, T6 and K3: loops, polling, repeated calls and echoes."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agiraph.domain.chat import ToolCall, Transcript, Turn
+from agiraph.domain.ids import ThreadId
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.policies.idle_wait import seconds_asleep
-from agiraph.policies.reading import UNCHANGED
+from agiraph.policies.loops import Loops
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.runtime.compaction import TOO_SMALL
 from agiraph.runtime.spill import ANSWER_CHARACTERS
 from agiraph.testing import World, call, says
+from agiraph.tools.files import read_file
 from tests.habits.test_words import LOOK, PUBLISH, SQLITE, finish, run, told, worker
 
 S = NodeStatus
@@ -21,9 +27,44 @@ READ = says(call("read_file", path="_spec.md"))
 async def test_cost_1_the_third_reading_of_an_unchanged_file_is_a_line(world: World) -> None:
     goal, _ = await run(world, READ, says(LOOK), READ, says(LOOK), READ, *finish())
 
-    answers = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
-    assert answers[0] == answers[2]
-    assert answers[4].startswith(UNCHANGED)
+    answers = [t for t in await world.turns(goal.id) if t.role == "tool"]
+    assert answers[0].text == answers[2].text
+    assert [answer.is_repeated for answer in answers[:5:2]] == [False, False, True]
+
+
+def reading(texts: Sequence[str], name: str = "call_{}") -> Transcript:
+    """Return a thread in which one file is read again and again, with these texts."""
+    found: list[Turn] = []
+    about: dict[str, Any] = {
+        "thread_id": ThreadId("thread_1"),
+        "node_id": None,
+        "at": datetime.now(UTC),
+    }
+    for number, text in enumerate(texts):
+        made = ToolCall(id=name.format(number), name="read_file", arguments={"path": "log.md"})
+        seq = 2 * number + 1
+        found.append(Turn(role="assistant", text="", calls=(made,), seq=seq, **about))
+        found.append(Turn(role="tool", text=text, ref=made.id, seq=seq + 1, **about))
+    return Transcript(found)
+
+
+def verdict(transcript: Transcript) -> StopReason | None:
+    ended = Loops({"read_file": read_file}).verdict(transcript)
+    return None if ended is None else ended.reason
+
+
+def test_a_file_that_says_to_be_unchanged_is_read_as_it_is() -> None:
+    line = "Unchanged since you read it: the text stands above, {}"
+    assert verdict(reading([line.format(word) for word in "abcde"])) is None
+    assert verdict(reading([line.format("one")] * 5)) is StopReason.LOOPING
+
+
+@pytest.mark.parametrize("name", ["again:{}", "circle:{}", "flush:{}", "landing{}", "call_{}"])
+def test_the_id_that_a_model_gives_its_call_hides_no_circle(name: str) -> None:
+    transcript = reading(["the same"] * 5, name)
+    assert verdict(transcript) is StopReason.LOOPING
+    assert Loops({"read_file": read_file}).note(transcript) is not None
+    assert len(transcript.steps(9)) == 5
 
 
 @SQLITE

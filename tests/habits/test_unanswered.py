@@ -40,6 +40,22 @@ async def test_d16_a_giver_that_waits_again_is_reminded_and_then_answers(world: 
     assert "Blue." in heard
 
 
+@SQLITE
+async def test_d16_a_failed_call_that_names_the_question_is_no_reminder(world: World) -> None:
+    def errs(request: Request) -> Says:
+        asked = next(t.ref for t in reversed(request.transcript.turns) if "Red or blue?" in t.text)
+        return says(call("send_message", to=asked, content="Hm."))
+
+    child, hand, ada = await run(world, errs, waits(), says(BLUE), waits(), ASK)
+
+    wrong, reminder = ada.requests[3].turns[-1], ada.requests[4].turns[-1]
+    assert wrong.failed
+    assert reminder.text.startswith("Not waiting yet: hand waits for your answer to msg_")
+    assert wrong.text.count(reminder.reminds_of or "?") == 1
+    assert child.status is S.COMPLETED
+    assert "Blue." in "\n".join(turn.text for turn in hand.requests[1].turns)
+
+
 async def test_d16_a_giver_that_never_answers_leaves_the_decision_to_the_worker(
     world: World,
 ) -> None:

@@ -19,10 +19,9 @@ from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.persons import OWNER
 from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.domain.work_kinds import PUBLIC_TASK
+from agiraph.domain.work_kinds import PUBLIC_TASK, WorkKind
 from agiraph.home import scopes
 from agiraph.providers.base import Request
-from agiraph.runtime import plain_replies, steps
 from agiraph.services.board import planning
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
@@ -717,7 +716,7 @@ MUTANTS: dict[str, tuple[Harm, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "a public reader gets mail": (
         _mail,
-        lambda patch: patch.setattr(steps, "_hears_mail", lambda ctx: True),
+        lambda patch: patch.setattr(WorkKind, "hears_mail", True),
     ),
     "a public reader sees files of the team": (
         _files,
@@ -725,7 +724,7 @@ MUTANTS: dict[str, tuple[Harm, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "a public reader asks its giver": (
         _question,
-        lambda patch: patch.setattr(plain_replies, "_may_ask", lambda ctx: True),
+        lambda patch: patch.setattr(WorkKind, "may_ask", True),
     ),
     "a reader is told a secret link": (
         _secret_link,

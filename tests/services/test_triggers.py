@@ -225,6 +225,26 @@ async def test_max_fires_and_until_end_a_trigger(world: World) -> None:
 # ---- teams that pause, stop and resume -------------------------------------------------------
 
 
+async def test_what_a_trigger_ended_with_decides_whether_it_comes_back_and_not_why(
+    world: World,
+) -> None:
+    founded = await found_idle_team(world)
+    cancelled, alarm = [
+        await create_trigger(world, founded, "scheduled", {"cron": "@hourly"}) for _ in "ab"
+    ]
+    await world.store.write(definitions.cancel, cancelled.id)
+    await world.store.write(teams.stop, founded.team.id)
+
+    def reword(tx: Tx) -> None:
+        words = {"status": "expired", "ended": "the team was stopped"}
+        rows.TRIGGERS.update(tx, cancelled.id, **words)
+        rows.TRIGGERS.update(tx, alarm.id, ended="l'équipe a été arrêtée")
+
+    await world.store.write(reword)
+    await world.store.write(teams.reactivate, founded.team.id)
+    assert [(await reload(world, t)).status for t in (cancelled, alarm)] == ["expired", "active"]
+
+
 async def test_a_paused_teams_triggers_do_not_fire_and_follow_the_misfire_policy(
     world: World,
 ) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, cast
 
 from agiraph.domain.acts import Act
-from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.value import value
 from agiraph.domain.work import Lane, Usage
@@ -15,20 +15,22 @@ Role = Literal["system", "user", "assistant", "tool", "intent"]
 """The author of a turn. An intent is never sent to a model: it records that a call is about to be
 made that costs money or must not be made twice."""
 
-AGAIN = "again:"
-"""Prefix of the ref of the turn that starts a retry; earlier attempts no longer count."""
+AGAIN = "again"
+"""The note that starts a retry; earlier attempts no longer count."""
 
-WAITS = "waits:"
-"""Prefix of the ref of the turn that tells an agent what it waits for after a plain-text reply; the
-reply's number follows."""
+WAITS = "waits"
+"""The note that tells an agent what it waits for after a plain-text reply; the reply's number
+follows."""
 
 IN_WORDS = "(in words)"
 """The call id in the waits of a node whose model replied in plain text while delegated work was
 open. No call is open then, and the first of these waits that ends, ends them all."""
 
-HOUSEKEEPING = ("flush:", "compact:", "landing")
-"""Prefixes of the refs of notes that ask for something beside the work: to save notes, for a
-summary, for a last answer. The replies to them are no steps of the work."""
+HOUSEKEEPING = frozenset({"flush", "compact", "landing"})
+"""Notes that ask for something beside the work: to save notes, for a summary, for a last answer.
+The replies to them are no steps of the work."""
+OF_ATTEMPT = frozenset({"budget", "landing"})
+"""Notes that each attempt gets anew."""
 
 LEAN_SYSTEM = "system:lean"
 """The ref of a system prompt for a small window. It decides which tools the thread shows."""
@@ -235,7 +237,7 @@ class Turn:
     at: datetime
     ref: str | None = None
     """What the turn is about: the id of a call or message, or a key that keeps a note from being
-    written twice."""
+    written twice, such as `circle:12`."""
     calls: tuple[ToolCall, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     model: str | None = None
@@ -246,6 +248,12 @@ class Turn:
     """Of a tool's answer: whether the model is told that its call failed."""
     sends_back: bool = False
     """Of a tool's answer: whether it sent a result back."""
+    exit_code: int | None = None
+    """Of the answer to a command that ended by itself: its exit code."""
+    is_repeated: bool = False
+    """Of a tool's answer: whether it only says that an earlier answer still holds."""
+    reminds_of: MessageId | None = None
+    """Of a tool's answer: the question that the agent must answer before it may wait."""
     label: Label = CLEAN
     """Web sites, files or programs that some of its text was taken from; empty: the team's own."""
     is_summary: bool = False
@@ -265,10 +273,24 @@ class Turn:
     """Of a turn that carries a program's messages: how far its outbox was read."""
 
     @property
+    def key(self) -> str:
+        """The `ref` of a note or message; empty for calls and answers, whose ids others choose."""
+        return self.ref or "" if self.role in ("user", "system") else ""
+
+    @property
+    def note(self) -> str:
+        """The kind of a note: the part of its key before the number."""
+        return note_kind(self.key)
+
+    @property
     def as_sent(self) -> "Turn":
         """The turn as every later request repeats it: see `ToolCall.as_sent`."""
         sent = tuple(call.as_sent for call in self.calls)
         return self if sent == self.calls else replace(self, calls=sent)
+
+
+def note_kind(key: str) -> str:
+    return key.partition(":")[0]
 
 
 @value
@@ -296,7 +318,8 @@ class Transcript:
         """How many of the steps belong to earlier attempts."""
         self._before_cut = 0
         """How many of the steps the newest summary stands for."""
-        self._last_spoken_ref: str | None = None
+        self._last_note = ""
+        """The kind of the last turn that is not an intent, if it is a note."""
         self._answered: set[str] = set()
         self._called: set[str] = set()
         self._intents: dict[str, Turn] = {}
@@ -321,11 +344,11 @@ class Transcript:
                 self.label |= turn.label
             if turn.role == "assistant":
                 self._replies.append(turn)
-                if not (self._last_spoken_ref or "").startswith(HOUSEKEEPING):
+                if self._last_note not in HOUSEKEEPING:
                     self._steps.append(turn)
                 self._called.update([c.id for c in turn.calls])
             if turn.role != "intent":
-                self._last_spoken_ref = turn.ref
+                self._last_note = turn.note
             if turn.ref is None:
                 continue
             if turn.role == "tool":
@@ -333,10 +356,9 @@ class Transcript:
             elif turn.role == "intent":
                 self._intents[turn.ref] = turn
             else:
-                if turn.ref.startswith(AGAIN):  # a retry gets its own warnings and closing note
+                if turn.note == AGAIN:  # a retry gets its own warnings and closing note
                     self._tried = len(self._steps)
-                    ended = ("budget:", "landing")
-                    self._refs = {ref for ref in self._refs if not ref.startswith(ended)}
+                    self._refs = {r for r in self._refs if note_kind(r) not in OF_ATTEMPT}
                 self._refs.add(turn.ref)
 
     def spoken(self, start: int = 0) -> Iterator[Turn]:

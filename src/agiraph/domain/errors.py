@@ -57,6 +57,14 @@ class SentBack(Refused):
     """A result is sent back with what speaks against it, once for an attempt."""
 
 
+class AnswerFirst(Refused):
+    """The agent may wait once it has answered a question, or is told the second time."""
+
+    def __init__(self, message: str, question_id: MessageId) -> None:
+        super().__init__(message)
+        self.question_id = question_id
+
+
 class NotFound(Refused):
     def __init__(self, kind: str, name: str, *, known: str = "") -> None:
         super().__init__(f"There is no {kind} {name!r}.{f' {known}' if known else ''}")

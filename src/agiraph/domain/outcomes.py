@@ -6,6 +6,7 @@ from typing import Any
 
 from agiraph.domain.acts import Act
 from agiraph.domain.errors import Refused
+from agiraph.domain.ids import MessageId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Budget, StopReason
@@ -21,6 +22,12 @@ class Done:
     """Whether the model is told that its call failed."""
     sends_back: bool = False
     """Whether it sends a result back, which happens once for an attempt."""
+    exit_code: int | None = None
+    """Of a command that ended by itself."""
+    is_repeated: bool = False
+    """Whether it only says that an earlier answer still holds."""
+    reminds_of: MessageId | None = None
+    """The question that the agent must answer before it may wait."""
     label: Label = CLEAN
     """The sources outside the team that some of its words came from."""
     did: Act | None = None
@@ -28,6 +35,18 @@ class Done:
     is_fenced: bool = False
     """Whether the tool has fenced the words of others itself; else the runtime fences all of a
     labelled answer."""
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the turn that holds the answer keeps of it, besides its text."""
+        return {
+            "failed": self.failed,
+            "sends_back": self.sends_back,
+            "exit_code": self.exit_code,
+            "is_repeated": self.is_repeated,
+            "reminds_of": self.reminds_of,
+            "label": self.label,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ Overlap = Literal["skip", "queue"]
 """What to do about a slot while the work of an earlier slot is unfinished."""
 Outcome = Literal["fired", "skipped", "calling", "failed"]
 """`calling`: a callback is queued or running, or was running when its process ended."""
+TeamEnd = Literal["completed", "stopped", "archived"]
+EndedWith = Literal[TeamEnd, "goal"]
+"""What a trigger ended with: its team, or the team's goal, which a person stopped."""
 
 LATE_AFTER = timedelta(minutes=2)
 """A slot that is handled within this time after its due time counts as on time."""
@@ -78,6 +81,8 @@ class Trigger:
     ended_at: datetime | None = None
     ended: str | None = None
     """Why it has ended."""
+    ended_with: EndedWith | None = None
+    """What it ended with, and is active again with. None: it ended by itself, or was ended."""
 
 
 @value

@@ -321,6 +321,8 @@ class WorkNode:
     """Its thread; a node that resumes another one continues in that one's thread."""
     reviews_call: str | None = None
     """The call of its parent node that submitted the result it judges."""
+    address: str | None = None
+    """Of a reader: the page whose links it reads."""
     asked_of: AgentId | None = None
     """Of research: the agent that was asked; its conversation gets the summary."""
     label: Label = CLEAN

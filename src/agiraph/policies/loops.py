@@ -15,7 +15,6 @@ from agiraph.domain.chat import AGAIN, ToolCall, Transcript, Turn
 from agiraph.domain.outcomes import Failed
 from agiraph.domain.work import StopReason
 from agiraph.policies import normalized_output
-from agiraph.policies.reading import UNCHANGED
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.tools.base import Tool
 
@@ -34,6 +33,7 @@ WARN_ROTATION, STOP_ROTATION = 24, 30
 MAX_STEPS = 60
 """Steps that are examined, newest first: enough for two others between two failures."""
 MAX_OUTCOMES = 200
+_UNCHANGED = "unchanged"
 
 _WARNING = (
     "[Runtime] You go in circles: {what}. It will not turn out differently. Do something else, "
@@ -191,7 +191,7 @@ class Loops:
         return bool(turn.calls)
 
     def _warned(self, transcript: Transcript) -> bool:
-        return any(t.ref and t.ref.startswith("circle:") for t in _recent_turns(transcript))
+        return any(t.note == "circle" for t in _recent_turns(transcript))
 
 
 def _repeated(steps: Sequence[_Step], periods: Sequence[int] = PERIODS) -> _Circle | None:
@@ -262,13 +262,13 @@ def _whole_outcome(call: ToolCall, answer: Turn, outcome: str, unchanged: dict[b
     """Return a call's outcome. A line that says that a file is unchanged counts as the text that
     stands further back; `unchanged` holds these texts by call, once they are found."""
     key = orjson.dumps([call.name, call.arguments], option=orjson.OPT_SORT_KEYS)
-    if answer.text.startswith(UNCHANGED):
+    if answer.is_repeated:
         unchanged.setdefault(key, "")
-        return UNCHANGED
+        return _UNCHANGED
     if key not in unchanged:
         return outcome
     unchanged[key] = unchanged[key] or outcome
-    return UNCHANGED if unchanged[key] == outcome else outcome
+    return _UNCHANGED if unchanged[key] == outcome else outcome
 
 
 def _has_failed(turn: Turn) -> bool:
@@ -279,7 +279,7 @@ def _recent_turns(transcript: Transcript) -> Iterator[Turn]:
     """Yield the turns of the newest steps, newest first, back to the last retry."""
     replies = 0
     for turn in reversed(transcript.turns):
-        if turn.ref is not None and turn.ref.startswith(AGAIN):
+        if turn.note == AGAIN:
             return
         yield turn
         replies += turn.role == "assistant"

@@ -13,8 +13,6 @@ from agiraph.domain.outcomes import Done
 from agiraph.domain.plurals import counted
 from agiraph.tools.base import Tool
 
-UNCHANGED = "Unchanged since you read it:"
-"""The beginning of the line that stands for a text which the thread holds already."""
 MAX_READINGS = 2
 """How often the same text is given in full."""
 _SHOWN = 80
@@ -57,11 +55,11 @@ class Readings:
         begins = answer.text.strip()[:_SHOWN]
         ago = self._steps - found.step
         text = (
-            f"{UNCHANGED} the text stands above, in the answer to your call {found.call_id} ("
-            f"{counted(ago, 'reply', 'replies')} ago). It begins with {begins!r}. Work "
-            "with that, or read something else."
+            "Unchanged since you read it: the text stands above, in the answer to your call "
+            f"{found.call_id} ({counted(ago, 'reply', 'replies')} ago). It begins with "
+            f"{begins!r}. Work with that, or read something else."
         )
-        return replace(answer, text=text)
+        return replace(answer, text=text, is_repeated=True)
 
     def _examine(self, transcript: Transcript) -> None:
         if self._position < transcript.first:
@@ -80,7 +78,7 @@ class Readings:
         before = self._found.get(key)
         if before is not None and answer.text == before.text:
             before.times += 1
-        elif before is None or not answer.text.startswith(UNCHANGED):
+        elif before is None or not answer.is_repeated:
             assert answer.ref is not None
             self._found[key] = _Reading(answer.text, answer.ref, self._steps)
 

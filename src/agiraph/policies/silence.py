@@ -142,7 +142,7 @@ class Silence:
         """
         row: list[Turn] = []
         for turn in transcript.steps(STOP_SILENT, since_cut=True):
-            if turn.calls or transcript.has(f"{WAITS}{turn.seq}"):
+            if turn.calls or transcript.has(f"{WAITS}:{turn.seq}"):
                 break
             row.append(turn)
         return row

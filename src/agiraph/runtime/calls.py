@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agiraph.domain.chat import LONGEST_SENT, ToolCall
-from agiraph.domain.errors import AgiraphError, Misconfigured, Refused, SentBack
+from agiraph.domain.errors import AgiraphError, AnswerFirst, Misconfigured, Refused, SentBack
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.labels import UNKNOWN as UNKNOWN_SOURCE
@@ -266,8 +266,14 @@ def _refused(ctx: RunContext, refusal: AgiraphError) -> Done:
         source = ctx.describe(label)
         fenced = enclose_foreign(refusal.quoted, thread=ctx.lease.thread_id, source=source)
         text = f"{text}\n{fenced}"
-    is_sent_back = isinstance(refusal, SentBack)
-    return Done(text, failed=True, sends_back=is_sent_back, label=label, is_fenced=True)
+    return Done(
+        text,
+        failed=True,
+        sends_back=isinstance(refusal, SentBack),
+        reminds_of=refusal.question_id if isinstance(refusal, AnswerFirst) else None,
+        label=label,
+        is_fenced=True,
+    )
 
 
 def _outcome_of(ctx: RunContext, call: ToolCall) -> str:

@@ -108,7 +108,7 @@ class Compaction:
             if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                 return reason
         # If something follows the note, the reply to it is stored: a crash came after it.
-        if ctx.transcript.last_spoken.ref != flush:
+        if ctx.transcript.last_spoken.key != flush:
             return None
         try:
             reply = await steps.think(ctx, "compaction")
@@ -124,7 +124,7 @@ class Compaction:
         # Some models call a tool here although they may not. Vendors answer that with an error, or
         # with a reply without text.
         with contextlib.suppress(*_NO_ANSWER):
-            if transcript.last_spoken.ref == ask:
+            if transcript.last_spoken.key == ask:
                 await steps.think(ctx, "compaction", may_call=False)
             last = transcript.last_reply
             if last is not None and not steps.breaker.silence.written_call(last):
@@ -260,7 +260,7 @@ def _state_of_rows(tx: Tx, ctx: RunContext) -> tuple[WorkNode, list[str], list[s
 
 def _words_of_person(tx: Tx, ctx: RunContext, questions: Sequence[Message]) -> list[str]:
     """Return a section with the person's messages and answers in this thread, the newest last."""
-    heard = [t.ref for t in ctx.transcript.turns if t.ref and t.ref.startswith("msg_")]
+    heard = [t.key for t in ctx.transcript.turns if t.key.startswith("msg_")]
     said = [m for ref in heard if (m := MESSAGES.find(tx, ref)) is not None]
     asked = {question.id: question for question in questions}
     said += [answer for id in asked for answer in messages.answers_to(tx, id)]

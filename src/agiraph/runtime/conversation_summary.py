@@ -67,7 +67,7 @@ async def write(steps: Steps, ctx: RunContext) -> Outcome:
         while last is None or not last.text.strip() or last.is_cut:
             if ctx.consumed.turns >= ctx.node.budget.turns:
                 return Failed(StopReason.NO_RESULT, "The model wrote no summary.")
-            again = [] if last is None else [SystemNote(f"again:{last.seq}", AGAIN)]
+            again = [] if last is None else [SystemNote(f"nudge:{last.seq}", AGAIN)]
             if reason := await steps.catch_up(ctx, *again, deliver_mail=False):
                 return Failed(reason, "There was no money left for a summary.")
             last = await steps.think(ctx, "summary", may_call=False)

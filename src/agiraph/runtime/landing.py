@@ -39,7 +39,7 @@ async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
         # Without mail, which would stand between the note and its answer.
         note = SystemNote("landing", LAST_WORD.format(reason=reason))
         await steps.catch_up(ctx, note, deliver_mail=False)
-    if ctx.transcript.last_spoken.ref == "landing":
+    if ctx.transcript.last_spoken.key == "landing":
         with contextlib.suppress(ModelError):  # the node ends without a last answer
             await steps.think(ctx, may_call=False, timeout_s=steps.budget.landing_seconds(ctx))
     detail = f"It stopped at a limit before it was done: {reason.words}."

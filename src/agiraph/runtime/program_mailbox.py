@@ -33,7 +33,6 @@ PIECE_BYTES = 64 * 1024
 MAX_MESSAGES = 50
 """Messages that are sent from one piece; the rest stays in the thread."""
 
-_CARRIED = "outbox:"
 _ADDRESSED = re.compile(r"@([\w.*-]+)(?::[ \t]*|[ \t]+)(.*)")
 
 Outgoing = list[tuple[str, str]]
@@ -49,7 +48,7 @@ class ProgramMailbox:
 
     def write_files(self) -> None:
         """Write the inbox from the thread, and create the outbox if there is none."""
-        delivered = [t.text for t in own_turns(self._ctx) if (t.ref or "").startswith("msg_")]
+        delivered = [t.text for t in own_turns(self._ctx) if t.key.startswith("msg_")]
         self._folder.write(INBOX, _as_inbox(delivered))
         self._folder.write_if_empty(OUTBOX, b"")
 
@@ -121,10 +120,9 @@ def own_turns(ctx: RunContext) -> list[Turn]:
 def _carried_bytes(ctx: RunContext, data: bytes) -> int:
     """Return how many bytes of the outbox were carried; 0 if the program has rewritten it."""
     for turn in reversed(own_turns(ctx)):
-        if (turn.ref or "").startswith(_CARRIED):
-            seen = turn.outbox
+        if (seen := turn.outbox) is not None:
             # The hash of what was carried: a program that rewrites its outbox begins a new one.
-            return seen.end if seen and _digest(data[: seen.end]) == seen.sha256 else 0
+            return seen.end if _digest(data[: seen.end]) == seen.sha256 else 0
     return 0
 
 
@@ -181,7 +179,7 @@ def _send_all(tx: Tx, lease: Lease, outgoing: Outgoing, seen: bytes, start: int)
         append_at,
         node_id=lease.node_id,
         role="user",
-        ref=f"{_CARRIED}{len(seen)}",
+        ref=f"outbox:{len(seen)}",
         text=_text(seen[start:]),
         outbox=OutboxMark(end=len(seen), sha256=_digest(seen)),
     )

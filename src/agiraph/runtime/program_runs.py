@@ -74,7 +74,7 @@ async def last(ctx: RunContext) -> Run | None:
     Processes of that run that are still alive are killed first.
     """
     own = own_turns(ctx)
-    retried = max((n for n, t in enumerate(own) if (t.ref or "").startswith(AGAIN)), default=0)
+    retried = max((n for n, t in enumerate(own) if t.note == AGAIN), default=0)
     if not (ids := started_runs(own[retried:])):
         return None
     call = _call(ids[-1])

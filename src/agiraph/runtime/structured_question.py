@@ -59,7 +59,7 @@ async def ask(steps: Steps, ctx: RunContext, question: Question[T]) -> T | None:
     """
     shorter, again = f"{question.name}:short", f"{question.name}:again"
     attempts = (question.name, shorter, again)
-    made = [turn.ref for turn in ctx.transcript.turns if turn.ref in attempts]
+    made = [turn.key for turn in ctx.transcript.turns if turn.key in attempts]
     attempt = made[-1] if made else None
     if attempt is None:
         attempt = question.name
@@ -107,7 +107,7 @@ async def ask_text(steps: Steps, ctx: RunContext, name: str, text: str) -> Turn:
 def _answer_to(transcript: Transcript, ref: str) -> Turn | None:
     """Return the reply right after the turn with this ref; None if there is none yet."""
     spoken = [turn for turn in transcript.turns if turn.role != "intent"]
-    place = next(i for i in reversed(range(len(spoken))) if spoken[i].ref == ref)
+    place = next(i for i in reversed(range(len(spoken))) if spoken[i].key == ref)
     following = spoken[place + 1] if place + 1 < len(spoken) else None
     return following if following is not None and following.role == "assistant" else None
 

@@ -3,8 +3,6 @@
 from datetime import datetime
 from typing import Any
 
-import orjson
-
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.ids import MessageId, NodeId, PersonId, TeamId
 from agiraph.domain.messages import Message
@@ -117,8 +115,6 @@ def failed(tx: Tx, *, after: str = "", limit: int = 100) -> list[Delivery]:
 def by_receipt(tx: Tx, channel: str, receipts: tuple[str, ...]) -> Delivery | None:
     """Return the delivery with the first of these receipts that is known on the channel."""
     for receipt in receipts:
-        if receipt.startswith(_REVOKED):
-            continue  # no service gives such an id; a sender may have written it
         where = "channel = :channel and receipt = :receipt order by id desc limit 1"
         if found := DELIVERIES.select(tx, where, channel=channel, receipt=receipt):
             return found[0]
@@ -135,13 +131,10 @@ def last_with_acts(tx: Tx, channel: str) -> Message | None:
     return found[0] if found else None
 
 
-_REVOKED = "revoked "
-
-
 def revoke_receipts(tx: Tx, channel: str, address: str | None) -> None:
-    """Forget what the receiver at this address knows of the channel's messages. A message that has
-    buttons keeps its receipt in another form, with the address, so that they can be removed."""
-    of_channel = f"channel = :channel and receipt is not null and receipt not like '{_REVOKED}%'"
+    """Forget what the receiver at this address knows of the channel's messages. Of a message that
+    has buttons the receipt is kept apart, with the address, so that they can be removed."""
+    of_channel = "channel = :channel and receipt is not null"
     has_buttons = f"{of_channel} and is_open = 1"
     for delivery in DELIVERIES.select(tx, has_buttons, channel=channel) if address else ():
         changes = revoked(tx, address or "", delivery.receipt or "")
@@ -153,23 +146,14 @@ def revoke_receipts(tx: Tx, channel: str, address: str | None) -> None:
 def revoked(tx: Tx, address: str, receipt: str) -> dict[str, Any]:
     """Return the fields of a message whose receiver is not paired any more, but whose buttons are
     still there."""
-    kept = _REVOKED + orjson.dumps([address, receipt]).decode()
-    return {"receipt": kept, "may_decide": False, "due_at": tx.now, "tries": 0}
-
-
-def revoked_receipt(delivery: Delivery) -> tuple[str, str] | None:
-    """Return address and receipt of a message whose receiver is not paired any more, but whose
-    buttons are still there; None for any other message."""
-    if delivery.receipt is None or not delivery.receipt.startswith(_REVOKED):
-        return None
-    address, receipt = orjson.loads(delivery.receipt.removeprefix(_REVOKED))
-    return address, receipt
+    left = {"revoked": (address, receipt), "receipt": None, "may_decide": False}
+    return {**left, "due_at": tx.now, "tries": 0}
 
 
 # A message that still offers an answer although there is one, or although nobody waits for it, or
 # although its receiver is not paired any more.
 _TO_EDIT = (
-    f"is_open = 1 and channel = :channel and (receipt like '{_REVOKED}%' or exists"
+    "is_open = 1 and channel = :channel and (revoked is not null or exists"
     " (select 1 from messages m where m.id = deliveries.message_id and (m.answered_at is not null"
     " or exists (select 1 from nodes n where n.id = m.node_id and n.status = 'cancelled'))))"
 )

@@ -16,6 +16,7 @@ from agiraph.domain.chat import (
     Usage,
     VendorParts,
 )
+from agiraph.domain.ids import MessageId
 from agiraph.domain.labels import UNKNOWN, Label, of_program
 from agiraph.store.rows import from_json
 
@@ -28,6 +29,9 @@ class Details(TypedDict, total=False):
     provider_data: ProviderData
     failed: bool
     sends_back: bool
+    exit_code: int | None
+    is_repeated: bool
+    reminds_of: MessageId | None
     label: Label
     is_summary: bool
     is_cut: bool
@@ -54,19 +58,7 @@ def stored_details(turn: Turn) -> dict[str, Any]:
 
     `spend.total` reads `tokens` and `usd` from this column, too.
     """
-    stored: dict[str, Any] = {}
-    provider = turn.provider_data
-    if provider.thinking:
-        stored["thinking"] = provider.thinking
-    if provider.vendor is not None:
-        stored["vendor"] = {"name": provider.vendor.vendor, "parts": provider.vendor.parts}
-    if (mark := provider.text) is not None:
-        missed = {"missed": True} if mark.missed else {}
-        stored["text"] = {"key": mark.key, "kind": mark.kind, **missed}
-    if provider.served_model:
-        stored["served_model"] = provider.served_model
-    if provider.refusal:
-        stored["refusal"] = provider.refusal
+    stored = _stored_provider_data(turn.provider_data)
     if turn.reserved is not None:
         stored["tokens"], stored["usd"] = turn.reserved.tokens, turn.reserved.usd
     if turn.outbox is not None:
@@ -76,6 +68,12 @@ def stored_details(turn: Turn) -> dict[str, Any]:
         stored["failed"] = True
     if turn.sends_back:
         stored["sends_back"] = True
+    if turn.exit_code is not None:
+        stored["exit_code"] = turn.exit_code
+    if turn.is_repeated:
+        stored["repeated"] = True
+    if turn.reminds_of is not None:
+        stored["reminds_of"] = turn.reminds_of
     if turn.is_summary:
         stored["cut"] = True
     if turn.is_cut:
@@ -88,6 +86,22 @@ def stored_details(turn: Turn) -> dict[str, Any]:
         stored["foreseen"] = turn.foreseen
     if turn.did is not None:
         stored["did"] = asdict(turn.did)
+    return stored
+
+
+def _stored_provider_data(provider: ProviderData) -> dict[str, Any]:
+    stored: dict[str, Any] = {}
+    if provider.thinking:
+        stored["thinking"] = provider.thinking
+    if provider.vendor is not None:
+        stored["vendor"] = {"name": provider.vendor.vendor, "parts": provider.vendor.parts}
+    if (mark := provider.text) is not None:
+        missed = {"missed": True} if mark.missed else {}
+        stored["text"] = {"key": mark.key, "kind": mark.kind, **missed}
+    if provider.served_model:
+        stored["served_model"] = provider.served_model
+    if provider.refusal:
+        stored["refusal"] = provider.refusal
     return stored
 
 
@@ -108,6 +122,9 @@ def read_details(role: Role, ref: str | None, text: str | None) -> Details:
         provider_data=_read_provider_data(known),
         failed=bool(known.get("failed")),
         sends_back=bool(known.get("sends_back")),
+        exit_code=known.get("exit_code"),
+        is_repeated=bool(known.get("repeated")),
+        reminds_of=known.get("reminds_of"),
         label=_read_label(known),
         is_summary=bool(known.get("cut")),
         is_cut=bool(known.get("broken_off")),

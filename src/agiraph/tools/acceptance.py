@@ -32,7 +32,6 @@ _CLAIMED_CODE = re.compile(
     r"(?:(?<![\s(,;→>-])[\s(,;→>-]++)?\b(?:exit(?:ed)?(?: with)? (?:code|status)|exited(?: with)?)"
     r"[ :=]*+(\d++)\W*+$"
 )
-_CODE = re.compile(r"\[exit code (\d+)")
 _PROOFS: dict[LineKind, str] = {"file": "a file", "ran": "a command that was run"}
 
 
@@ -166,9 +165,8 @@ def _unconfirmed_command(ctx: RunContext, claim: str) -> list[str]:
     number, command, answer = runs[-1]
     if _MASK.search(command):
         return [f"the command {command!r} succeeds whether or not {what!r} does"]
-    ended = _CODE.match(answer.text)
-    if ended is not None and int(ended[1]) != code:
-        return [f"{what!r} ended with exit code {ended[1]}, not {code}"]
+    if answer.exit_code not in (None, code):
+        return [f"{what!r} ended with exit code {answer.exit_code}, not {code}"]
     later = [name for name in _written_after(ctx, number) if _may_matter(name, command)]
     return [f"{what!r} ran before {later[-1]!r} was written"] if later else []
 
@@ -228,5 +226,5 @@ def paired(turns: Iterable[Turn]) -> list[tuple[ToolCall, Turn]]:
 
 def _since_retry(turns: Sequence[Turn]) -> int:
     """Return the index of the last retry or extension; 0 if there was none."""
-    again = (n for n, turn in enumerate(turns) if (turn.ref or "").startswith(AGAIN))
+    again = (n for n, turn in enumerate(turns) if turn.note == AGAIN)
     return max(again, default=0)

@@ -104,10 +104,9 @@ def _was_given(tx: Tx, ctx: RunContext, wanted: str) -> bool:
             continue
         if not links.holds(turn.text, wanted):
             continue
-        ref = turn.ref or ""
-        if ref == "assignment" or ref.startswith(AGAIN):
+        if turn.note in ("assignment", AGAIN):
             return True
-        mail = MESSAGES.find(tx, ref)
+        mail = MESSAGES.find(tx, turn.key)
         if mail is not None and mail.sender != SYSTEM and mail.call is None:
             return True
     return False

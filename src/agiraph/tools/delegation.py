@@ -244,7 +244,7 @@ def refuse_repeats(
 
 def refuse_after_failures(tx: Tx, ctx: RunContext) -> None:
     """Raise `Refused` if too many tasks of the goal have failed since the work was last begun."""
-    again = (t.at for t in reversed(ctx.transcript.turns) if (t.ref or "").startswith(AGAIN))
+    again = (t.at for t in reversed(ctx.transcript.turns) if t.note == AGAIN)
     repeats.check_failures(tx, ctx.node, since=next(again, None))
 
 

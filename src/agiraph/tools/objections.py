@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from agiraph.domain.errors import AgiraphError, SentBack
+from agiraph.domain.ids import NodeId
 from agiraph.domain.persons import is_person
 from agiraph.domain.spoken_question import ends_in_question
 from agiraph.domain.visible import is_blank
@@ -20,14 +21,12 @@ from agiraph.home.safe_folder import Entry, Folder
 from agiraph.run_context import RunContext
 from agiraph.services.board import texts
 from agiraph.services.triggers import promises
-from agiraph.store import nodes
+from agiraph.store import messages, nodes
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import acceptance, addresses
 from agiraph.tools.file_names import base, in_backticks, in_text
 
-RESULT_START = 40
-"""Letters and digits of a result by which it is recognised in a thread."""
 CHECKED_BYTES = 65_536
 """Of a longer file only its beginning is looked at."""
 COPY_LETTERS = 20
@@ -53,6 +52,8 @@ class _Rows(NamedTuple):
     """As it is now, with the lines that were added since."""
     tasks: list[WorkNode]
     """What it gave away; reviews of its result are none."""
+    unread: frozenset[NodeId]
+    """Those of them about whose end its agent has an unread message."""
     published: frozenset[str]
     """The names of the files that other work has published, as far as they may be its input."""
     is_promise: bool
@@ -72,12 +73,11 @@ async def doubts(
     named = in_text("\n".join((node.task, *node.lines_to_prove)))
     files = await asyncio.to_thread(_delivered, ctx, rows, [*named, *evidence])
     known = await asyncio.to_thread(_inputs, ctx, named, files) | rows.published
-    about_lines = _about_lines(ctx, rows, files, evidence, known)
     found = [
         *([NOT_SAID] if reached is None else []),
         *([ASKS] if ends_in_question(summary) else []),
-        *_about_tasks(ctx, rows.tasks),
-        *(line for line in about_lines if reached != "no" or line != acceptance.NO_LINES),
+        *_about_tasks(ctx, rows),
+        *_about_lines(ctx, rows, files, evidence, known, may_lack_lines=reached == "no"),
         *_about_named_files(node, files, known),
         *_missing_files(ctx, "\n".join((summary, *evidence)), files, known, rows.tasks),
         *_about_addresses(ctx, summary),
@@ -107,9 +107,16 @@ def _load(tx: Tx, node: WorkNode) -> _Rows:
     return _Rows(
         node=NODES.get(tx, node.id),
         tasks=tasks,
+        unread=frozenset(task.id for task in tasks if _is_unread(tx, node, task)),
         published=frozenset(base(name) for other in others for name in other.manifest),
         is_promise=promises.is_kept_in(tx, node),
     )
+
+
+def _is_unread(tx: Tx, node: WorkNode, task: WorkNode) -> bool:
+    told = [] if task.stage_id is None else messages.of_stage(tx, task.stage_id)
+    of_stage = [m for m in told if m.recipient == node.assignee_id and m.seen_at is None]
+    return bool(of_stage or messages.unread_endings(tx, node.assignee_id or "", task.id))
 
 
 def _delivered(ctx: RunContext, rows: _Rows, named: Sequence[str]) -> dict[str, str]:
@@ -196,13 +203,16 @@ def _about_lines(
     files: Mapping[str, str],
     evidence: Sequence[str],
     known: Collection[str],
+    *,
+    may_lack_lines: bool,
 ) -> list[str]:
     """Return what is missing for the acceptance lines; without lines, whether anything was done."""
     node = rows.node
     if node.acceptance:
         return acceptance.missing_evidence(ctx, node, files, evidence, known=known)
     # A goal without end has no state that is done.
-    found = [acceptance.NO_LINES] if node.is_goal and ctx.team.mode == "finite" else []
+    has_end = node.is_goal and ctx.team.mode == "finite"
+    found = [acceptance.NO_LINES] if has_end and not may_lack_lines else []
     # What an agent set itself to do may be over at once; of a promise, the words are the result.
     is_asked = is_person(node.creator_id) and not rows.is_promise
     is_owed = node.is_goal or node.parent_id is not None or is_asked
@@ -228,7 +238,7 @@ def _about_named_files(
     return found
 
 
-def _about_tasks(ctx: RunContext, tasks: Sequence[WorkNode]) -> list[str]:
+def _about_tasks(ctx: RunContext, rows: _Rows) -> list[str]:
     """Return the delegated tasks that are open, not done, doubted, or whose result was not read.
 
     Not those that were given up by name, and not those that a later task has made good. Only the
@@ -236,15 +246,15 @@ def _about_tasks(ctx: RunContext, tasks: Sequence[WorkNode]) -> list[str]:
     """
     found: list[str] = []
     was_listed = acceptance.was_sent_back(ctx)
-    for task in tasks:
+    for task in rows.tasks:
         name = repr(texts.title_of(task)) + ("" if was_listed else f" ({task.id})")
-        if task.given_up is not None or any(_makes_good(task, later) for later in tasks):
+        if task.given_up is not None or any(_makes_good(task, later) for later in rows.tasks):
             continue
         if task.cancel_requested or task.status is NodeStatus.CANCELLED:
             found.append(f"{name} was cancelled")
         elif not task.status.is_final:
             found.append(f"{name} is not done yet ({task.status}), and cannot end before this")
-        elif task.status is NodeStatus.COMPLETED and not _was_shown(ctx, task):
+        elif task.status is NodeStatus.COMPLETED and task.id in rows.unread:
             found.append(f"the result of {name} has come and was not read")
         elif task.status is not NodeStatus.COMPLETED:
             how = "has failed" if task.status is NodeStatus.FAILED else "ended in part"
@@ -261,15 +271,6 @@ def _makes_good(task: WorkNode, later: WorkNode) -> bool:
     )
     is_done = later.status is NodeStatus.COMPLETED and not later.doubts
     return later.id != task.id and later.created_at >= task.created_at and is_same and is_done
-
-
-def _was_shown(ctx: RunContext, task: WorkNode) -> bool:
-    """Whether a turn of the thread holds the task's id and the beginning of its result."""
-    start = _letters(task.result or "")[:RESULT_START]
-    return any(
-        turn.role in ("tool", "user") and task.id in turn.text and start in _letters(turn.text)
-        for turn in ctx.transcript.turns
-    )
 
 
 def _missing_files(

@@ -57,7 +57,7 @@ def read_links(
     node = planning.create(
         tx,
         team_id=ctx.team.id,
-        task=_task(wanted),
+        task=Template(prompt("reader")).substitute(url=wanted, pages=PAGES - 1),
         title=TITLE,
         source="delegation",
         creator_id=ctx.agent.id,
@@ -65,14 +65,10 @@ def read_links(
         parent_id=ctx.node.id,
         budget=replace(budget, calls={web_fetch.name: PAGES, web_search.name: SEARCHES}),
         kind=LINK_READER,
+        address=wanted,
     )
     hiring.set_purpose(tx, reader, node.id)
     return Pending(WaitingOn("node", node.id), f"{reader.name}: the links of a page")
-
-
-def _task(address: str) -> str:
-    """Return a reader's whole task: the runtime's words and the address."""
-    return Template(prompt("reader")).substitute(url=address, pages=PAGES - 1)
 
 
 def _checked(tx: Tx, ctx: RunContext, wanted: str | None) -> str:
@@ -82,8 +78,8 @@ def _checked(tx: Tx, ctx: RunContext, wanted: str | None) -> str:
             "You have not opened this page. Give the exact address of a page that you have opened."
         )
     # Also those that failed: what they opened told a stranger something.
-    sent = [child.task for child in nodes.children(tx, ctx.node.id) if child.kind is LINK_READER]
-    if _task(wanted) in sent:
+    sent = [c.address for c in nodes.children(tx, ctx.node.id) if c.kind is LINK_READER]
+    if wanted in sent:
         raise Refused(
             "A reader has read its links for you. Work with the report, or ask the human."
         )

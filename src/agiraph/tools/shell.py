@@ -88,7 +88,8 @@ def as_answer(result: CommandResult) -> Done:
                 "command with it. It may have done part of its work; look before you repeat it.]"
             )
     output = result.output.replace("\0", NO_TEXT)
-    return Done(f"{how}\n{output}".rstrip(), failed=result.exit_code != 0)
+    code = result.exit_code if result.ended == "exited" else None
+    return Done(f"{how}\n{output}".rstrip(), failed=result.exit_code != 0, exit_code=code)
 
 
 def _as_labelled(ctx: RunContext, result: CommandResult, label: Label) -> Done:

@@ -76,7 +76,7 @@ async def _wait_for_tasks(ctx: RunContext) -> InTransaction | None:
         return None
 
     async def refuse(refusal: Refused) -> Answer:
-        return Done(str(refusal), failed=True)
+        raise refusal
 
     return InTransaction(lambda tx: unfinished.wait_for_tasks(tx, ctx.lease), refuse)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from agiraph.domain import fence
 from agiraph.domain.chat import Lease
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import AnswerFirst, Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.messages import Message
 from agiraph.domain.waits import WaitingOn
@@ -60,8 +60,8 @@ def questions(tx: Tx, lease: Lease, work: Iterable[NodeId]) -> list[Message]:
 def remind_or_release(tx: Tx, lease: Lease, work: Iterable[NodeId]) -> None:
     """Settle what these nodes ask this agent, before the agent waits for them.
 
-    Raise `Refused` with the question if the agent's thread holds no such reminder yet; else tell
-    the node that asked to decide by itself. The caller holds the team's row lock.
+    Raise `AnswerFirst` with the question if the agent's thread holds no such reminder yet; else
+    tell the node that asked to decide by itself. The caller holds the team's row lock.
     """
     for question in questions(tx, lease, work):
         if not _was_reminded(tx, lease, question):
@@ -72,13 +72,13 @@ def remind_or_release(tx: Tx, lease: Lease, work: Iterable[NodeId]) -> None:
                 author=name,
                 kind="a question",
             )
-            raise Refused(f"{REMINDER.format(name=name, id=question.id)}\n{asked}")
+            told = f"{REMINDER.format(name=name, id=question.id)}\n{asked}"
+            raise AnswerFirst(told, question.id)
         release(tx, question)
 
 
 def _was_reminded(tx: Tx, lease: Lease, question: Message) -> bool:
-    turns = threads.turns(tx, lease.thread_id)
-    return any(turn.failed and question.id in turn.text for turn in turns)
+    return any(turn.reminds_of == question.id for turn in threads.turns(tx, lease.thread_id))
 
 
 def release(tx: Tx, question: Message) -> None:

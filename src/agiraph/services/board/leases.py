@@ -90,7 +90,7 @@ def continue_thread(
     thread_id = ThreadId(earlier.thread_id)
     NODES.update(tx, node.id, thread_id=thread_id)
     text = texts.assignment(node, giver=giver, thread=thread_id)
-    reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text="\n\n".join([text, *said]))
+    reopen(tx, thread_id, node, ref=f"{AGAIN}:{node.id}", text="\n\n".join([text, *said]))
 
 
 def last_task(tx: Tx, agent: Agent) -> WorkNode | None:

@@ -43,6 +43,7 @@ class NodeDetails(TypedDict, total=False):
     trigger_id: TriggerId | None
     asked_of: AgentId | None
     reviews_call: str | None
+    address: str | None
     effort: Effort | None
 
 

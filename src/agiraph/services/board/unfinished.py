@@ -57,7 +57,7 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Tu
     limit_wait(tx, lease, list(found))
     text = WAITING.format(what=texts.join_limited(list(found.values()))) + remark
     _, turn = threads.append(
-        tx, append_at, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
+        tx, append_at, node_id=lease.node_id, role="user", ref=f"{WAITS}:{reply}", text=text
     )
     return [turn]
 

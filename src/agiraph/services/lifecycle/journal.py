@@ -327,7 +327,7 @@ def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
     ):
         return None
     if isinstance(outcome, Failed) and _has_new_limits(tx, lease, outcome):
-        _ThreadWriter(tx, lease).write(role="user", ref=f"{AGAIN}raised-{lease.epoch}", text=GO_ON)
+        _ThreadWriter(tx, lease).write(role="user", ref=f"{AGAIN}:raised-{lease.epoch}", text=GO_ON)
         return claims.release(tx, lease)
     teams.close_after(tx, endings.end_node(tx, lease, outcome))
     return None
@@ -392,10 +392,8 @@ class _ThreadWriter:
             role="tool",
             ref=call.id,
             text=done.text,
-            failed=done.failed,
-            sends_back=done.sends_back,
-            label=done.label,
             did=done.did,
+            **done.details,
         )
 
 

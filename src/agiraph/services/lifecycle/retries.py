@@ -81,7 +81,7 @@ def put_back(
         **changes,
     )
     if (thread := threads.of_node(tx, node.id)) is not None:
-        leases.reopen(tx, thread.id, node, ref=f"{AGAIN}{node.attempt}", text=text)
+        leases.reopen(tx, thread.id, node, ref=f"{AGAIN}:{node.attempt}", text=text)
     if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
         teams.TEAMS.update(tx, node.team_id, status="active")
         tx.emit(node.team_id, TeamResumed())

@@ -106,7 +106,7 @@ def _ask(tx: Tx, lease: Lease, reply: int, text: str) -> list[Turn]:
         append_at,
         node_id=lease.node_id,
         role="user",
-        ref=f"{WAITS}{reply}",
+        ref=f"{WAITS}:{reply}",
         text=ASKED.format(whom=whom),
     )
     return [turn]

@@ -12,6 +12,7 @@ from agiraph.domain.agents import (
     Review,
     Rule,
     Team,
+    TeamStatus,
     Trust,
     name_from_goal,
 )
@@ -234,7 +235,7 @@ def restore(tx: Tx, team_id: TeamId) -> Team:
     teams.TEAMS.update(tx, team_id, status="completed" if is_reached else "stopped")
     tx.emit(team_id, TeamRestored())
     if is_reached:
-        definitions.revive(tx, team_id, ended_as="archived")
+        definitions.revive(tx, team_id, ended_as=("archived",))
     return teams.TEAMS.get(tx, team_id)
 
 
@@ -330,7 +331,7 @@ def complete_again(tx: Tx, team_id: TeamId) -> None:
     _switch(tx, team_id, to="completed", when=("active",))
 
 
-_SWITCHED: dict[str, Callable[[], TeamEvent]] = {
+_SWITCHED: dict[TeamStatus, Callable[[], TeamEvent]] = {
     "active": TeamResumed,
     "paused": TeamPaused,
     "completed": TeamCompleted,
@@ -340,7 +341,12 @@ _SWITCHED: dict[str, Callable[[], TeamEvent]] = {
 
 
 def _switch(
-    tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...], event: TeamEvent | None = None
+    tx: Tx,
+    team_id: TeamId,
+    *,
+    to: TeamStatus,
+    when: tuple[str, ...],
+    event: TeamEvent | None = None,
 ) -> Team:
     """Lock the team's row, set its status and return the team; `Refused` unless it is in `when`.
 

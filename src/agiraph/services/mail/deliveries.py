@@ -136,7 +136,7 @@ def queue_again(tx: Tx, message: Message, channel: ChannelState) -> None:
     for delivery in deliveries.of_message(tx, message.id):
         if delivery.channel == channel.name:
             fresh: dict[str, Any] = {"receipt": None, "is_open": False, "may_decide": False}
-            if deliveries.revoked_receipt(delivery) is not None:
+            if delivery.revoked is not None:
                 fresh = {}  # the buttons in the other chat are removed before this is sent
             due = {"status": "queued", "error": None, "owner": None, "due_at": tx.now, "tries": 0}
             DELIVERIES.update(tx, delivery.id, **fresh, **due)
@@ -370,7 +370,7 @@ def mark_sent(
         return
     changes = {"status": "sent", "owner": None, "error": None, "sent_at": tx.now}
     if receipt is not None:
-        changes |= {"receipt": receipt.id, "is_open": receipt.is_open}
+        changes |= {"receipt": receipt.id, "is_open": receipt.is_open, "revoked": None}
         changes |= {"may_decide": receipt.may_decide, "due_at": tx.now}
     DELIVERIES.update(tx, claimed.id, **changes)
     tx.emit(
@@ -389,7 +389,8 @@ def _remember_buttons(tx: Tx, sent: Delivery, receipt: Receipt | None, address: 
     caller holds the lock of the delivery's row."""
     row, channel = DELIVERIES.get(tx, sent.id), CHANNELS.find(tx, sent.channel)
     is_gone = channel is not None and channel.address != address
-    if receipt is None or not receipt.is_open or row.receipt is not None or not is_gone:
+    is_kept = row.receipt is not None or row.revoked is not None
+    if receipt is None or not receipt.is_open or is_kept or not is_gone:
         return
     DELIVERIES.update(tx, row.id, is_open=True, **deliveries.revoked(tx, address, receipt.id))
     tx.alarm()
@@ -453,8 +454,8 @@ def to_edit(tx: Tx, channel: str, *, limit: int) -> list[OutgoingMessage]:
     found: list[OutgoingMessage] = []
     for delivery in deliveries.to_edit(tx, channel, limit=limit):
         outgoing = _outgoing(tx, delivery)
-        if (revoked := deliveries.revoked_receipt(delivery)) is not None:
-            address, receipt = revoked
+        if delivery.revoked is not None:
+            address, receipt = delivery.revoked
             told = replace(delivery, receipt=receipt)
             found.append(replace(outgoing, delivery=told, address=address, is_unpaired=True))
             continue
@@ -468,10 +469,9 @@ def mark_edited(tx: Tx, edited: OutgoingMessage) -> None:
     row = DELIVERIES.find(tx, edited.delivery.id, lock=True)
     if row is None:
         return  # its team was deleted meanwhile
-    if edited.is_unpaired and deliveries.revoked_receipt(row) is None:
+    if edited.is_unpaired and row.revoked is None:
         return  # it was sent to another address meanwhile, with new buttons
-    receipt = None if edited.is_unpaired else row.receipt
-    DELIVERIES.update(tx, row.id, receipt=receipt, is_open=False, may_decide=False)
+    DELIVERIES.update(tx, row.id, revoked=None, is_open=False, may_decide=False)
 
 
 def edit_later(tx: Tx, failed: OutgoingMessage, *, pause_s: float | None = None) -> None:

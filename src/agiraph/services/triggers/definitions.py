@@ -2,9 +2,10 @@
 
 import hashlib
 import secrets
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
@@ -14,7 +15,7 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.moments import parse_moment
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.plurals import times
-from agiraph.domain.triggers import ActionType, Trigger
+from agiraph.domain.triggers import ActionType, EndedWith, TeamEnd, Trigger
 from agiraph.domain.waits import Timer
 from agiraph.domain.work import WorkNode
 from agiraph.services.triggers import actions, firing, labelled
@@ -32,10 +33,6 @@ MAX_ACTIVE = 20
 """Active triggers that an agent may have created itself."""
 MAX_GENERATION = 24
 """Triggers that may follow from each other, each created in work that the last one started."""
-TEAM_OVER = "the team was"
-"""Begins the reason why a trigger ended together with its team; `revive` looks for it."""
-GOAL_OVER = "a person stopped the team's goal"
-"""Why a trigger ended with which the team acted for its goal by itself."""
 
 
 class Created(NamedTuple):
@@ -362,15 +359,15 @@ def resume_team(tx: Tx, team_id: TeamId) -> None:
         _rearm(tx, trigger)
 
 
-def end_with_team(tx: Tx, team_id: TeamId, why: str) -> None:
-    """End the triggers of a team that has ended; `why` says how, such as "completed".
+def end_with_team(tx: Tx, team_id: TeamId, why: TeamEnd) -> None:
+    """End the triggers of a team that has ended; `why` says how.
 
     A completed team keeps what a person or an agent has scheduled. Only its heartbeat ends.
     """
     for trigger in triggers.of_team(tx, team_id):
         is_kept = why == "completed" and trigger.made_by != SYSTEM
         if trigger.status in ("active", "paused") and not is_kept:
-            firing.end(tx, trigger, "expired", f"{TEAM_OVER} {why}")
+            firing.end(tx, trigger, "expired", f"the team was {why}", ended_with=why)
 
 
 def rest(tx: Tx, team_id: TeamId) -> None:
@@ -380,7 +377,8 @@ def rest(tx: Tx, team_id: TeamId) -> None:
     for trigger in triggers.of_team(tx, team_id):
         is_on = trigger.status in ("active", "paused")
         if is_on and _is_for_goal(tx, trigger, None if heartbeat is None else heartbeat.id):
-            firing.end(tx, trigger, "expired", GOAL_OVER)
+            why = "a person stopped the team's goal"
+            firing.end(tx, trigger, "expired", why, ended_with="goal")
 
 
 def _is_for_goal(tx: Tx, trigger: Trigger, heartbeat: TriggerId | None) -> bool:
@@ -393,22 +391,29 @@ def _is_for_goal(tx: Tx, trigger: Trigger, heartbeat: TriggerId | None) -> bool:
     return root is not None and (root.is_goal or root.trigger_id == heartbeat)
 
 
-def revive(tx: Tx, team_id: TeamId, *, ended_as: str = "", with_goal: bool = False) -> None:
-    """Activate the triggers that ended with their team, or when it became `ended_as`; `with_goal`
-    also those that ended when a person stopped the goal.
+def revive(
+    tx: Tx,
+    team_id: TeamId,
+    *,
+    ended_as: Collection[TeamEnd] = get_args(TeamEnd),
+    with_goal: bool = False,
+) -> None:
+    """Activate the triggers that ended when their team became one of `ended_as`; `with_goal` also
+    those that ended when a person stopped the goal.
 
     One-shot triggers whose moment has passed stay ended. Events of the meantime are not read.
     """
-    reasons = (f"{TEAM_OVER} {ended_as}", *([GOAL_OVER] if with_goal else []))
+    causes: set[EndedWith] = {*ended_as, *(["goal"] if with_goal else [])}
     for trigger in triggers.of_team(tx, team_id):
-        if trigger.status != "expired" or not (trigger.ended or "").startswith(reasons):
+        if trigger.status != "expired" or trigger.ended_with not in causes:
             continue
         kind = registry.kind_of(trigger)
         since = trigger.created_at if kind.fires_once else tx.now
         due = None if kind.is_due_after_work else kind.first_due(kind.read(trigger.config), since)
         if kind.fires_once and (due is None or due <= tx.now):
             continue
-        TRIGGERS.update(tx, trigger.id, status="active", ended_at=None, ended=None)
+        nothing = dict.fromkeys(("ended_at", "ended", "ended_with"))
+        TRIGGERS.update(tx, trigger.id, status="active", **nothing)
         trigger = TRIGGERS.get(tx, trigger.id)
         if due is not None:
             firing.arm(tx, trigger, due)

@@ -19,7 +19,7 @@ from agiraph.domain.fence import enclose, enclose_foreign
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
-from agiraph.domain.triggers import Firing, Outcome, Trigger, TriggerStatus
+from agiraph.domain.triggers import EndedWith, Firing, Outcome, Trigger, TriggerStatus
 from agiraph.domain.waits import Timer
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
@@ -169,10 +169,17 @@ def recheck_budget(tx: Tx, payer_id: NodeId) -> None:
             arm(tx, trigger, min(trigger.due_at or tx.now, tx.now), gate=None)
 
 
-def end(tx: Tx, trigger: Trigger, status: TriggerStatus, why: str) -> None:
+def end(
+    tx: Tx,
+    trigger: Trigger,
+    status: TriggerStatus,
+    why: str,
+    *,
+    ended_with: EndedWith | None = None,
+) -> None:
     """End a trigger. Work that it has started continues."""
     changes = {"status": status, "due_at": None, "gate": None, "ended_at": tx.now, "ended": why}
-    TRIGGERS.update(tx, trigger.id, **changes)
+    TRIGGERS.update(tx, trigger.id, ended_with=ended_with, **changes)
     waits.drop_timer(tx, Timer("trigger", trigger.id))
     triggers.drop_errands(tx, trigger.id)
     tx.emit(

@@ -8,7 +8,6 @@ from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import budgets
 from agiraph.services.triggers import definitions, firing
-from agiraph.services.triggers.definitions import GOAL_OVER, TEAM_OVER
 from agiraph.store import nodes, teams, triggers
 from agiraph.store.nodes import NODES
 from agiraph.store.triggers import TRIGGERS
@@ -73,7 +72,7 @@ def is_resting(tx: Tx, team_id: TeamId) -> bool:
 def _is_kept(trigger: Trigger) -> bool:
     """Tell whether a heartbeat beats, or will when its team works again."""
     is_on = trigger.status in ("active", "paused")
-    return is_on or (trigger.ended or "").startswith((TEAM_OVER, GOAL_OVER))
+    return is_on or trigger.ended_with is not None
 
 
 def interval_s(tx: Tx, team_id: TeamId) -> float:
@@ -105,10 +104,10 @@ def set_interval(tx: Tx, team: Team, *, seconds: float) -> None:
         pass
     elif found.status not in ("active", "paused"):
         teams.lock(tx, found.agent_id)
-        # Without the first words of `ended`, the heartbeat is not revived with its team.
-        ended = found.ended if seconds > 0 else "it was switched off"
-        config = _config(seconds, team.mode) if seconds > 0 else found.config
-        TRIGGERS.update(tx, found.id, config=config, ended=ended)
+        if seconds > 0:
+            TRIGGERS.update(tx, found.id, config=_config(seconds, team.mode))
+        else:  # it will not be revived with its team
+            TRIGGERS.update(tx, found.id, ended="it was switched off", ended_with=None)
     elif seconds > 0:
         definitions.change(tx, found.id, config=_config(seconds, team.mode))
     else:
@@ -121,4 +120,5 @@ def _create_later(tx: Tx, team: Team, seconds: float) -> None:
     coordinator = teams.coordinator(tx, team.id)
     trigger = create(tx, coordinator, seconds=seconds, node=goal, mode=team.mode)
     if team.status == "completed":
-        firing.end(tx, trigger, "expired", f"{TEAM_OVER} completed")
+        why = "the team was completed"
+        firing.end(tx, trigger, "expired", why, ended_with="completed")
