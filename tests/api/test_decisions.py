@@ -12,7 +12,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.services import access
-from agiraph.services.board import approvals
+from agiraph.services.board import requests
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
@@ -40,7 +40,7 @@ async def ask(served: Served, team: NewTeam) -> Message:
         kind="approval",
         text="May I call bash?",
         options=("approve", "deny"),
-        ref=approvals.open_ref("node_x", call),  # pyright: ignore[reportArgumentType]
+        ref=requests.open_ref("node_x", call),  # pyright: ignore[reportArgumentType]
         call=call,
         way_out=way_out,
     )

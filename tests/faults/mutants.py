@@ -22,7 +22,7 @@ from agiraph.runtime import program_runs
 from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.research import job
 from agiraph.runtime.steps import Steps
-from agiraph.services.board import approvals, waiting
+from agiraph.services.board import requests, waiting
 from agiraph.services.knowledge import items, reflection
 from agiraph.services.lifecycle import (
     answers,
@@ -428,7 +428,7 @@ def late_task() -> None:
 
 def split_ask() -> None:
     """A request commits before its call waits, and is not looked for until it is decided."""
-    write, find = SqliteStore.write, approvals.find
+    write, find = SqliteStore.write, requests.find_about
 
     def find_decided(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
         found = find(tx, node_id, call)
@@ -441,7 +441,7 @@ def split_ask() -> None:
         answer = await write(self, ask)
         return await write(self, verb, lease, call, lambda tx: answer)
 
-    approvals.find = find_decided
+    requests.find_about = find_decided
     SqliteStore.write = split  # type: ignore[method-assign]
 
 

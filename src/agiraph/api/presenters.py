@@ -30,7 +30,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import patience, planning, texts, timing
+from agiraph.services.board import planning, requests, texts, timing
 from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import grants
 from agiraph.services.mail import inbox
@@ -239,7 +239,7 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         call=None if message.call is None else call_view(message.call),
         stopped_by=message.stopped_by,
         consulted=list(message.consulted),
-        waits_until=patience.waits_until(tx, message),
+        waits_until=requests.waits_until(tx, message),
         acts=[act_view(act) for act in message.acts],
     )
 

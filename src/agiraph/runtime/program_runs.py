@@ -21,7 +21,7 @@ from agiraph.home.commands import CommandResult
 from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted
 from agiraph.runtime.program_mailbox import own_turns
-from agiraph.services.board import approvals
+from agiraph.services.board import requests
 from agiraph.services.lifecycle import journal
 from agiraph.services.mail import bus
 from agiraph.store import messages
@@ -173,7 +173,7 @@ def _what_happened(result: CommandResult) -> str:
 
 def _ask_person(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
     """Ask the person, or return what they have decided already."""
-    key = approvals.rerun_ref(ctx.node.id, run.call)
+    key = requests.rerun_ref(ctx.node.id, run.call)
     shown = ToolCall(
         id=run.call.id, name=run.call.name, arguments={"command": ctx.agent.command or ""}
     )

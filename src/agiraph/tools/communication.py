@@ -16,7 +16,7 @@ from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.run_context import RunContext
-from agiraph.services.board import cycles, patience, planning
+from agiraph.services.board import planning, requests, unfinished
 from agiraph.services.lifecycle import spoken_questions
 from agiraph.services.mail import absence, bus
 from agiraph.services.members import roster
@@ -135,7 +135,7 @@ def _ask_teammate(tx: Tx, ctx: RunContext, teammate: AgentId, question: str) -> 
     # Before waits are read: two nodes that begin to wait for each other must see each other.
     TEAMS.get(tx, ctx.team.id, lock=True)
     at_work = nodes.open_of(tx, teammate)
-    cycles.remind_or_release(tx, ctx.lease, [node.id for node in at_work])
+    unfinished.remind_or_release(tx, ctx.lease, [node.id for node in at_work])
     asked = spoken_questions.ask_teammate(tx, ctx.lease, teammate, question)
     reason = f"asked {bus.name_of(tx, teammate)}: {question}"
     return Pending(WaitingOn("reply", asked.id), reason)
@@ -233,7 +233,7 @@ def ask_person(
             "something has changed since, ask with what is new in the question."
         )
     own = None if timeout_minutes is None else timedelta(minutes=timeout_minutes)
-    wait = patience.for_question(ctx.team, own=own, has_default=default is not None)
+    wait = requests.limit_of_question(ctx.team, own=own, has_default=default is not None)
     away = _away(absence.until(tx, planning.person_for(tx, ctx.node)))
     if wait is not None and _has_waited(tx, ctx, text, wait):
         return Done(unanswered(wait, default, away))

@@ -24,12 +24,11 @@ from agiraph.run_context import RunContext
 from agiraph.services.board import (
     briefs,
     budgets,
-    cycles,
     labels,
     leases,
     planning,
-    repeats,
     texts,
+    unfinished,
     waiting,
 )
 from agiraph.services.board.briefs import Brief
@@ -227,7 +226,7 @@ def refuse_repeats(
     one, or is only handed on. `objective` is the part of the task that says what to achieve."""
     goal = ctx.team.goal if ctx.node.is_goal else ""
     to_program = worker is not None and not worker.has_model
-    repeats.check(
+    briefs.check_repeats(
         tx,
         ctx.node,
         task,
@@ -239,13 +238,13 @@ def refuse_repeats(
     if not to_program:
         reply = ctx.transcript.last_reply
         given = [c for c in reply.calls if c.name in _GIVING] if reply is not None else []
-        repeats.check_relay(tx, ctx.node, is_single=len(given) == 1, has_made=_has_made(ctx))
+        briefs.check_relay(tx, ctx.node, is_single=len(given) == 1, has_made=_has_made(ctx))
 
 
 def refuse_after_failures(tx: Tx, ctx: RunContext) -> None:
     """Raise `Refused` if too many tasks of the goal have failed since the work was last begun."""
     again = (t.at for t in reversed(ctx.transcript.turns) if (t.ref or "").startswith(AGAIN))
-    repeats.check_failures(tx, ctx.node, since=next(again, None))
+    briefs.check_failures(tx, ctx.node, since=next(again, None))
 
 
 def _has_made(ctx: RunContext) -> bool:
@@ -360,7 +359,7 @@ def task_output(
         return Done(state, label=labels.of_nodes(tx, [node.id]))
     if node.id == ctx.node.id:
         raise Refused("That is your own work; nobody else will end it.")
-    cycles.refuse(tx, ctx.lease, node)
+    unfinished.refuse_cycle(tx, ctx.lease, node)
     if node.status is NodeStatus.PENDING and planning.is_ready(tx, node):
         # Somebody must start the node now: the call would wait for work that nobody starts.
         planning.assign_ready(tx, node)

@@ -16,15 +16,7 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.board import (
-    acceptance_lines,
-    budgets,
-    labels,
-    planning,
-    spending,
-    stages,
-    texts,
-)
+from agiraph.services.board import acceptance_lines, budgets, labels, planning, stages, texts
 from agiraph.services.board.confided import Confided
 from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
@@ -177,7 +169,7 @@ def board_as_answer(tx: Tx, ctx: RunContext) -> Done:
     for member in roster.members(tx, ctx.team.id):
         agent = member.agent
         lines.append(f"- {agent.name} ({agent.role}, {agent.model}): {member.doing}")
-    if spent := spending.as_share(tx, ctx.node):
+    if spent := budgets.spent_share(tx, ctx.node):
         lines.append(spent)
     board = Confided(tx, ctx.agent).hide("\n".join(lines))
     return Done(board, label=labels.of_board(tx, shown))

@@ -14,9 +14,9 @@ from agiraph.domain.ids import SYSTEM, AgentId, MessageId, PersonId, TeamId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import LATE, NEEDS_ANSWER, Decision, Message
 from agiraph.domain.waits import WaitingOn
-from agiraph.services.board import labels, stage_clocks, waiting
+from agiraph.services.board import labels, requests, waiting
 from agiraph.services.board.kind_verbs import verbs_of
-from agiraph.services.lifecycle import asks, burn_rate, daily_limit, grants
+from agiraph.services.lifecycle import burn_rate, daily_limit, grants
 from agiraph.services.lifecycle.teams import reactivate
 from agiraph.services.mail import bus
 from agiraph.store import daily_limits, messages, teams, waits
@@ -86,7 +86,7 @@ def answer_question(
     if granted is not None:
         _approve_covered(tx, granted, person_id=person_id)
     if question.node_id is not None:
-        stage_clocks.pause_or_resume_above(tx, question.node_id)
+        waiting.pause_or_resume_above(tx, question.node_id)
     return None
 
 
@@ -121,7 +121,7 @@ def _ask_what_now(
     """Keep a late answer, and ask the person what to do with it. Raise `Conflict` if they refuse a
     request without words: there is nothing to be done."""
     if question.answered_at is None:
-        asks.close(tx, question, asks.CLOSED)
+        requests.close(tx, question, requests.CLOSED)
     text = text if text.strip() or decision != "approve" else "Approved."
     if not text.strip():
         raise Conflict(NOTHING_WAITS)
@@ -226,7 +226,7 @@ def _end_of_asking(tx: Tx, question: Message) -> str:
     if question.node_id is None:
         return ""
     sent = messages.asks_of_node(tx, question.node_id)
-    return f" {asks.SUBMIT}" if asks.is_denied_often(sent) else ""
+    return f" {requests.SUBMIT}" if requests.is_denied_often(sent) else ""
 
 
 def allow(

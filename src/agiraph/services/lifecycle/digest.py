@@ -18,7 +18,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.plurals import counted, times
 from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.home.kept_files import DAY
-from agiraph.services.board import approvals
+from agiraph.services.board import requests
 from agiraph.services.knowledge import files, items
 from agiraph.services.lifecycle import answers, grants
 from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
@@ -94,7 +94,7 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
 def _of_ask(tx: Tx, request: Message) -> Entry:
     assert request.call is not None
     offered = grants.offer(request)
-    if approvals.is_about_a_rerun(request):
+    if requests.is_about_a_rerun(request):
         why = "its run was interrupted"
     else:
         why = "a rule of the team asks" if request.way_out is None else request.way_out.why

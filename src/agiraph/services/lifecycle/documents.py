@@ -7,7 +7,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN
-from agiraph.services.board import named_hosts
+from agiraph.services.board import team_hosts
 from agiraph.services.lifecycle.teams import check_goal
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -35,6 +35,6 @@ def follow(tx: Tx, team_id: TeamId, path: str, text: str) -> Team:
         )
     TEAMS.update(tx, team_id, **{column: words})
     if column == "goal":
-        named_hosts.allow(tx, team_id, team.owner_id, words, CLEAN, lasts=True)
+        team_hosts.allow(tx, team_id, team.owner_id, words, CLEAN, lasts=True)
     tx.emit(team_id, TeamChanged(changed=[column], name=team.name, mode=team.mode))
     return TEAMS.get(tx, team_id)

@@ -30,7 +30,7 @@ from agiraph.services.board import (
     labels,
     leases,
     planning,
-    stage_clocks,
+    requests,
     stages,
     texts,
     unfinished,
@@ -38,7 +38,7 @@ from agiraph.services.board import (
 )
 from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.services.knowledge import files
-from agiraph.services.lifecycle import asks, idle, spoken_questions
+from agiraph.services.lifecycle import idle, spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions, firing
@@ -80,7 +80,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         owner=None,
     )
     _close_thread(tx, node)
-    asks.close_all(tx, node.id)
+    requests.close_all(tx, node.id)
     ended = _EVENTS[status](node_id=node.id, reason=outcome.reason, result=text, doubts=doubts)
     tx.emit(node.team_id, ended)
     if not _children_run_on(node):
@@ -288,7 +288,7 @@ def _end_without_run(
         # The agent after the node, the reverse of `claims.claim`. If both meet, PostgreSQL aborts
         # one of the transactions, and its verb starts again with the state that the other left.
         agent = teams.lock(tx, node.assignee_id)
-        asks.close_all(tx, node.id)
+        requests.close_all(tx, node.id)
         _turn_late_mail_into_work(tx, agent, node.id)
         spoken_questions.release_unheard(tx, agent.id)
         idle.start_if_idle(tx, agent, node)
@@ -300,7 +300,7 @@ def _end_without_run(
 def _close_thread(tx: Tx, node: WorkNode) -> None:
     """Drop the node's waits and close its thread. The raised epoch fences a runner still at it."""
     waits.drop(tx, node.id)
-    stage_clocks.pause_or_resume_above(tx, node.id)
+    waiting.pause_or_resume_above(tx, node.id)
     # A later node may have continued the thread; its run must not be fenced.
     if (thread := threads.of_node(tx, node.id)) is None or thread.node_id != node.id:
         return

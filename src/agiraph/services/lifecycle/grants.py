@@ -20,7 +20,7 @@ from agiraph.domain.ids import MessageId, NodeId, PersonId, TeamId, new_id
 from agiraph.domain.messages import Message
 from agiraph.domain.sinks import WayOut
 from agiraph.redaction import redact
-from agiraph.services.board import approvals
+from agiraph.services.board import requests
 from agiraph.store import grants, teams
 from agiraph.store.grants import GRANTS
 from agiraph.store.messages import MESSAGES
@@ -94,10 +94,10 @@ def offer(request: Message) -> tuple[GrantKind, str] | None:
     that a rule of the team made, the call with exactly these arguments. None if each such call is
     decided by itself, or for a request to run a program again: that is decided run by run.
     """
-    if request.call is None or request.ref is None or approvals.is_about_a_rerun(request):
+    if request.call is None or request.ref is None or requests.is_about_a_rerun(request):
         return None
     if request.way_out is None:
-        return "call", approvals.fingerprint_of(request)
+        return "call", requests.fingerprint_of(request)
     kind = KIND_OF_SINK.get(request.way_out.sink)
     return None if kind is None else (kind, _target(kind, request.call, request.way_out))
 
@@ -106,7 +106,7 @@ def always(tx: Tx, request: Message, *, person_id: PersonId) -> Grant:
     """Make the grant that allows what a request asks for, in its team, from now on (`offer`)."""
     if request.call is None or request.ref is None:
         raise Refused(f"{request.id} asks for no call, so nothing can be allowed for good.")
-    if approvals.is_about_a_rerun(request):
+    if requests.is_about_a_rerun(request):
         raise Refused(ONE_RUN)
     if (offered := offer(request)) is None:
         raise Refused(NO_ALWAYS.format(team=request.team_id))
@@ -139,7 +139,7 @@ def covers(grant: Grant, request: Message, *, now: datetime) -> bool:
     """Whether a grant allows the call of a request."""
     if request.call is None or grant.team_id not in (None, request.team_id):
         return False
-    named = _names(approvals.fingerprint_of(request), request.call, request.way_out)
+    named = _names(requests.fingerprint_of(request), request.call, request.way_out)
     return any(grant.allows(kind, target, now=now) for kind, target in named)
 
 
@@ -147,7 +147,7 @@ def use(
     tx: Tx, *, team_id: TeamId, node_id: NodeId, call: ToolCall, way_out: WayOut | None
 ) -> Grant | None:
     """Count a use of a grant that allows this call, and return the grant; None if there is none."""
-    named = _names(approvals.fingerprint(call), call, way_out)
+    named = _names(requests.fingerprint(call), call, way_out)
     for grant in grants.in_force(tx, team_id):
         fits = any(grant.allows(kind, target, now=tx.now) for kind, target in named)
         if not fits or not grants.use(tx, grant):
@@ -155,7 +155,7 @@ def use(
         if grant.uses_left is not None and grant.from_ask is not None:
             # The approval belongs to this call from now on: a crash before the call is made must
             # not cost the person's only yes.
-            MESSAGES.update(tx, grant.from_ask, ref=approvals.ref(node_id, call))
+            MESSAGES.update(tx, grant.from_ask, ref=requests.ref(node_id, call))
         used = GrantUsed(grant_id=grant.id, node_id=node_id, call_id=call.id, tool=call.name)
         tx.emit(team_id, used)
         return grant

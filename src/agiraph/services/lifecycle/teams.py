@@ -32,7 +32,7 @@ from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.work import GOAL_TURNS, Budget, Line, NodeStatus, WorkNode
-from agiraph.services.board import acceptance_lines, budgets, named_hosts, planning, texts
+from agiraph.services.board import acceptance_lines, budgets, planning, team_hosts, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
@@ -106,7 +106,7 @@ def create(
     )
     teams.TEAMS.insert(tx, team)
     tx.emit(team.id, TeamCreated(name=team.name, goal=team.goal, mode=mode))
-    named_hosts.allow(tx, team.id, owner_id, team.goal, label, lasts=True)
+    team_hosts.allow(tx, team.id, owner_id, team.goal, label, lasts=True)
     coordinator = roster.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )

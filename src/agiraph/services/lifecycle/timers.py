@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from agiraph.domain.ids import MessageId, NodeId, StageId, TeamId, TriggerId
 from agiraph.domain.waits import Timer, TimerKind
-from agiraph.services.board import planning, stages, waiting
-from agiraph.services.lifecycle import asks, daily_limit, digest, endings
+from agiraph.services.board import planning, requests, stages, waiting
+from agiraph.services.lifecycle import daily_limit, digest, endings
 from agiraph.services.mail import filing
 from agiraph.services.triggers import due
 from agiraph.store import waits
@@ -26,7 +26,7 @@ _ON_DUE: Mapping[TimerKind, Callable[[Tx, str], object]] = {
     "stage": _end_stage,
     "trigger": lambda tx, subject: due.fire_due(tx, TriggerId(subject)),
     "day": daily_limit.end_day,
-    "ask": lambda tx, subject: asks.expire(tx, MessageId(subject)),
+    "ask": lambda tx, subject: requests.expire(tx, MessageId(subject)),
     "snooze": lambda tx, subject: filing.bring_back(tx, MessageId(subject)),
     "digest": lambda tx, subject: digest.notify(tx, TeamId(subject)),
     "unowned": _assign_unowned,

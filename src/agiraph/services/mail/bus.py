@@ -26,7 +26,7 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.sinks import WayOut
 from agiraph.domain.visible import is_blank
 from agiraph.domain.waits import WaitingOn
-from agiraph.services.board import labels, leases, named_hosts, planning, texts, waiting
+from agiraph.services.board import labels, leases, planning, team_hosts, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
 from agiraph.services.members import roster
@@ -233,7 +233,7 @@ def _store(tx: Tx, message: Message, notifies: bool) -> None:
         deliveries.queue(tx, message)
     if is_person(message.sender):
         sender = PersonId(message.sender)
-        named_hosts.allow(tx, message.team_id, sender, message.text, message.label)
+        team_hosts.allow(tx, message.team_id, sender, message.text, message.label)
     is_for_person = message.kind in NEEDS_ANSWER and is_person(message.recipient)
     if not is_for_person:
         return tx.emit(message.team_id, _sent(message))
@@ -556,5 +556,5 @@ def keep_answer(
         label=label | labels.of_person(tx, question.team_id, text),
     )
     MESSAGES.insert(tx, reply)
-    named_hosts.allow(tx, question.team_id, person_id, text, reply.label)
+    team_hosts.allow(tx, question.team_id, person_id, text, reply.label)
     return reply

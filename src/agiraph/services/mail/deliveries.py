@@ -19,7 +19,7 @@ from agiraph.domain.messages import INBOX, NEEDS_ANSWER, Message, MessageKind
 from agiraph.domain.moments import as_text
 from agiraph.domain.persons import is_person
 from agiraph.domain.plurals import counted
-from agiraph.services.board import named_hosts, patience, planning
+from agiraph.services.board import planning, requests, team_hosts
 from agiraph.services.mail import quiet_hours
 from agiraph.store import channels, deliveries, messages, persons
 from agiraph.store.channels import CHANNELS
@@ -86,6 +86,12 @@ def queue(tx: Tx, message: Message) -> None:
             queue_for(tx, message, channel)
     elif message.kind == "message" and message.in_reply_to is not None:
         queue_reply(tx, message, [message.in_reply_to])
+
+
+def queue_once(tx: Tx, message: Message) -> None:
+    """Queue a message as `queue` does, unless it was: a call begins to wait for its answer."""
+    if not deliveries.of_message(tx, message.id):
+        queue(tx, message)
 
 
 def queue_reply(tx: Tx, reply: Message, answered: Sequence[MessageId]) -> None:
@@ -328,13 +334,13 @@ def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
 
 
 def _waits_until(tx: Tx, message: Message) -> str:
-    until = patience.waits_until(tx, message)
+    until = requests.waits_until(tx, message)
     return "" if until is None else as_text(until, persons.zone_of(tx, PersonId(message.recipient)))
 
 
 def _without_links(tx: Tx, message: Message, team: Team) -> Message:
     """Return a labelled message as channels get it: they may open what is a link in it."""
-    write = named_hosts.without_links(tx, team, message.label)
+    write = team_hosts.without_links(tx, team, message.label)
     call = message.call
     return replace(
         message,
