@@ -11,7 +11,7 @@ from agiraph.domain.acts import Act
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services import access
-from agiraph.services.lifecycle import undoing
+from agiraph.services.lifecycle import routing
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.services.mail import bus
@@ -292,7 +292,7 @@ async def test_an_act_is_undone_after_a_restart(world: World) -> None:
     await world.settle()
     await world.restart()
     reply = next(m for m in await world.conversation(founded.coordinator) if m.acts)
-    await world.store.write(undoing.undo, reply.id, 0)
+    await world.store.write(routing.undo, reply.id, 0)
     await world.settle()
     [node] = await world.board(founded.team.id)
     assert node.status is NodeStatus.CANCELLED

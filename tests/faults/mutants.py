@@ -27,11 +27,11 @@ from agiraph.services.knowledge import items, reflection
 from agiraph.services.lifecycle import (
     answers,
     conversation,
-    daily_limit,
     endings,
     grants,
     journal,
-    retention,
+    overspending,
+    removal,
     timers,
 )
 from agiraph.services.mail import bus
@@ -302,7 +302,7 @@ def split_firing() -> None:
 
 def split_allowance() -> None:
     """What a person allows commits after their answer."""
-    write, decide = SqliteStore.write, daily_limit.decide
+    write, decide = SqliteStore.write, overspending.decide_on_day
 
     async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
         if verb is not answers.answer_question:
@@ -319,11 +319,11 @@ def split_allowance() -> None:
             daily_limits.DAILY_LIMITS.update(tx, row.day, allowed_usd=row.offered_usd)
             waiting.resume(tx, WaitingOn.end_of_day(row.day))
 
-        daily_limit.decide = only_record
+        overspending.decide_on_day = only_record
         try:
             await write(self, verb, *given, **named)
         finally:
-            daily_limit.decide = decide
+            overspending.decide_on_day = decide
         if later:
             await write(self, allow)
         return None
@@ -472,7 +472,7 @@ def early_marks() -> None:
         return old
 
     async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
-        if verb is not retention.begin:
+        if verb is not removal.mark_old_threads:
             return await write(self, verb, *given, **named)
         [before] = given
         marked = await write(self, verb, before + timedelta(days=365), **named)

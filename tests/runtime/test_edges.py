@@ -11,7 +11,7 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.run_context import RunContext
-from agiraph.services.lifecycle import endings, retries, teams
+from agiraph.services.lifecycle import continuations, endings, teams
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store.teams import TEAMS
@@ -211,7 +211,7 @@ async def test_a_node_that_failed_for_looping_can_be_retried(world: World) -> No
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert goal.stop_reason is StopReason.LOOPING
-    await world.store.write(retries.retry, goal.id)
+    await world.store.write(continuations.retry, goal.id)
     await world.settle()
 
     [goal] = await world.board(founded.team.id)

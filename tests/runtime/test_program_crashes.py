@@ -15,7 +15,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.runtime.program_setup import Command
-from agiraph.services.lifecycle import answers, grants, retries
+from agiraph.services.lifecycle import answers, continuations, grants
 from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.store.tx import Tx
@@ -213,7 +213,7 @@ async def test_retrying_an_interrupted_task_runs_it_again_without_a_question(
         world.script("ada", says(call("finish", summary="I know.")))
         await world.settle()
         failed = await world.node(node.id)
-        await world.store.write(retries.retry, node.id)
+        await world.store.write(continuations.retry, node.id)
         await world.settle()
         node = await world.node(node.id)
         assert (failed.status, node.status) == (NodeStatus.FAILED, NodeStatus.COMPLETED)

@@ -16,7 +16,7 @@ from agiraph.domain.messages import LATE, NEEDS_ANSWER, Decision, Message
 from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import labels, requests, waiting
 from agiraph.services.board.kind_verbs import verbs_of
-from agiraph.services.lifecycle import burn_rate, daily_limit, grants
+from agiraph.services.lifecycle import grants, overspending
 from agiraph.services.lifecycle.teams import reactivate
 from agiraph.services.mail import bus
 from agiraph.store import daily_limits, messages, teams, waits
@@ -55,7 +55,9 @@ def answer_question(
     grant. The `label` is added to that of the person's words.
     """
     if (limited := daily_limits.asked_by(tx, question_id)) is not None:
-        return daily_limit.decide(tx, limited.day, text, person_id=person_id, decision=decision)
+        return overspending.decide_on_day(
+            tx, limited.day, text, person_id=person_id, decision=decision
+        )
     if always and decision != "approve":
         raise Refused("`always` belongs to an approval: set `decision` to `approve`.")
     asked = _locked(tx, question_id)
@@ -77,8 +79,8 @@ def answer_question(
         )
         if not settled:
             _send_answer(tx, question, text, person_id, label)
-    elif burn_rate.is_about(question):
-        burn_rate.decide(tx, question, decision)
+    elif overspending.is_about_goal(question):
+        overspending.decide_on_goal(tx, question, decision)
     elif question.way_out is None:
         _decide_by_rule(tx, question, text, person_id=person_id, decision=decision)
     else:

@@ -20,7 +20,7 @@ from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import leases, planning, texts, waiting
 from agiraph.services.board.kind_verbs import KindVerbs
 from agiraph.services.board.texts import first_line, join_limited, truncate
-from agiraph.services.lifecycle import endings, routing, summaries
+from agiraph.services.lifecycle import endings, routing, work_state
 from agiraph.services.lifecycle.teams import reactivate
 from agiraph.services.mail import bus, deliveries
 from agiraph.store import messages, nodes, teams, threads
@@ -208,7 +208,7 @@ def end_reply(
     if len(asked) > 1:  # `send` has queued it for the channel of the last one
         deliveries.queue_reply(tx, reply, [message.id for message in asked[:-1]])
     if summarise_upto:
-        summaries.queue(tx, agent, person_id, upto=summarise_upto)
+        work_state.queue_summary(tx, agent, person_id, upto=summarise_upto)
     endings.end_node(tx, lease, outcome)
 
 

@@ -37,11 +37,11 @@ from agiraph.services.board import (
     waiting,
 )
 from agiraph.services.board.kind_verbs import verbs_of
-from agiraph.services.knowledge import files
-from agiraph.services.lifecycle import idle, spoken_questions
+from agiraph.services.knowledge import files, reflection
+from agiraph.services.lifecycle import spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.services.triggers import definitions, firing
+from agiraph.services.triggers import definitions, due, firing
 from agiraph.store import (
     dependencies,
     messages,
@@ -88,7 +88,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     _notify_waiters(tx, node, text)
     _turn_late_mail_into_work(tx, agent, node.id)
     spoken_questions.release_unheard(tx, agent.id)
-    idle.start_if_idle(tx, agent, node)
+    _start_if_idle(tx, agent, node)
     # After the late mail: an agent that just got new work stays.
     roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
@@ -291,7 +291,7 @@ def _end_without_run(
         requests.close_all(tx, node.id)
         _turn_late_mail_into_work(tx, agent, node.id)
         spoken_questions.release_unheard(tx, agent.id)
-        idle.start_if_idle(tx, agent, node)
+        _start_if_idle(tx, agent, node)
         roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
     unfinished.end_wait_for_tasks(tx, node)
@@ -500,3 +500,17 @@ def _turn_late_mail_into_work(tx: Tx, agent: Agent, ended: NodeId) -> None:
     except Refused:
         return  # the team is full, so the agent cannot come back: its mail stays unread
     messages.mark_seen(tx, [m.id for m in late])
+
+
+def _start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
+    """Start idle triggers and a reflection if the node that has just ended was the agent's last.
+
+    After a reflection, go on with the ended threads that it left.
+    """
+    verbs_of(last).agent_idle(tx, agent, last)
+    if not last.is_work or nodes.has_open(tx, agent.id):
+        return
+    due.agent_idle(tx, agent, last)
+    # A run that found nothing to do needs no reflection.
+    if not firing.found_nothing_to_do(last) and last.kind.is_reflected_on:
+        reflection.start(tx, agent, last)
