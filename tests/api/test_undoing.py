@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.acts import Act
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services import access
@@ -224,7 +225,8 @@ async def test_a_trigger_that_a_reply_has_set_is_removed(on_each: Served) -> Non
     made = await create_trigger(it.world, it.founded, "scheduled", {"cron": "0 9 * * *"})
     did = Act(kind="trigger", about=made.id, name="every day at 9:00", words="Count the chairs")
     await it.world.store.write(
-        bus.send, team_id=team, sender=ada, recipient=OWNER, text="I will.", acts=(did,)
+        bus.send,
+        Draft(team_id=team, sender=ada, recipient=OWNER, text="I will.", acts=(did,)),
     )
     assert acts(await it.last_reply()) == [
         ("trigger", "Set up, every day at 9:00: Count the chairs", False)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agiraph.domain.chat import Lease, Thread, ToolCall, Transcript, Turn
 from agiraph.domain.ids import AgentId, MessageId, NodeId, TriggerId, new_id
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.outcomes import Done, Finished
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
@@ -250,14 +250,14 @@ def split_conversation() -> None:
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
         if verb is not conversation.end_reply:
             return await write(self, verb, *args, **kwargs)
-        kept: list[dict[str, Any]] = []
+        kept: list[tuple[Draft, dict[str, Any]]] = []
         send = bus.send
-        bus.send = lambda tx, **message: kept.append(message)  # type: ignore[assignment]
+        bus.send = lambda tx, draft, **how: kept.append((draft, how))  # type: ignore[assignment]
         try:
             await write(self, verb, *args, **kwargs)
         finally:
             bus.send = send
-        return await write(self, bus.send, **kept[0])
+        return await write(self, bus.send, kept[0][0], **kept[0][1])
 
     SqliteStore.write = split  # type: ignore[method-assign]
 

@@ -7,6 +7,7 @@ import pytest
 
 from agiraph.domain.channels import ChannelState
 from agiraph.domain.folders import GivenFolder
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.sinks import Sink as WaySink
 from agiraph.home import levels
@@ -152,7 +153,9 @@ async def test_work_that_came_by_mail_asks_before_it_sends(world: World, sink: S
 def _mail(tx: Tx, founded: NewTeam) -> None:
     """Take a message in that came by mail."""
     to = founded.coordinator.id
-    said = bus.send(tx, team_id=founded.team.id, sender=OWNER, recipient=to, text=f"Note {SECRET}.")
+    said = bus.send(
+        tx, Draft(team_id=founded.team.id, sender=OWNER, recipient=to, text=f"Note {SECRET}.")
+    )
     channels.record(tx, "mail", "1", said.id)
     channels.CHANNELS.insert(
         tx,

@@ -7,6 +7,7 @@ import pytest
 
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import ModelUnavailable
+from agiraph.domain.messages import Draft
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, StopReason
@@ -75,7 +76,7 @@ async def test_mail_for_a_parked_node_is_not_lost_when_the_node_is_cancelled(
     def say_and_cancel(tx: Tx) -> None:
         # In one transaction: otherwise the node could continue and read the message first.
         told = {"team_id": founded.team.id, "recipient": coordinator.id}
-        bus.send(tx, **told, sender=OWNER, text="Do this instead.")
+        bus.send(tx, Draft(**told, sender=OWNER, text="Do this instead."))
         endings.cancel(tx, node.id)
 
     await world.store.write(say_and_cancel)

@@ -10,7 +10,7 @@ import pytest
 from agiraph import faultpoints
 from agiraph.app import open_store
 from agiraph.domain.errors import Refused
-from agiraph.domain.messages import Decision
+from agiraph.domain.messages import Decision, Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
@@ -180,10 +180,12 @@ async def test_a_message_for_the_interrupted_run_does_not_start_the_program_agai
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
     await store.write(
         bus.send,
-        team_id=node.team_id,
-        sender=node.creator_id,
-        recipient=str(node.assignee_id),
-        text="Hurry up.",
+        Draft(
+            team_id=node.team_id,
+            sender=node.creator_id,
+            recipient=str(node.assignee_id),
+            text="Hurry up.",
+        ),
     )
     await store.close()
 
@@ -258,7 +260,8 @@ async def test_messages_from_before_the_kill_are_in_the_programs_inbox_afterward
     assert node.assignee_id is not None
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
     await store.write(
-        bus.send, team_id=node.team_id, sender=OWNER, recipient=node.assignee_id, text="Hello."
+        bus.send,
+        Draft(team_id=node.team_id, sender=OWNER, recipient=node.assignee_id, text="Hello."),
     )
     await store.close()
     async with runtime_process(home):

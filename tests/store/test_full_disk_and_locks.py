@@ -18,6 +18,7 @@ from agiraph.domain.errors import (
     StoreUnavailable,
 )
 from agiraph.domain.ids import MessageId
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
@@ -52,10 +53,12 @@ async def send_message(store: Store, team: NewTeam) -> MessageId:
     """Store a message of a few pages; return its id."""
     said = await store.write(
         bus.send,
-        team_id=team.team.id,
-        sender=team.coordinator.id,
-        recipient=OWNER,
-        text="word " * 2000,
+        Draft(
+            team_id=team.team.id,
+            sender=team.coordinator.id,
+            recipient=OWNER,
+            text="word " * 2000,
+        ),
     )
     return said.id
 

@@ -115,13 +115,10 @@ class PermissionPolicy:
             if before is not None and not parks:
                 told = _ASKED_BEFORE.format(id=before.id, at=before.created_at)
                 return Done(told, failed=True)
-            text = f"May I call {call.name}?{_why(ctx, ruling.way_out)}"
-            asked = bus.ask(
+            asked = bus.request(
                 tx,
                 ctx.lease,
-                text=text,
-                kind="approval",
-                options=("approve", "deny"),
+                f"May I call {call.name}?{_why(ctx, ruling.way_out)}",
                 ref=(requests.ref if parks else requests.open_ref)(ctx.node.id, call),
                 call=call,
                 way_out=ruling.way_out,

@@ -13,6 +13,7 @@ from agiraph.domain.chat import Lease, OutboxMark, Turn
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.ids import SYSTEM, PersonId
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.plurals import counted
 from agiraph.home.safe_folder import Folder
@@ -212,12 +213,14 @@ def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
         return  # the two have reached the limit of messages; the text stays in the thread
     bus.send(
         tx,
-        team_id=lease.team_id,
-        sender=lease.agent_id,
-        recipient=recipient,
-        text=text,
-        node_id=lease.node_id,
-        hops=hops,
+        Draft(
+            team_id=lease.team_id,
+            sender=lease.agent_id,
+            recipient=recipient,
+            text=text,
+            node_id=lease.node_id,
+            hops=hops,
+        ),
     )
 
 

@@ -178,15 +178,7 @@ def _ask_person(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
         id=run.call.id, name=run.call.name, arguments={"command": ctx.agent.command or ""}
     )
     # The key names the run, so a crash after the question asks nobody twice.
-    asked = messages.approval(tx, key) or bus.ask(
-        tx,
-        ctx.lease,
-        text=question,
-        kind="approval",
-        options=("approve", "deny"),
-        ref=key,
-        call=shown,
-    )
+    asked = messages.approval(tx, key) or bus.request(tx, ctx.lease, question, ref=key, call=shown)
     if asked.decision == "approve":
         return Done("approved")
     if asked.decision == "deny":

@@ -121,10 +121,12 @@ async def _send(
         ctx.lease,
         outcome,
         text=text,
-        decided=_decided(ctx.transcript),
-        parts=parts,
-        acts=_acts(ctx.transcript),
-        consulted=_consulted(ctx.transcript),
+        did=conversation.ReplyCalls(
+            decided=_decided(ctx.transcript),
+            parts=parts,
+            acts=_acts(ctx.transcript),
+            consulted=_consulted(ctx.transcript),
+        ),
         summarise_upto=summarise_upto,
     )
     return outcome

@@ -16,7 +16,7 @@ from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.effort import Effort
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
-from agiraph.domain.messages import Decision, Message
+from agiraph.domain.messages import Decision, Draft, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.domain.work import ANSWER, WorkNode
@@ -297,11 +297,19 @@ class World:
         await self.runtime.trigger_worker.idle()  # an event trigger may have made new work
         await self.runtime.engine.idle()
 
-    async def say(self, agent_id: AgentId, text: str, *, team_id: TeamId, **more: Any) -> Message:
+    async def say(
+        self,
+        agent_id: AgentId,
+        text: str,
+        *,
+        team_id: TeamId,
+        sets_to_work: bool = True,
+        is_mail: bool = True,
+        **more: Any,
+    ) -> Message:
         """Send a message to an agent's work, as a person; the agent reads it at its next step."""
-        return await self.store.write(
-            bus.send, team_id=team_id, sender=OWNER, recipient=agent_id, text=text, **more
-        )
+        draft = Draft(team_id=team_id, sender=OWNER, recipient=agent_id, text=text, **more)
+        return await self.store.write(bus.send, draft, sets_to_work=sets_to_work, is_mail=is_mail)
 
     async def chat(self, agent_id: AgentId, text: str, **more: Any) -> Message:
         """Send a chat message to an agent, as a person; a reply node answers it at once."""

@@ -10,7 +10,7 @@ from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.grants import ASK_LASTS
 from agiraph.domain.ids import AgentId
 from agiraph.domain.labels import join
-from agiraph.domain.messages import Message, MessageKind
+from agiraph.domain.messages import Draft, Message, MessageKind
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.tools import ON_DEMAND
@@ -86,14 +86,16 @@ def send_message(
             hops = bus.next_hops(tx, ctx.lease, recipient)
     message = bus.send(
         tx,
-        team_id=ctx.team.id,
-        sender=ctx.agent.id,
-        recipient=recipient,
-        kind=stored,
-        title=firing.REMINDER if stored == "report" else "",
-        text=content,
-        node_id=ctx.node.id,
-        hops=hops,
+        Draft(
+            team_id=ctx.team.id,
+            sender=ctx.agent.id,
+            recipient=recipient,
+            kind=stored,
+            title=firing.REMINDER if stored == "report" else "",
+            text=content,
+            node_id=ctx.node.id,
+            hops=hops,
+        ),
         is_urgent=kind == "urgent",
     )
     return Done(f"Sent to {to}.{'' if is_person(recipient) else _receipt(message)}")
@@ -180,13 +182,15 @@ def suggest_next(
         raise Refused("You are the coordinator: decide, and put it on the board if you agree.")
     bus.send(
         tx,
-        team_id=ctx.team.id,
-        sender=ctx.agent.id,
-        recipient=coordinator.id,
-        kind="suggestion",
-        text=suggestion,
-        node_id=ctx.node.id,
-        hops=bus.next_hops(tx, ctx.lease, coordinator.id),
+        Draft(
+            team_id=ctx.team.id,
+            sender=ctx.agent.id,
+            recipient=coordinator.id,
+            kind="suggestion",
+            text=suggestion,
+            node_id=ctx.node.id,
+            hops=bus.next_hops(tx, ctx.lease, coordinator.id),
+        ),
     )
     return Done("The coordinator will hear it and decide.")
 

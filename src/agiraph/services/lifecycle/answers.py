@@ -12,7 +12,7 @@ from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.grants import Grant, GrantKind
 from agiraph.domain.ids import SYSTEM, AgentId, MessageId, PersonId, TeamId
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.messages import LATE, NEEDS_ANSWER, Decision, Message
+from agiraph.domain.messages import LATE, NEEDS_ANSWER, Decision, Draft, Message
 from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import labels, requests, waiting
 from agiraph.services.board.kind_verbs import verbs_of
@@ -131,15 +131,17 @@ def _ask_what_now(
     agent = AGENTS.get(tx, _member_or_coordinator(tx, AgentId(question.sender)))
     bus.send(
         tx,
-        team_id=question.team_id,
-        sender=agent.id,
-        recipient=person_id,
-        kind="question",
-        text=WHAT_NOW.format(question=fence.one_line(question.text), words=text),
-        options=(GIVE.format(name=agent.name), LEAVE),
-        ref=f"{LATE}{said.id}",
+        Draft(
+            team_id=question.team_id,
+            sender=agent.id,
+            recipient=person_id,
+            kind="question",
+            text=WHAT_NOW.format(question=fence.one_line(question.text), words=text),
+            options=(GIVE.format(name=agent.name), LEAVE),
+            ref=f"{LATE}{said.id}",
+            label=question.label | said.label,
+        ),
         refusable=False,
-        label=question.label | said.label,
     )
 
 
@@ -259,12 +261,14 @@ def _send(tx: Tx, question: Message, text: str, person_id: PersonId, label: Labe
     """Send the answer to the agent that asked, as a message of the person."""
     bus.send(
         tx,
-        team_id=question.team_id,
-        sender=person_id,
-        recipient=_member_or_coordinator(tx, AgentId(question.sender)),
-        text=text,
-        in_reply_to=question.id,
-        label=label,
+        Draft(
+            team_id=question.team_id,
+            sender=person_id,
+            recipient=_member_or_coordinator(tx, AgentId(question.sender)),
+            text=text,
+            in_reply_to=question.id,
+            label=label,
+        ),
     )
 
 
@@ -275,12 +279,14 @@ def _tell(tx: Tx, question: Message, text: str) -> None:
     """
     bus.send(
         tx,
-        team_id=question.team_id,
-        sender=SYSTEM,
-        recipient=_member_or_coordinator(tx, AgentId(question.sender)),
-        kind="notice",
-        text=text,
-        in_reply_to=question.id,
+        Draft(
+            team_id=question.team_id,
+            sender=SYSTEM,
+            recipient=_member_or_coordinator(tx, AgentId(question.sender)),
+            kind="notice",
+            text=text,
+            in_reply_to=question.id,
+        ),
         refusable=False,
     )
 

@@ -14,7 +14,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.grants import Grant
 from agiraph.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
 from agiraph.domain.labels import Label
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.plurals import counted, times
 from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.home.kept_files import DAY
@@ -285,13 +285,15 @@ def notify(tx: Tx, team_id: TeamId) -> None:
     if last is None:
         bus.send(
             tx,
-            team_id=team_id,
-            sender=SYSTEM,
-            recipient=team.owner_id,
-            kind="report",
-            title="Digest",
-            text=text,
-            ref=messages.DIGEST + team_id,
+            Draft(
+                team_id=team_id,
+                sender=SYSTEM,
+                recipient=team.owner_id,
+                kind="report",
+                title="Digest",
+                text=text,
+                ref=messages.DIGEST + team_id,
+            ),
             refusable=False,
         )
         return

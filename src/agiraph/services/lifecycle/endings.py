@@ -19,7 +19,7 @@ from agiraph.domain.events.work import (
     NodeWaiting,
 )
 from agiraph.domain.ids import SYSTEM, NodeId, TeamId
-from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS
+from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS, Draft
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.similarity import is_repetition
@@ -352,15 +352,17 @@ def tell_stage_end(tx: Tx, stage: Stage | None) -> str | None:
     assert opener.assignee_id is not None
     bus.send(
         tx,
-        team_id=stage.team_id,
-        sender=SYSTEM,
-        recipient=opener.assignee_id,
-        kind="result" if stage.status == "met" else "failure",
-        title=texts.truncate(f"Stage {stage.name!r}", texts.TITLE),
-        text=stages.summary(tx, stage, opener.thread_id or opener.id),
-        ref=f"{messages.STAGE}{stage.id}",
+        Draft(
+            team_id=stage.team_id,
+            sender=SYSTEM,
+            recipient=opener.assignee_id,
+            kind="result" if stage.status == "met" else "failure",
+            title=texts.truncate(f"Stage {stage.name!r}", texts.TITLE),
+            text=stages.summary(tx, stage, opener.thread_id or opener.id),
+            ref=f"{messages.STAGE}{stage.id}",
+            label=labels.of_wait(tx, WaitingOn("stage", stage.id)),
+        ),
         refusable=False,
-        label=labels.of_wait(tx, WaitingOn("stage", stage.id)),
     )
     return opener.assignee_id
 
@@ -388,15 +390,17 @@ def _report_end(tx: Tx, node: WorkNode, text: str, report: Callable[[str], str])
         return
     bus.send(
         tx,
-        team_id=node.team_id,
-        sender=node.assignee_id or SYSTEM,
-        recipient=recipient,
-        kind="result" if node.status is NodeStatus.COMPLETED else "failure",
-        title=texts.subject_of(node) if is_person(recipient) else texts.title_of(node),
-        text=texts.for_person(node, text)
-        if is_person(recipient)
-        else report(_thread_above(tx, node) or recipient),
-        node_id=node.id,
+        Draft(
+            team_id=node.team_id,
+            sender=node.assignee_id or SYSTEM,
+            recipient=recipient,
+            kind="result" if node.status is NodeStatus.COMPLETED else "failure",
+            title=texts.subject_of(node) if is_person(recipient) else texts.title_of(node),
+            text=texts.for_person(node, text)
+            if is_person(recipient)
+            else report(_thread_above(tx, node) or recipient),
+            node_id=node.id,
+        ),
         refusable=False,
     )
 
@@ -457,14 +461,16 @@ def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
     tx.emit(node.team_id, NodeWaiting(node_id=node.id, on=[], reason=reason))
     bus.send(
         tx,
-        team_id=node.team_id,
-        sender=SYSTEM,
-        recipient=_coordinator_or_owner(tx, node.team_id),
-        kind="nudge",  # becomes new work for a coordinator that has none left
-        title=texts.title_of(node),
-        text=f"{texts.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
-        "somebody with assign_worker all the same, or go on without it.",
-        node_id=node.id,
+        Draft(
+            team_id=node.team_id,
+            sender=SYSTEM,
+            recipient=_coordinator_or_owner(tx, node.team_id),
+            kind="nudge",  # becomes new work for a coordinator that has none left
+            title=texts.title_of(node),
+            text=f"{texts.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
+            "somebody with assign_worker all the same, or go on without it.",
+            node_id=node.id,
+        ),
         refusable=False,
     )
 

@@ -14,6 +14,7 @@ made once, whatever crashes; what was spent lately is known in each process for 
 
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from agiraph.domain.chat import Lease
@@ -132,16 +133,9 @@ def _lock_and_ask(tx: Tx, lease: Lease, limit_usd: float) -> DailyLimit | None:
     text = DAY_REQUEST.format(
         spent=spent, most=most, reserved=pending, spenders=_spenders(tx, row.day), offered=offered
     )
-    asked = bus.send(
-        tx,
-        team_id=lease.team_id,
-        sender=lease.agent_id,
-        recipient=planning.person_for(tx, NODES.get(tx, lease.node_id)),
-        kind="approval",
-        text=text,
-        # Without a node: the request is about all teams, and stays open if this node is cancelled.
-        refusable=False,
-    )
+    # Without a node: the request is about all teams, and stays open if this node is cancelled.
+    draft = replace(bus.to_person(tx, NODES.get(tx, lease.node_id), text), node_id=None)
+    asked = bus.send(tx, replace(draft, kind="approval"), refusable=False)
     changes = {"stopped_usd": most, "offered_usd": offered, "question_id": asked.id}
     DAILY_LIMITS.update(tx, row.day, **changes)
     return DAILY_LIMITS.get(tx, row.day)
@@ -276,18 +270,10 @@ def _ask_about_goal(tx: Tx, lease: Lease, goal: WorkNode, text: str) -> Message:
     TEAMS.get(tx, lease.team_id, lock=True)
     if (asked := messages.approval(tx, f"{REF}{goal.id}")) is not None:
         return asked
-    return bus.send(
-        tx,
-        team_id=lease.team_id,
-        sender=goal.assignee_id or lease.agent_id,
-        recipient=planning.person_for(tx, goal),
-        kind="approval",
-        options=("approve", "deny"),
-        text=text,
-        node_id=goal.id,
-        ref=f"{REF}{goal.id}",
-        refusable=False,
-    )
+    draft = bus.to_person(tx, goal, text)
+    draft = replace(draft, kind="approval", options=bus.DECISIONS, ref=f"{REF}{goal.id}")
+    asker = goal.assignee_id or lease.agent_id
+    return bus.send(tx, replace(draft, sender=asker), refusable=False)
 
 
 def park_for_goal(tx: Tx, lease: Lease) -> None:

@@ -16,7 +16,7 @@ from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.events.mail import ReplyActUndone
 from agiraph.domain.ids import SYSTEM, AgentId, MessageId, NodeId, PersonId, TriggerId
 from agiraph.domain.labels import CLEAN, Label, join
-from agiraph.domain.messages import NEEDS_ANSWER, TAKES_BACK, Message
+from agiraph.domain.messages import NEEDS_ANSWER, TAKES_BACK, Draft, Message
 from agiraph.domain.outcomes import Done
 from agiraph.domain.persons import is_person
 from agiraph.domain.tools import WorkDecision
@@ -102,13 +102,15 @@ def tell(tx: Tx, agent: Agent, reply_id: NodeId, identity: str, words: str = "")
         return Done(f"Your own work hears it at its next step ({node.id}).", did=did)
     bus.send(
         tx,
-        team_id=agent.team_id,
-        sender=asked[-1].sender,
-        recipient=worker.id,
-        text=said,
-        attachments=tuple(file for message in asked for file in message.attachments),
+        Draft(
+            team_id=agent.team_id,
+            sender=asked[-1].sender,
+            recipient=worker.id,
+            text=said,
+            attachments=tuple(file for message in asked for file in message.attachments),
+            label=join(message.label for message in asked),
+        ),
         sets_to_work=False,
-        label=join(message.label for message in asked),
     )
     receipt = f"Sent to {worker.name}, word for word; read at the next step of {node.id}."
     return Done(receipt, did=did)
@@ -438,14 +440,16 @@ def _tell_agent(tx: Tx, reply: Message, to: AgentId, text: str, label: Label = C
     teammates ends."""
     bus.send(
         tx,
-        team_id=reply.team_id,
-        sender=SYSTEM,
-        recipient=to,
-        kind="notice",
-        text=text,
-        ref=TAKES_BACK,
+        Draft(
+            team_id=reply.team_id,
+            sender=SYSTEM,
+            recipient=to,
+            kind="notice",
+            text=text,
+            ref=TAKES_BACK,
+            label=label,
+        ),
         refusable=False,
-        label=label,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import SYSTEM, AgentId
-from agiraph.domain.messages import MAX_HOPS, Message
+from agiraph.domain.messages import MAX_HOPS, Draft, Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.spoken import for_person
 from agiraph.domain.waits import WaitingOn
@@ -68,12 +68,14 @@ def _answer(tx: Tx, lease: Lease, words: str) -> str:
             continue
         bus.send(
             tx,
-            team_id=lease.team_id,
-            sender=lease.agent_id,
-            recipient=asked.sender,
-            text=words,
-            node_id=lease.node_id,
-            hops=hops,
+            Draft(
+                team_id=lease.team_id,
+                sender=lease.agent_id,
+                recipient=asked.sender,
+                text=words,
+                node_id=lease.node_id,
+                hops=hops,
+            ),
             refusable=False,
         )
         told.append(bus.name_of(tx, asked.sender))
@@ -160,13 +162,15 @@ def ask_teammate(tx: Tx, lease: Lease, teammate: AgentId, text: str) -> Message:
         raise Refused(f"{bus.name_of(tx, teammate)} {NOT_HEARD}")
     return bus.send(
         tx,
-        team_id=lease.team_id,
-        sender=lease.agent_id,
-        recipient=teammate,
-        kind="question",
-        text=text.strip(),
-        node_id=lease.node_id,
-        hops=hops,
+        Draft(
+            team_id=lease.team_id,
+            sender=lease.agent_id,
+            recipient=teammate,
+            kind="question",
+            text=text.strip(),
+            node_id=lease.node_id,
+            hops=hops,
+        ),
         refusable=False,
     )
 

@@ -5,7 +5,7 @@ all work of a team, or stop the work of all teams until a person resumes it.
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import orjson
 from pydantic import TypeAdapter
@@ -39,6 +39,7 @@ from agiraph.domain.events.team import (
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.messages import Draft
 from agiraph.domain.value import value
 from agiraph.domain.work import GOAL_TURNS, Budget, Lane, Line, NodeStatus, Queue, WorkNode
 from agiraph.services.board import acceptance_lines, budgets, planning, team_hosts, texts
@@ -67,6 +68,32 @@ class NewTeam(NamedTuple):
     node: WorkNode | None
 
 
+class GoalDetails(TypedDict, total=False):
+    """What a person gives a goal with."""
+
+    budget: Budget | None
+    acceptance: Sequence[str | Line]
+    """What done means; without any, the coordinator writes it down."""
+    attachments: tuple[Attachment, ...]
+    """Files that the coordinator's first turn has."""
+    label: Label
+    """Of a goal that a program wrote for the person."""
+
+
+class TeamDetails(GoalDetails, total=False):
+    """Fields of `Team` that a new team takes over as they are, and the details of its goal."""
+
+    mode: Mode
+    permissions: tuple[Rule, ...]
+    limits: Limits | None
+    learns: bool
+    soul: str
+    review: Review
+    trust: Trust
+    folders: tuple[GivenFolder, ...]
+    effort: Effort | None
+
+
 def create(
     tx: Tx,
     *,
@@ -74,60 +101,37 @@ def create(
     goal: str,
     model: str,
     name: str = "",
-    mode: Mode = "finite",
-    budget: Budget | None = None,
-    permissions: tuple[Rule, ...] = (),
     tools: tuple[str, ...] = (),
-    limits: Limits | None = None,
-    learns: bool = True,
-    soul: str = "",
     start: bool = True,
     heartbeat: float | None = HOUR,
-    review: Review = "auto",
-    trust: Trust = "standard",
-    folders: tuple[GivenFolder, ...] = (),
-    effort: Effort | None = None,
-    acceptance: Sequence[str | Line] = (),
-    attachments: tuple[Attachment, ...] = (),
-    label: Label = CLEAN,
+    **details: Unpack[TeamDetails],
 ) -> NewTeam:
-    """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal.
-
-    `acceptance` is what done means for the goal; without any, the coordinator writes it down. The
-    coordinator's first turn has the attachments. `label`: a program wrote the goal for the person.
-    """
+    """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal."""
     check_goal(goal)
-    if acceptance and not start:
+    if details.get("acceptance") and not start:
         raise Refused("Acceptance lines belong to a goal: give them when the team starts with it.")
-    if attachments and not start:
+    if details.get("attachments") and not start:
         raise Refused("Attachments belong to a goal: give them when the team starts with it.")
+    given: dict[str, Any] = {n: v for n, v in details.items() if v is not None}
+    of_goal = {name: given.pop(name) for name in GoalDetails.__annotations__ if name in given}
     team = Team(
         id=TeamId(new_id("team")),
         name=name.strip() or name_from_goal(goal),
         goal=goal.strip(),
         created_at=tx.now,
         owner_id=owner_id,
-        mode=mode,
-        permissions=permissions,
-        limits=limits or Limits(),
-        learns=learns,
-        soul=soul.strip(),
-        review=review,
-        trust=trust,
-        folders=folders,
-        effort=effort,
+        soul=given.pop("soul", "").strip(),
+        **given,
     )
     teams.TEAMS.insert(tx, team)
-    tx.emit(team.id, TeamCreated(name=team.name, goal=team.goal, mode=mode))
-    team_hosts.allow(tx, team.id, owner_id, team.goal, label, lasts=True)
+    tx.emit(team.id, TeamCreated(name=team.name, goal=team.goal, mode=team.mode))
+    team_hosts.allow(tx, team.id, owner_id, team.goal, of_goal.get("label", CLEAN), lasts=True)
     coordinator = roster.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
-    node = None
-    if start:
-        node = start_goal(tx, team, coordinator, budget, acceptance, attachments, label)
+    node = start_goal(tx, team, coordinator, **of_goal) if start else None
     if heartbeat:
-        team_heartbeat.create(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
+        team_heartbeat.create(tx, coordinator, seconds=heartbeat, node=node, mode=team.mode)
     return NewTeam(team, coordinator, node)
 
 
@@ -139,17 +143,9 @@ def check_goal(goal: str) -> None:
         raise Refused(f"The goal is longer than {GOAL_LIMIT:,} characters; put details in a file.")
 
 
-def start_goal(
-    tx: Tx,
-    team: Team,
-    coordinator: Agent,
-    budget: Budget | None,
-    acceptance: Sequence[str | Line] = (),
-    attachments: tuple[Attachment, ...] = (),
-    label: Label = CLEAN,
-) -> WorkNode:
+def start_goal(tx: Tx, team: Team, coordinator: Agent, **given: Unpack[GoalDetails]) -> WorkNode:
     """Create the node of the team's goal with its files, assigned to the coordinator."""
-    lines, kinds = acceptance_lines.checked(acceptance)
+    lines, kinds = acceptance_lines.checked(given.get("acceptance", ()))
     node = planning.create(
         tx,
         team_id=team.id,
@@ -158,13 +154,13 @@ def start_goal(
         source="system",
         creator_id=team.owner_id,
         assignee_id=coordinator.id,
-        budget=replace(budget or Budget(turns=GOAL_TURNS), chosen={}),
+        budget=replace(given.get("budget") or Budget(turns=GOAL_TURNS), chosen={}),
         acceptance=lines,
         line_kinds=kinds,
         given_lines=len(lines),
-        label=label,
+        label=given.get("label", CLEAN),
     )
-    if attachments:
+    if attachments := given.get("attachments"):
         _attach(tx, node, coordinator, attachments)
     return node
 
@@ -177,14 +173,16 @@ def _attach(
     one = len(attachments) == 1
     bus.send(
         tx,
-        team_id=goal.team_id,
-        sender=goal.creator_id,
-        recipient=coordinator.id,
-        kind="nudge",
-        text=f"{'This file belongs' if one else 'These files belong'} to the goal.",
-        node_id=goal.id,
+        Draft(
+            team_id=goal.team_id,
+            sender=goal.creator_id,
+            recipient=coordinator.id,
+            kind="nudge",
+            text=f"{'This file belongs' if one else 'These files belong'} to the goal.",
+            node_id=goal.id,
+            attachments=attachments,
+        ),
         is_mail=False,
-        attachments=attachments,
     )
 
 
@@ -277,7 +275,12 @@ def set_goal(
     coordinator = teams.coordinator(tx, team_id)
     budget = budget or budgets.for_next_goal(tx, team_id, {})
     aimed = teams.TEAMS.get(tx, team_id)
-    node = start_goal(tx, aimed, coordinator, budget, acceptance, attachments)
+    details: GoalDetails = {
+        "budget": budget,
+        "acceptance": acceptance,
+        "attachments": attachments,
+    }
+    node = start_goal(tx, aimed, coordinator, **details)
     team_heartbeat.pay_from(tx, node)
     firing.pay_from(tx, node)
     return teams.TEAMS.get(tx, team_id)

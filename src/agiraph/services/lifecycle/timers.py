@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from agiraph.domain.chat import Turn
 from agiraph.domain.events.work import NodeStalled
 from agiraph.domain.ids import SYSTEM, AgentId, MessageId, NodeId, StageId, TeamId, TriggerId
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import Timer, TimerKind
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -79,14 +80,16 @@ def _report(tx: Tx, node_id: NodeId) -> bool:
     title = texts.subject_of(node) if is_person(recipient) else texts.title_of(node)
     bus.send(
         tx,
-        team_id=node.team_id,
-        sender=SYSTEM,
-        recipient=recipient,
-        kind="report" if is_person(recipient) else "notice",
-        title=title,
-        text=f"{worker} works on {title} ({node.id}), but has made no progress "
-        f"for {STALLED_AFTER_SECONDS / 60:.0f} minutes. You can wait, ask, or cancel it.",
-        node_id=node_id,
+        Draft(
+            team_id=node.team_id,
+            sender=SYSTEM,
+            recipient=recipient,
+            kind="report" if is_person(recipient) else "notice",
+            title=title,
+            text=f"{worker} works on {title} ({node.id}), but has made no progress "
+            f"for {STALLED_AFTER_SECONDS / 60:.0f} minutes. You can wait, ask, or cancel it.",
+            node_id=node_id,
+        ),
         refusable=False,
     )
     return True

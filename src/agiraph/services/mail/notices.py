@@ -1,8 +1,9 @@
 """Notices: reports of the runtime about itself, each of which a person gets once."""
 
+from dataclasses import replace
+
 from agiraph.domain.ids import SYSTEM
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import planning
 from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.store.tx import Tx
@@ -16,15 +17,5 @@ def send_once(tx: Tx, node: WorkNode, *, key: str, title: str, text: str) -> Non
     """
     if messages.by_client(tx, node.team_id, key) is not None:
         return
-    bus.send(
-        tx,
-        team_id=node.team_id,
-        sender=SYSTEM,
-        recipient=planning.person_for(tx, node),
-        kind="report",
-        title=title,
-        text=text,
-        node_id=node.id,
-        client_id=key,
-        refusable=False,
-    )
+    draft = replace(bus.to_person(tx, node, text), sender=SYSTEM, kind="report", title=title)
+    bus.send(tx, replace(draft, client_id=key), refusable=False)

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
@@ -46,6 +46,15 @@ class Created(NamedTuple):
     """The secret of a webhook. The database keeps only its hash, so it is shown here or never."""
 
 
+class Origin(TypedDict, total=False):
+    """Who makes a trigger, in which work, to whom its work was promised, and what they had read."""
+
+    made_by: str | None
+    made_in: WorkNode | None
+    promised_to: str | None
+    label: Label
+
+
 def create(
     tx: Tx,
     *,
@@ -54,17 +63,15 @@ def create(
     config: dict[str, Any],
     action: ActionType = "wake_agent",
     payload: dict[str, Any] | None = None,
-    made_by: str | None = None,
-    made_in: WorkNode | None = None,
-    promised_to: str | None = None,
-    label: Label = CLEAN,
     is_bounded: bool = False,
+    **origin: Unpack[Origin],
 ) -> Created:
     """Create a trigger for an agent. Limits apply if the agent creates it itself.
 
     `made_by` is a person, an agent or the runtime; without it the team's owner. With `is_bounded`
     the trigger gets the bounds of labelled ones, and is refused if it exceeds a limit of theirs.
     """
+    made_by, made_in = origin.get("made_by"), origin.get("made_in")
     # Before `count_made`: two calls of one agent would both take the last free place.
     agent = teams.lock(tx, agent_id)
     team = TEAMS.get(tx, agent.team_id)
@@ -101,8 +108,8 @@ def create(
         cursor=events.head(tx, team.id),
         # Only the hash: a reader of the database or of a backup cannot call the webhook.
         secret=None if secret is None else hash_of(secret),
-        promised_to=promised_to,
-        label=label,
+        promised_to=origin.get("promised_to"),
+        label=origin.get("label", CLEAN),
     )
     _insert(tx, trigger)
     return Created(trigger, secret)
