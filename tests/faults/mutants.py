@@ -28,7 +28,6 @@ from agiraph.services.lifecycle import (
     answers,
     conversation,
     endings,
-    grants,
     journal,
     overspending,
     removal,
@@ -348,7 +347,7 @@ def split_grant() -> None:
 
     async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
         if verb is answers.allow:
-            await write(self, grants.make, *given, **named)
+            await write(self, answers.make_grant, *given, **named)
         return await write(self, verb, *given, **named)
 
     SqliteStore.write = split  # type: ignore[method-assign]

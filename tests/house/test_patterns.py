@@ -46,7 +46,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         "domain/attached_files domain/folders domain/sources home/archive home/archive_reading"
         " home/file_versions home/git_settings home/kept_files home/layout home/named_secrets"
         " home/path_lookup home/skill_folders home/specialists mcp_client/settings"
-        " mcp_client/toolbox services/lifecycle/grants services/members/roster tools/delegation"
+        " mcp_client/toolbox services/lifecycle/answers services/members/roster tools/delegation"
         " tools/reading web/links web/reading_hosts extensions/own_engines extensions/own_tools"
         " extensions/skills runtime/channels/configured"
     ),

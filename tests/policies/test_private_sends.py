@@ -11,7 +11,7 @@ from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.sinks import Sink as WaySink
 from agiraph.home import levels
-from agiraph.services.lifecycle import grants
+from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import channels
@@ -56,7 +56,7 @@ async def with_folder(world: World, app: Path) -> NewTeam:
 
 async def grant(world: World, founded: NewTeam, kind: str, pattern: str) -> None:
     given = {"kind": kind, "pattern": pattern, "person_id": OWNER, "team_id": founded.team.id}
-    await world.store.write(lambda tx: grants.make(tx, **given))  # type: ignore[arg-type]
+    await world.store.write(lambda tx: answers.make_grant(tx, **given))  # type: ignore[arg-type]
 
 
 def post(sink: Sink, what: str, host: str = "sink.example") -> Call:

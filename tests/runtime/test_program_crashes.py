@@ -15,7 +15,8 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.runtime.program_setup import Command
-from agiraph.services.lifecycle import answers, continuations, grants
+from agiraph.services.board import requests
+from agiraph.services.lifecycle import answers, continuations
 from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.store.tx import Tx
@@ -152,7 +153,7 @@ async def test_stopping_the_runtime_ends_the_program_and_the_next_start_asks_to_
     [question] = await world.questions(node.team_id)
     assert question.text.startswith("The program was cut off by a stop of the runtime after ")
     assert (left, runs(world, node)) == ([], 1)
-    assert grants.offer(question) is None  # what is run again next time is decided then
+    assert requests.offer(question) is None  # what is run again next time is decided then
     with pytest.raises(Refused, match="decided run by run"):
         await world.store.write(
             answers.answer_question,

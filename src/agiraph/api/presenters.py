@@ -32,7 +32,6 @@ from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, requests, texts, timing
 from agiraph.services.board.jobs import Job
-from agiraph.services.lifecycle import grants
 from agiraph.services.mail import inbox
 from agiraph.services.members.roster import Member
 from agiraph.services.triggers import team_heartbeat
@@ -338,7 +337,7 @@ def _reply_to(tx: Tx, message: Message, node: WorkNode | None) -> str | None:
 
 def _offer(message: Message) -> GrantOffer | None:
     is_open = message.kind == "approval" and message.answered_at is None
-    offered = grants.offer(message) if is_open else None
+    offered = requests.offer(message) if is_open else None
     return None if offered is None else GrantOffer(kind=offered[0], pattern=offered[1])
 
 

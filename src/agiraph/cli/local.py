@@ -36,7 +36,7 @@ from agiraph.domain.work import Extension
 from agiraph.redaction import environment
 from agiraph.services.board import costs
 from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import answers, continuations, digest, grants, overspending
+from agiraph.services.lifecycle import answers, continuations, digest, overspending
 from agiraph.services.mail import inbox
 from agiraph.services.members import roster
 from agiraph.store import grants as grant_rows
@@ -164,7 +164,9 @@ class Local:
 
     async def revoke_grant(self, team: str, grant: str) -> GrantView:
         def write(tx: Tx) -> GrantView:
-            return grant_view(grants.revoke(tx, grant, team_id=rows.find(tx, team).id), tx.now)
+            return grant_view(
+                answers.revoke_grant(tx, grant, team_id=rows.find(tx, team).id), tx.now
+            )
 
         return await self._store.write(write)
 

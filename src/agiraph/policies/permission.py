@@ -16,7 +16,7 @@ from agiraph.home.scopes import Area
 from agiraph.policies import provenance
 from agiraph.run_context import RunContext
 from agiraph.services.board import requests
-from agiraph.services.lifecycle import digest, grants
+from agiraph.services.lifecycle import digest
 from agiraph.services.mail import bus, deliveries
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
@@ -141,7 +141,7 @@ class PermissionPolicy:
         tool = self.tools.get(call.name)
         if not ctx.node.kind.no_ways_out and provenance.is_named_by_person(tx, ctx, tool, call):
             return True
-        used = grants.use(
+        used = requests.use_grant(
             tx, team_id=ctx.team.id, node_id=ctx.node.id, call=call, way_out=ruling.way_out
         )
         return used is not None

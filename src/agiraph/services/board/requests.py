@@ -14,12 +14,14 @@ import orjson
 from agiraph.domain.agents import Team
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.events.mail import QuestionAnswered
-from agiraph.domain.grants import ASK_LASTS
-from agiraph.domain.ids import AgentId, MessageId, NodeId
+from agiraph.domain.events.team import GrantUsed
+from agiraph.domain.grants import ASK_LASTS, KIND_OF_SINK, LIMITED_NETWORK, Grant, GrantKind
+from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId
 from agiraph.domain.messages import NEEDS_ANSWER, Message
+from agiraph.domain.sinks import WayOut
 from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.domain.work import WorkNode
-from agiraph.store import messages, waits
+from agiraph.store import grants, messages, waits
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -219,3 +221,66 @@ def expire(tx: Tx, request_id: MessageId) -> None:
         waits.set_timer(tx, Timer("ask", request.id), tx.now + ASK_LASTS)
         return
     close(tx, request, "Nobody decided, and the work has ended.")
+
+
+def offer(request: Message) -> tuple[GrantKind, str] | None:
+    """Return what `always` would allow for a request: the kind of grant, and what it names.
+
+    It names no more than the request does: the host, the exact command or the tool; for a request
+    that a rule of the team made, the call with exactly these arguments. None if each such call is
+    decided by itself, or for a request to run a program again: that is decided run by run.
+    """
+    if request.call is None or request.ref is None or is_about_a_rerun(request):
+        return None
+    if request.way_out is None:
+        return "call", fingerprint_of(request)
+    kind = KIND_OF_SINK.get(request.way_out.sink)
+    return None if kind is None else (kind, _target(kind, request.call, request.way_out))
+
+
+def covers(grant: Grant, request: Message, *, now: datetime) -> bool:
+    """Whether a grant allows the call of a request."""
+    if request.call is None or grant.team_id not in (None, request.team_id):
+        return False
+    named = _names(fingerprint_of(request), request.call, request.way_out)
+    return any(grant.allows(kind, target, now=now) for kind, target in named)
+
+
+def use_grant(
+    tx: Tx, *, team_id: TeamId, node_id: NodeId, call: ToolCall, way_out: WayOut | None
+) -> Grant | None:
+    """Count a use of a grant that allows this call, and return the grant; None if there is none."""
+    named = _names(fingerprint(call), call, way_out)
+    for grant in grants.in_force(tx, team_id):
+        fits = any(grant.allows(kind, target, now=tx.now) for kind, target in named)
+        if not fits or not grants.use(tx, grant):
+            continue
+        if grant.uses_left is not None and grant.from_ask is not None:
+            # The approval belongs to this call from now on: a crash before the call is made must
+            # not cost the person's only yes.
+            MESSAGES.update(tx, grant.from_ask, ref=ref(node_id, call))
+        used = GrantUsed(grant_id=grant.id, node_id=node_id, call_id=call.id, tool=call.name)
+        tx.emit(team_id, used)
+        return grant
+    return None
+
+
+def _names(fingerprint: str, call: ToolCall, way_out: WayOut | None) -> list[tuple[GrantKind, str]]:
+    """Return what a grant may name to allow a call."""
+    named: list[tuple[GrantKind, str]] = [("call", fingerprint)]
+    kind = None if way_out is None else KIND_OF_SINK.get(way_out.sink)
+    if way_out is not None and kind is not None:
+        named.append((kind, _target(kind, call, way_out)))
+        if way_out.sink in LIMITED_NETWORK:
+            # A grant for the command with any network also allows it with less network.
+            named.append((kind, way_out.target))
+    return named
+
+
+def _target(kind: GrantKind, call: ToolCall, way_out: WayOut) -> str:
+    """Return what the grant for a call names; of a command with a limited network also which one,
+    so that the same words with more network ask again."""
+    if kind == "tool":
+        return call.name
+    limited = LIMITED_NETWORK.get(way_out.sink)
+    return way_out.target if limited is None else f"network={limited} {way_out.target}"

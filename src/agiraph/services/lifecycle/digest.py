@@ -20,9 +20,9 @@ from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.home.kept_files import DAY
 from agiraph.services.board import requests
 from agiraph.services.knowledge import files, items
-from agiraph.services.lifecycle import answers, grants
+from agiraph.services.lifecycle import answers
 from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
-from agiraph.services.triggers import confirmation, definitions
+from agiraph.services.triggers import definitions
 from agiraph.store import grants as grant_rows
 from agiraph.store import messages, triggers, waits
 from agiraph.store.file_labels import FileLabel
@@ -93,7 +93,7 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
 
 def _of_ask(tx: Tx, request: Message) -> Entry:
     assert request.call is not None
-    offered = grants.offer(request)
+    offered = requests.offer(request)
     if requests.is_about_a_rerun(request):
         why = "its run was interrupted"
     else:
@@ -230,7 +230,7 @@ def _confirm(tx: Tx, identity: str, person_id: PersonId) -> None:
         file_id, _, beginning = identity.partition(AT)
         files.confirm(tx, file_id, author=person_id, digest=beginning)
     elif TRIGGERS.find(tx, identity) is not None:
-        confirmation.confirm(tx, TriggerId(identity))
+        definitions.confirm(tx, TriggerId(identity))
     else:
         items.confirm(tx, identity, author=person_id)
 
