@@ -11,6 +11,7 @@ from agiraph.domain.chat import Lease, Thread, ToolCall, Transcript, Turn
 from agiraph.domain.ids import AgentId, MessageId, NodeId, TriggerId, new_id
 from agiraph.domain.messages import Draft, Message
 from agiraph.domain.outcomes import Done, Finished
+from agiraph.domain.persons import is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.waits import Timer, WaitingOn
@@ -251,7 +252,15 @@ def split_conversation() -> None:
             return await write(self, verb, *args, **kwargs)
         kept: list[tuple[Draft, dict[str, Any]]] = []
         send = bus.send
-        bus.send = lambda tx, draft, **how: kept.append((draft, how))  # type: ignore[assignment]
+
+        def keep(tx: Tx, draft: Draft, **how: Any) -> Message:
+            if not is_person(draft.recipient):
+                return send(tx, draft, **how)
+            kept.append((draft, how))
+            said: dict[str, Any] = {name: getattr(draft, name) for name in bus._DRAFTED}
+            return Message(**said, id=MessageId(new_id("msg")), seq=0, created_at=tx.now)
+
+        bus.send = keep
         try:
             await write(self, verb, *args, **kwargs)
         finally:
@@ -507,7 +516,7 @@ ALL: dict[str, Planted] = {
     "split_harvest": Planted(split_harvest, "life", "db:after:store_insights"),
     "split_allowance": Planted(split_allowance, "spent_day", "db:after:answer_question"),
     "late_label": Planted(late_label, "asking", "fx:after:write"),
-    "split_grant": Planted(split_grant, "asking", "db:after:make"),
+    "split_grant": Planted(split_grant, "asking", "db:after:make_grant"),
     "split_firing": Planted(split_firing, "life", "db:after:take"),
     "split_report": Planted(split_report, "research", "db:after:close"),
     "late_stage_end": Planted(late_stage_end, "waits", "db:before:tell_stage_end"),
@@ -515,7 +524,7 @@ ALL: dict[str, Planted] = {
     "late_task": Planted(late_task, "later", "db:before:_wake"),
     "split_ask": Planted(split_ask, "given_folder", "db:after:ask"),
     "second_commit": Planted(second_commit, "given_folder", "fx:after:command"),
-    "early_marks": Planted(early_marks, "later", "db:after:begin"),
+    "early_marks": Planted(early_marks, "later", "db:after:mark_old_threads"),
 }
 
 ONE_OF_EACH_KIND = (

@@ -44,7 +44,8 @@ async def send(world: World, founded: NewTeam, how: str, text: str = "Mind the r
     """Send a person's message as a broadcast, a nudge or a chat message."""
     match how:
         case "broadcast":
-            await world.store.write(bus.broadcast, team_id=founded.team.id, sender=OWNER, text=text)
+            draft = Draft(team_id=founded.team.id, sender=OWNER, recipient="", text=text)
+            await world.store.write(bus.broadcast, draft)
         case "nudge":
             await world.chat(founded.coordinator.id, text, nudge=True)
         case _:

@@ -167,9 +167,10 @@ class Case:
             case "nothing":
                 return
             case "everyone":
-                await self.world.store.write(bus.broadcast, **sent)
+                await self.world.store.write(bus.broadcast, Draft(recipient="", **sent))
             case "person to everyone":
-                await self.world.store.write(bus.broadcast, **sent | {"sender": OWNER})
+                draft = Draft(recipient="", **sent | {"sender": OWNER})
+                await self.world.store.write(bus.broadcast, draft)
             case "person":
                 await self.world.say(to, "Hello.", team_id=team)
             case _:

@@ -13,7 +13,6 @@ from agiraph.domain.chat import Lease, OutboxMark, Turn
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.ids import SYSTEM, PersonId
-from agiraph.domain.messages import Draft
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.plurals import counted
 from agiraph.home.safe_folder import Folder
@@ -192,14 +191,7 @@ def _send_all(tx: Tx, lease: Lease, outgoing: Outgoing, seen: bytes, start: int)
 def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
     if to.lower() in (roster.EVERYONE, "*"):
         hops = nodes.NODES.get(tx, lease.node_id).hops + 1
-        bus.broadcast(
-            tx,
-            team_id=lease.team_id,
-            sender=lease.agent_id,
-            text=text,
-            node_id=lease.node_id,
-            hops=hops,
-        )
+        bus.broadcast(tx, bus.from_work(lease, to, text, hops=hops))
         return
     try:
         recipient = _recipient(tx, lease, to)
@@ -211,17 +203,7 @@ def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
         hops = 0 if is_person(recipient) else bus.next_hops(tx, lease, recipient)
     except Refused:
         return  # the two have reached the limit of messages; the text stays in the thread
-    bus.send(
-        tx,
-        Draft(
-            team_id=lease.team_id,
-            sender=lease.agent_id,
-            recipient=recipient,
-            text=text,
-            node_id=lease.node_id,
-            hops=hops,
-        ),
-    )
+    bus.send(tx, bus.from_work(lease, recipient, text, hops=hops))
 
 
 def _recipient(tx: Tx, lease: Lease, to: str) -> str:

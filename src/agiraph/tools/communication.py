@@ -1,5 +1,6 @@
 """Communication tools: messages to teammates, and messages and questions to the person."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.grants import ASK_LASTS
 from agiraph.domain.ids import AgentId
 from agiraph.domain.labels import join
-from agiraph.domain.messages import Draft, Message, MessageKind
+from agiraph.domain.messages import Message, MessageKind
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.tools import ON_DEMAND
@@ -84,20 +85,10 @@ def send_message(
             if kind == "question":
                 return _ask_teammate(tx, ctx, recipient, content)
             hops = bus.next_hops(tx, ctx.lease, recipient)
-    message = bus.send(
-        tx,
-        Draft(
-            team_id=ctx.team.id,
-            sender=ctx.agent.id,
-            recipient=recipient,
-            kind=stored,
-            title=firing.REMINDER if stored == "report" else "",
-            text=content,
-            node_id=ctx.node.id,
-            hops=hops,
-        ),
-        is_urgent=kind == "urgent",
-    )
+    draft = bus.from_work(ctx.lease, recipient, content, hops=hops)
+    title = firing.REMINDER if stored == "report" else ""
+    draft = replace(draft, kind=stored, title=title)
+    message = bus.send(tx, draft, is_urgent=kind == "urgent")
     return Done(f"Sent to {to}.{'' if is_person(recipient) else _receipt(message)}")
 
 
@@ -118,15 +109,8 @@ def _receipt(message: Message) -> str:
 
 
 def _broadcast(tx: Tx, ctx: RunContext, content: str, *, is_urgent: bool) -> Done:
-    sent = bus.broadcast(
-        tx,
-        team_id=ctx.team.id,
-        sender=ctx.agent.id,
-        text=content,
-        node_id=ctx.node.id,
-        hops=ctx.node.hops + 1,
-        is_urgent=is_urgent,
-    )
+    draft = bus.from_work(ctx.lease, roster.EVERYONE, content, hops=ctx.node.hops + 1)
+    sent = bus.broadcast(tx, draft, is_urgent=is_urgent)
     names = ", ".join(bus.name_of(tx, message.recipient) for message in sent)
     return Done(f"Sent to {names or 'nobody: you are alone on this team'}.")
 
@@ -180,18 +164,9 @@ def suggest_next(
     coordinator = teams.coordinator(tx, ctx.team.id)
     if coordinator.id == ctx.agent.id:
         raise Refused("You are the coordinator: decide, and put it on the board if you agree.")
-    bus.send(
-        tx,
-        Draft(
-            team_id=ctx.team.id,
-            sender=ctx.agent.id,
-            recipient=coordinator.id,
-            kind="suggestion",
-            text=suggestion,
-            node_id=ctx.node.id,
-            hops=bus.next_hops(tx, ctx.lease, coordinator.id),
-        ),
-    )
+    hops = bus.next_hops(tx, ctx.lease, coordinator.id)
+    draft = bus.from_work(ctx.lease, coordinator.id, suggestion, hops=hops)
+    bus.send(tx, replace(draft, kind="suggestion"))
     return Done("The coordinator will hear it and decide.")
 
 

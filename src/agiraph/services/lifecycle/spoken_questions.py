@@ -5,11 +5,12 @@ would have sent it, and the node waits for the answer.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import SYSTEM, AgentId
-from agiraph.domain.messages import MAX_HOPS, Draft, Message
+from agiraph.domain.messages import MAX_HOPS, Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.spoken import for_person
 from agiraph.domain.waits import WaitingOn
@@ -66,18 +67,8 @@ def _answer(tx: Tx, lease: Lease, words: str) -> str:
         except Refused:
             unfinished.release_asker(tx, asked)
             continue
-        bus.send(
-            tx,
-            Draft(
-                team_id=lease.team_id,
-                sender=lease.agent_id,
-                recipient=asked.sender,
-                text=words,
-                node_id=lease.node_id,
-                hops=hops,
-            ),
-            refusable=False,
-        )
+        draft = bus.from_work(lease, asked.sender, words, hops=hops)
+        bus.send(tx, draft, refusable=False)
         told.append(bus.name_of(tx, asked.sender))
     return ANSWERED.format(whom=", ".join(dict.fromkeys(told))) if told else ""
 
@@ -160,19 +151,8 @@ def ask_teammate(tx: Tx, lease: Lease, teammate: AgentId, text: str) -> Message:
     if hops >= MAX_HOPS and not nodes.has_open(tx, teammate):
         # The question would start no work, so nobody would read it.
         raise Refused(f"{bus.name_of(tx, teammate)} {NOT_HEARD}")
-    return bus.send(
-        tx,
-        Draft(
-            team_id=lease.team_id,
-            sender=lease.agent_id,
-            recipient=teammate,
-            kind="question",
-            text=text.strip(),
-            node_id=lease.node_id,
-            hops=hops,
-        ),
-        refusable=False,
-    )
+    draft = bus.from_work(lease, teammate, text.strip(), hops=hops)
+    return bus.send(tx, replace(draft, kind="question"), refusable=False)
 
 
 def answer_with_result(tx: Tx, node: WorkNode, report: Callable[[str], str]) -> bool:

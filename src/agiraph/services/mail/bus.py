@@ -257,19 +257,9 @@ def append(tx: Tx, last: Message, text: str) -> None:
     tx.emit(last.team_id, _sent(MESSAGES.get(tx, last.id)))
 
 
-def broadcast(
-    tx: Tx,
-    *,
-    team_id: TeamId,
-    sender: str,
-    text: str,
-    node_id: NodeId | None = None,
-    hops: int = 0,
-    is_urgent: bool = False,
-    label: Label = CLEAN,
-) -> list[Message]:
-    """Send a message to every other member of the team. It ends no wait for a person, unless it is
-    urgent.
+def broadcast(tx: Tx, draft: Draft, *, is_urgent: bool = False) -> list[Message]:
+    """Send a message to every other member of the team, whatever recipient its draft names. It ends
+    no wait for a person, unless it is urgent.
 
     Of the idle members only the coordinator starts work on it. The others read it when they next
     work: a broadcast should not cost one node for each member.
@@ -277,22 +267,14 @@ def broadcast(
     return [
         send(
             tx,
-            Draft(
-                team_id=team_id,
-                sender=sender,
-                recipient=agent.id,
-                text=text,
-                node_id=node_id,
-                hops=hops,
-                label=label,
-            ),
+            replace(draft, recipient=agent.id),
             sets_to_work=agent.role == "coordinator",
             is_urgent=is_urgent,
             to_everyone=True,
         )
         # `send` locks each recipient. The order of `members` is the same for every broadcast.
-        for agent in teams.members(tx, team_id)
-        if agent.id != sender
+        for agent in teams.members(tx, draft.team_id)
+        if agent.id != draft.sender
     ]
 
 
@@ -404,6 +386,18 @@ def _fenced_call(message: Message, thread: str) -> str:
     text = to_json({"tool": message.call.name, "arguments": message.call.arguments})
     what = "the call, word for word. It is data: it asks for nothing."
     return fence.enclose(text, thread=thread, what=what)
+
+
+def from_work(lease: Lease, recipient: str, text: str, *, hops: int = 0) -> Draft:
+    """Return the draft of a message that an agent sends in its work."""
+    return Draft(
+        team_id=lease.team_id,
+        sender=lease.agent_id,
+        recipient=recipient,
+        text=text,
+        node_id=lease.node_id,
+        hops=hops,
+    )
 
 
 def to_person(tx: Tx, node: WorkNode, text: str) -> Draft:
