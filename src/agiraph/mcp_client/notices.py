@@ -5,7 +5,7 @@ import hashlib
 from agiraph.mcp_client.pins import Pins
 from agiraph.mcp_client.servers import McpServers
 from agiraph.run_context import RunContext
-from agiraph.services.mail import notices
+from agiraph.services.mail import bus
 from agiraph.store.tx import Tx
 
 MOST_NAMED = 8
@@ -24,7 +24,7 @@ def _tell(tx: Tx, ctx: RunContext, server: str, known: Pins) -> None:
     change = hashlib.sha256("\n".join([server, *digests, *known.gone]).encode()).hexdigest()[:16]
     key = f"mcp:{server}:{change}"
     title = f"The MCP server {server} has changed its tools"
-    notices.send_once(tx, ctx.node, key=key, title=title, text=text_of(server, known))
+    bus.report_once(tx, ctx.node, key=key, title=title, text=text_of(server, known))
 
 
 def text_of(server: str, known: Pins) -> str:

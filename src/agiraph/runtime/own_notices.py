@@ -4,7 +4,7 @@ import hashlib
 
 from agiraph.extensions.notices import Notice
 from agiraph.run_context import RunContext
-from agiraph.services.mail.notices import send_once
+from agiraph.services.mail.bus import report_once
 from agiraph.store.tx import Tx
 
 
@@ -19,4 +19,4 @@ def _tell(tx: Tx, ctx: RunContext, notices: tuple[Notice, ...]) -> None:
         # Its key is the change itself: after a restart it is found again, and not sent again.
         change = hashlib.sha256(f"{notice.id}\n{notice.sha256}\n{notice.text}".encode())
         key = f"own:{change.hexdigest()[:24]}"
-        send_once(tx, ctx.node, key=key, title=f"{notice.id} is off", text=notice.text)
+        report_once(tx, ctx.node, key=key, title=f"{notice.id} is off", text=notice.text)

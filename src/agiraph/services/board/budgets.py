@@ -1,4 +1,5 @@
-"""Budgets: limits on money, tokens, model calls and time, nested as the nodes are."""
+"""Budgets: limits on money, tokens, model calls and time, nested as the nodes are, and how much of
+them is used, in words for an agent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,5 @@
-"""Cycles: keeps an agent from waiting for work that cannot end before the agent's own work does.
+"""Unfinished: makes a node wait for its delegated tasks and questions that have no result yet, and
+keeps an agent from waiting for work that cannot end before the agent's own work does.
 
 If that work depends on the agent's own node, the wait is refused. If its worker waits for an answer
 of the agent, the agent is reminded once; if the agent waits again without answering, the worker

@@ -21,7 +21,7 @@ from agiraph.home.kept_files import DAY
 from agiraph.services.board import requests
 from agiraph.services.knowledge import files, items
 from agiraph.services.lifecycle import answers
-from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
+from agiraph.services.mail import bus, deliveries, inbox
 from agiraph.services.triggers import definitions
 from agiraph.store import grants as grant_rows
 from agiraph.store import messages, triggers, waits
@@ -273,7 +273,7 @@ def notify(tx: Tx, team_id: TeamId) -> None:
     There is one such item in the inbox for each team: the next notice takes its place.
     """
     team = TEAMS.get(tx, team_id, lock=True)
-    if (end := quiet_hours.end_of_quiet(team, tx.now)) is not None:
+    if (end := deliveries.end_of_quiet(team, tx.now)) is not None:
         waits.set_timer(tx, Timer("digest", team_id), end)
         return
     found = of_team(tx, team_id, person_id=team.owner_id)

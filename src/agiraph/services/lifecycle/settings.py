@@ -1,4 +1,5 @@
-"""Settings: change what a person chose when they created a team, such as its mode or its name."""
+"""Settings: change what a person chose when they created a team, such as its mode or its name; the
+team's row follows what they write into its files SOUL.md and GOAL.md."""
 
 import re
 from dataclasses import asdict
@@ -29,7 +30,7 @@ from agiraph.services.board.texts import subject_of
 from agiraph.services.lifecycle import continuations
 from agiraph.services.lifecycle import teams as lifecycle
 from agiraph.services.lifecycle.teams import check_goal
-from agiraph.services.mail import deliveries, quiet_hours
+from agiraph.services.mail import deliveries
 from agiraph.services.triggers import definitions, team_heartbeat
 from agiraph.services.triggers.definitions import MIN_GAP_S
 from agiraph.store import persons, teams
@@ -127,7 +128,7 @@ def _asking_columns(tx: Tx, team: Team, settings: Settings) -> dict[str, object]
         # The hours that a person names first are those of their own clock.
         known = team.quiet_zone if team.quiet_hours else persons.zone_of_team(tx, team.id)
         zone = settings.get("quiet_zone", known)
-        quiet_hours.check(hours, zone)
+        deliveries.check_quiet_hours(hours, zone)
         columns |= {"quiet_hours": hours, "quiet_zone": zone}
     if "channel" in settings:
         channel = settings["channel"]

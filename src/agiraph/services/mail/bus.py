@@ -1,4 +1,6 @@
-"""Bus: send messages between agents and people, and record answers to questions."""
+"""Bus: send messages between agents and people, record answers to questions, and send a person each
+report of the runtime once.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
@@ -537,3 +539,15 @@ def keep_answer(
     MESSAGES.insert(tx, reply)
     team_hosts.allow(tx, question.team_id, person_id, text, reply.label)
     return reply
+
+
+def report_once(tx: Tx, node: WorkNode, *, key: str, title: str, text: str) -> None:
+    """Send a report to the person that a node works for, unless the team has one with this key.
+
+    The key names the event that the report is about, so that a restart or a second run that meets
+    the same event sends nothing.
+    """
+    if messages.by_client(tx, node.team_id, key) is not None:
+        return
+    draft = replace(to_person(tx, node, text), sender=SYSTEM, kind="report", title=title)
+    send(tx, replace(draft, client_id=key), refusable=False)
