@@ -3,9 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from agiraph.domain.agents import Command, Specialist, Team
 from agiraph.domain.effort import Effort
@@ -75,42 +77,65 @@ def make_engine(url: str, store: Store, dispatcher: Dispatcher, periodic: Period
     return ClusteredEngine(jobs, url, store, store.clock, dispatcher.drive, periodic)
 
 
+class SharedOptions(TypedDict, total=False):
+    """What a runtime, and a `World` of the test kit, may be given."""
+
+    clock: Clock | None
+    prices: Prices | None
+    extensions: ExtensionSettings
+    mcp: Mapping[str, McpServer] | None
+    commands: Mapping[str, Command] | None
+    channels: Mapping[str, Channel] | None
+    callbacks: Mapping[str, Callback] | None
+    reply_model: str
+    reader_model: str
+    efforts: Mapping[str, Effort] | None
+    web: Web | None
+    limits: Limits | None
+    usd_per_day: float | None
+    retention: timedelta | None
+    on_delta: Callable[[RunContext, str], None] | None
+
+
+class RuntimeOptions(SharedOptions, total=False):
+    """What a runtime may be given."""
+
+    tools: tuple[Tool, ...]
+    sources: tuple[ToolSource, ...]
+    own_models: Mapping[str, ModelFactory] | None
+    level: Wanted
+    readable: tuple[Path, ...]
+    zone: str
+    tracing: Tracing | None
+
+
+@dataclass(eq=False)
 class Runtime:
     """A home, its database, and the tasks that work on them."""
 
-    def __init__(
-        self,
-        home: Home,
-        lock: HomeLock | None,
-        store: Store,
-        models: Catalogue,
-        engine: Engine,
-        outbox: Outbox,
-        inlet: Inlet,
-        trigger_worker: TriggerWorker,
-        periodic: PeriodicTasks,
-        daily: DailySpend,
-        retention: timedelta | None,
-        extensions: Extensions,
-        mcp: McpServers,
-        executor: Executor,
-    ) -> None:
-        self.home = home
-        self._lock = lock
-        self.store = store
+    home: Home
+    lock: HomeLock | None
+    store: Store
+    models: Catalogue
+    engine: Engine
+    outbox: Outbox
+    inlet: Inlet
+    trigger_worker: TriggerWorker
+    periodic: PeriodicTasks
+    daily: DailySpend
+    kept_for: timedelta | None
+    """How long the steps of ended work are kept; None: for ever."""
+    extensions: Extensions
+    mcp: McpServers
+    executor: Executor
+
+    def __post_init__(self) -> None:
+        home, lock, store, periodic = self.home, self.lock, self.store, self.periodic
+        executor = self.executor
         self.clock: Clock = store.clock
-        self.models = models
-        self.engine = engine
-        self.outbox = outbox
-        self.inlet = inlet
-        self.trigger_worker = trigger_worker
-        self.periodic = periodic
-        self.daily = daily
-        self.retention: Retention = Retention(store, home, store.clock, periodic, retention)
+        self.retention: Retention = Retention(store, home, store.clock, periodic, self.kept_for)
         self.confinement: Confinement = executor.command_rules.confinement
         """How the commands of this runtime are confined."""
-        self.extensions = extensions
-        self.mcp = mcp
         self.removal: TeamRemoval = TeamRemoval(
             store, home, periodic, is_sole_process=lock is not None
         )
@@ -137,70 +162,53 @@ class Runtime:
         *,
         database_url: str,
         keys: Keys,
-        prices: Prices | None = None,
-        clock: Clock | None = None,
-        tools: tuple[Tool, ...] = (),
-        sources: tuple[ToolSource, ...] = (),
-        extensions: ExtensionSettings = NO_EXTENSIONS,
-        mcp: Mapping[str, McpServer] | None = None,
-        own_models: Mapping[str, ModelFactory] | None = None,
-        commands: Mapping[str, Command] | None = None,
-        channels: Mapping[str, Channel] | None = None,
-        callbacks: Mapping[str, Callback] | None = None,
-        reply_model: str = "",
-        reader_model: str = "",
-        efforts: Mapping[str, Effort] | None = None,
-        web: Web | None = None,
-        limits: Limits | None = None,
-        level: Wanted = "",
-        readable: tuple[Path, ...] = (),
-        zone: str = "",
-        usd_per_day: float | None = None,
-        retention: timedelta | None = None,
-        on_delta: Callable[[RunContext, str], None] | None = None,
-        tracing: Tracing | None = None,
+        **options: Unpack[RuntimeOptions],
     ) -> "Runtime":
         """Lock the home, open its database and build the runtime; `start` makes it work."""
-        home = Home.open(home_path)
-        lock, store = await _open_store(home, database_url, clock or SystemClock(), zone)
+        get, home = options.get, Home.open(home_path)
+        lock, store = await _open_store(
+            home, database_url, get("clock") or SystemClock(), get("zone", "")
+        )
         periodic = PeriodicTasks(clock := store.clock)  # all processes share it on PostgreSQL
-        own = await Extensions.opened(home, extensions)
-        models = _models(keys, prices, clock, {**providers(own), **(own_models or {})})
-        rules = await _rules(home, limits, database_files(database_url), readable, level)
-        daily, known = DailySpend(store, clock, usd_per_day), LiveSpecialists(home)
-        web = web_with_keys(web_with_engine(web or Web(), own), models)
-        mcps = McpServers(mcp or {}, home, rules, web, extensions.secrets)
+        own = await Extensions.opened(home, extensions := get("extensions", NO_EXTENSIONS))
+        own_models = {**providers(own), **(get("own_models") or {})}
+        models = _models(keys, get("prices"), clock, own_models)
+        rules = await _rules(home, options, database_files(database_url))
+        daily, known = DailySpend(store, clock, get("usd_per_day")), LiveSpecialists(home)
+        web = web_with_keys(web_with_engine(get("web") or Web(), own), models)
+        mcps = McpServers(get("mcp") or {}, home, rules, web, extensions.secrets)
+        sources = (McpTools(mcps), *get("sources", ()))
         executor = Executor(
             store=store,
             home=home,
             clock=clock,
             models=models,
-            offered=_offered(own, tools, (McpTools(mcps), *sources), known, web),
+            offered=_offered(own, get("tools", ()), sources, known, web),
             specialists=known,
-            commands=commands or {},
-            reply_model=reply_model,
-            reader_model=reader_model,
-            efforts=efforts or {},
+            commands=get("commands") or {},
+            reply_model=get("reply_model", ""),
+            reader_model=get("reader_model", ""),
+            efforts=get("efforts") or {},
             web=web,
             command_rules=rules,
             daily=daily,
-            on_delta=on_delta,
-            tracing=tracing,
+            on_delta=get("on_delta"),
+            tracing=get("tracing"),
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor, periodic=periodic)
         engine = make_engine(database_url, store, dispatcher, periodic)
-        is_sole, ways = lock is not None, resolved(channels or {}, own)
+        is_sole, ways = lock is not None, resolved(get("channels") or {}, own)
         outbox = Outbox(store, clock, ways, is_sole_process=is_sole, periodic=periodic)
         trigger_worker = TriggerWorker(
             store=store,
             home=home,
             clock=clock,
             periodic=periodic,
-            callbacks=callbacks or {},
+            callbacks=get("callbacks") or {},
             is_sole_process=is_sole,
         )
         ends = (engine, outbox, Inlet(store, clock, ways, periodic), trigger_worker, periodic)
-        return cls(home, lock, store, models, *ends, daily, retention, own, mcps, executor)
+        return cls(home, lock, store, models, *ends, daily, get("retention"), own, mcps, executor)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
@@ -240,8 +248,8 @@ class Runtime:
         await self.store.close()
         self.home.folder.close()
         # Last: from here on another process may open the home.
-        if self._lock is not None:
-            self._lock.release()
+        if self.lock is not None:
+            self.lock.release()
 
     async def _check_lock(self, lock: HomeLock) -> Wait:
         """Log what somebody did to the lock or the folder, once for each change."""
@@ -266,16 +274,10 @@ def _models(
     return models
 
 
-async def _rules(
-    home: Home,
-    limits: Limits | None,
-    masked: tuple[Path, ...],
-    readable: tuple[Path, ...],
-    level: Wanted,
-) -> CommandRules:
+async def _rules(home: Home, options: RuntimeOptions, masked: tuple[Path, ...]) -> CommandRules:
     """Return the rules for commands, with the level at which this machine confines them."""
-    given = CommandRules.of(limits, masked, readable)
-    return await asyncio.to_thread(given.confined, level, home.path)
+    given = CommandRules.of(options.get("limits"), masked, options.get("readable", ()))
+    return await asyncio.to_thread(given.confined, options.get("level", ""), home.path)
 
 
 def _offered(

@@ -12,7 +12,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.providers.base import Request
 from agiraph.services import access
 from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import conversation, emergency
+from agiraph.services.lifecycle import conversation, teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import definitions
 from agiraph.store import knowledge as known
@@ -46,7 +46,7 @@ class PopulatedServer:
 
     async def _create_team(self) -> dict[str, str]:
         world = self.served.world
-        await world.store.write(emergency.resume_all)  # a request may have stopped all work
+        await world.store.write(teams.resume_all)  # a request may have stopped all work
         founded = await world.found("Find the cheapest")
         await world.chat(founded.coordinator.id, "How far are you?")
         await world.settle()

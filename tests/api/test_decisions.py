@@ -8,11 +8,11 @@ from agiraph.domain.access import Scope
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.grants import REACH_LASTS
 from agiraph.domain.labels import of_page
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.services import access
-from agiraph.services.board import approvals
+from agiraph.services.board import requests
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
@@ -34,15 +34,17 @@ async def ask(served: Served, team: NewTeam) -> Message:
     way_out = WayOut(sink=Sink.NETWORK_COMMAND, target=COMMAND, why="it would reach the network")
     return await served.world.store.write(
         bus.send,
-        team_id=team.team.id,
-        sender=team.coordinator.id,
-        recipient=OWNER,
-        kind="approval",
-        text="May I call bash?",
-        options=("approve", "deny"),
-        ref=approvals.open_ref("node_x", call),  # pyright: ignore[reportArgumentType]
-        call=call,
-        way_out=way_out,
+        Draft(
+            team_id=team.team.id,
+            sender=team.coordinator.id,
+            recipient=OWNER,
+            kind="approval",
+            text="May I call bash?",
+            options=("approve", "deny"),
+            ref=requests.open_ref("node_x", call),  # pyright: ignore[reportArgumentType]
+            call=call,
+            way_out=way_out,
+        ),
     )
 
 
@@ -153,11 +155,13 @@ async def test_a_token_to_talk_answers_questions_and_decides_on_nothing(
     assert item["message"]["decision"] is None
     question = await served.world.store.write(
         bus.send,
-        team_id=team.team.id,
-        sender=team.coordinator.id,
-        recipient=OWNER,
-        kind="question",
-        text="Which colour?",
+        Draft(
+            team_id=team.team.id,
+            sender=team.coordinator.id,
+            recipient=OWNER,
+            kind="question",
+            text="Which colour?",
+        ),
     )
     status, _ = await served.ask("POST", f"/inbox/{question.id}/answer", {"text": "red"}, **talker)
     assert status == 200
@@ -175,7 +179,8 @@ async def test_words_sent_with_a_token_that_can_only_talk_are_those_of_a_client(
 ) -> None:
     lead, bearer = team.coordinator.id, await token(served, scope)
     question = await served.world.store.write(
-        bus.send, team_id=team.team.id, sender=lead, recipient=OWNER, kind="question", text="Where?"
+        bus.send,
+        Draft(team_id=team.team.id, sender=lead, recipient=OWNER, kind="question", text="Where?"),
     )
     said = [
         (f"/agents/{lead}/send", {"message": "See https://a.test/x"}),

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from agiraph.domain.labels import of_page
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.services.board import planning
 from agiraph.services.mail import bus
@@ -18,11 +19,13 @@ async def test_the_rating_of_a_briefing_is_shown_in_inbox_and_conversation(serve
     founded = await served.world.found("Watch", start=False)
     sent = await served.world.store.write(
         bus.send,
-        team_id=founded.team.id,
-        sender=founded.coordinator.id,
-        recipient=OWNER,
-        text="Rates rose.",
-        kind="briefing",
+        Draft(
+            team_id=founded.team.id,
+            sender=founded.coordinator.id,
+            recipient=OWNER,
+            text="Rates rose.",
+            kind="briefing",
+        ),
     )
 
     async def rating() -> str | None:
@@ -99,7 +102,8 @@ async def test_many_items_are_filed_in_one_request_with_an_outcome_for_each(serv
     kinds = ("report", "question")
     sent = [
         await served.world.store.write(
-            bus.send, team_id=team_id, sender=ada, recipient=OWNER, text=kind, kind=kind
+            bus.send,
+            Draft(team_id=team_id, sender=ada, recipient=OWNER, text=kind, kind=kind),
         )
         for kind in kinds
     ]

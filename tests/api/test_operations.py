@@ -23,7 +23,7 @@ from agiraph.providers.vendors import VENDOR_BY_NAME, VENDORS, Vendor
 from agiraph.redaction import redact
 from agiraph.runtime import stored_accounts
 from agiraph.services import access
-from agiraph.services.lifecycle.emergency import WorkStop
+from agiraph.services.lifecycle.teams import WorkStop
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Status
 from agiraph.web.access import Web

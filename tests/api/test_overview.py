@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from agiraph.api.presenters import team_views
 from agiraph.domain.ids import AgentId, PersonId, TeamId
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import teams as verbs
 from agiraph.services.mail import bus
@@ -52,7 +53,7 @@ async def test_the_overview_agrees_with_what_each_team_and_agent_says(served: Se
 
     def add(tx: Tx) -> None:
         ada = roster.hire(tx, idle.team.id, name="ada", role="counter", model="openai/ada")
-        bus.send(tx, team_id=idle.team.id, sender=ada.id, recipient=OWNER, text="I am here.")
+        bus.send(tx, Draft(team_id=idle.team.id, sender=ada.id, recipient=OWNER, text="I am here."))
 
     await served.world.store.write(add)
     found = await _overview(served)
@@ -127,7 +128,7 @@ async def test_a_team_whose_agents_did_something_or_wrote_last_comes_first(serve
 
 def _tell(tx: Tx, team_id: TeamId, sender: AgentId) -> str:
     to = {"sender": sender, "recipient": OWNER}
-    return bus.send(tx, team_id=team_id, text="Done.", kind="report", **to).id
+    return bus.send(tx, Draft(team_id=team_id, text="Done.", kind="report", **to)).id
 
 
 async def test_the_number_of_statements_does_not_grow_with_teams_and_members(

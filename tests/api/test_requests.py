@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
@@ -166,10 +167,12 @@ async def test_a_conversation_is_read_backwards_in_pages(on_each: Served) -> Non
     for number in range(7):
         await on_each.world.store.write(
             bus.send,
-            team_id=founded.team.id,
-            sender=founded.coordinator.id,
-            recipient="human",
-            text=str(number),
+            Draft(
+                team_id=founded.team.id,
+                sender=founded.coordinator.id,
+                recipient="human",
+                text=str(number),
+            ),
         )
     path, got, before = f"/agents/{founded.coordinator.id}/conversation", [], ""
     while True:

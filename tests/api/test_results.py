@@ -14,6 +14,7 @@ from agiraph.api.routes import archives
 from agiraph.domain.chat import Attachment
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.home import zip_stream
@@ -207,7 +208,7 @@ async def test_an_archive_of_the_uploads_holds_all_files_of_messages_or_is_refus
         for number in range(count):
             data = base64.b64encode(f"{number}".encode()).decode()
             file = Attachment(name=f"{number}.txt", media_type="text/plain", data=data)
-            bus.send(tx, **about, text=f"See {number}.", attachments=(file,))
+            bus.send(tx, Draft(**about, text=f"See {number}.", attachments=(file,)))
 
     await served.world.store.write(send)
     found = await archive(served, team, "path=user_uploads")

@@ -11,6 +11,7 @@ from agiraph.domain.chat import Attachment
 from agiraph.domain.fence import enclose_foreign, mark_of
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import of_page
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.services.knowledge import items
 from agiraph.services.mail import bus
@@ -136,11 +137,13 @@ async def test_uploaded_attached_and_delivered_files_are_found_by_name_and_text(
     def attach(tx: Tx) -> str:
         sent = bus.send(
             tx,
-            team_id=team.id,
-            sender=OWNER,
-            recipient=OWNER,
-            text="See the file.",
-            attachments=(note,),
+            Draft(
+                team_id=team.id,
+                sender=OWNER,
+                recipient=OWNER,
+                text="See the file.",
+                attachments=(note,),
+            ),
         )
         return sent.id
 
@@ -182,7 +185,7 @@ async def test_a_file_that_went_to_two_agents_is_found_once_and_files_keep_to_th
 
     def attach(tx: Tx, *files: Attachment) -> str:
         about: dict[str, Any] = {"team_id": team.team.id, "sender": OWNER, "recipient": OWNER}
-        return bus.send(tx, **about, text="See it.", attachments=files).id
+        return bus.send(tx, Draft(**about, text="See it.", attachments=files)).id
 
     await served.world.store.write(attach, taste)
     last = await served.world.store.write(attach, taste, other)
@@ -216,7 +219,7 @@ async def test_files_with_the_words_in_their_name_come_first_then_the_newest(
         about: dict[str, Any] = {"team_id": team.team.id, "sender": OWNER, "recipient": OWNER}
         for number, name in enumerate(("marmalade sent", "taste", "smell")):
             file = Attachment(name=name, media_type="text/plain", data=data)
-            bus.send(tx, **about, text=f"See file {number}.", attachments=(file,))
+            bus.send(tx, Draft(**about, text=f"See file {number}.", attachments=(file,)))
 
     await served.world.store.write(attach)
     first = ["marmalade sent", "marmalade new.md", "marmalade old.md"]

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from agiraph.domain.acts import Act
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services import access
-from agiraph.services.lifecycle import undoing
+from agiraph.services.lifecycle import routing
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.services.mail import bus
@@ -224,7 +225,8 @@ async def test_a_trigger_that_a_reply_has_set_is_removed(on_each: Served) -> Non
     made = await create_trigger(it.world, it.founded, "scheduled", {"cron": "0 9 * * *"})
     did = Act(kind="trigger", about=made.id, name="every day at 9:00", words="Count the chairs")
     await it.world.store.write(
-        bus.send, team_id=team, sender=ada, recipient=OWNER, text="I will.", acts=(did,)
+        bus.send,
+        Draft(team_id=team, sender=ada, recipient=OWNER, text="I will.", acts=(did,)),
     )
     assert acts(await it.last_reply()) == [
         ("trigger", "Set up, every day at 9:00: Count the chairs", False)
@@ -292,7 +294,7 @@ async def test_an_act_is_undone_after_a_restart(world: World) -> None:
     await world.settle()
     await world.restart()
     reply = next(m for m in await world.conversation(founded.coordinator) if m.acts)
-    await world.store.write(undoing.undo, reply.id, 0)
+    await world.store.write(routing.undo, reply.id, 0)
     await world.settle()
     [node] = await world.board(founded.team.id)
     assert node.status is NodeStatus.CANCELLED

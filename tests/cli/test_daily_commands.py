@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from agiraph.domain.labels import SEARCH, of_page
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services.knowledge import items
@@ -45,7 +46,7 @@ class Place:
     async def send(self, founded: NewTeam, text: str, **more: Any) -> str:
         """Send the person a message of the coordinator; return its id."""
         of = {"team_id": founded.team.id, "sender": founded.coordinator.id, "recipient": OWNER}
-        return (await self.world.store.write(bus.send, text=text, **of, **more)).id
+        return (await self.world.store.write(bus.send, Draft(text=text, **of, **more))).id
 
 
 @pytest.fixture
@@ -244,7 +245,7 @@ async def test_an_item_and_memories_are_read_without_a_server(tmp_path: Path) ->
         world.script("ada")
         founded = await world.found("Watch", name="watch", start=False)
         of = {"team_id": founded.team.id, "sender": founded.coordinator.id, "recipient": OWNER}
-        said = await world.store.write(bus.send, text="Rates rose.", kind="report", **of)
+        said = await world.store.write(bus.send, Draft(text="Rates rose.", kind="report", **of))
         await world.store.write(items.remember, founded.coordinator, "Likes tea", author=OWNER)
     agiraph = Shell(tmp_path / "home")
     assert "Rates rose." in (await agiraph("inbox", said.id)).out

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from agiraph.domain.ids import NodeId
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.waits import WaitingOn
@@ -88,9 +89,8 @@ def fail_delivery(tx: Tx, team_id: Any, node_id: NodeId) -> str:
     channels.add(tx, {"mail": frozenset({"report"})}, person_id=OWNER)
     node = NODES.get(tx, node_id)
     message = bus.send(
-        tx, team_id=team_id, sender=node.assignee_id or "", recipient="human", kind="report",
-        title="News", text="It is done.", node_id=node_id,
-    )  # fmt: skip
+        tx, Draft( team_id=team_id, sender=node.assignee_id or "", recipient="human", kind="report",
+        title="News", text="It is done.", node_id=node_id,),)  # fmt: skip
     [delivery] = deliveries.of_message(tx, message.id)
     DELIVERIES.update(tx, delivery.id, status="failed", error="no such host", tries=10)
     return delivery.id

@@ -2,7 +2,7 @@
 
 from agiraph.api.presenters import inbox_item_view
 from agiraph.cli.tables import ending_text
-from agiraph.domain.messages import MessageKind
+from agiraph.domain.messages import Draft, MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.services.lifecycle import teams
@@ -28,13 +28,15 @@ def _labels(tx: Tx) -> list[str]:
         NODES.update(tx, made.node.id, status=status, doubts=doubts)
         sent = bus.send(
             tx,
-            team_id=made.team.id,
-            sender=made.coordinator.id,
-            recipient=OWNER,
-            kind=kind,
-            title="Count",
-            text=f"{kind} {len(found)}",
-            node_id=made.node.id,
+            Draft(
+                team_id=made.team.id,
+                sender=made.coordinator.id,
+                recipient=OWNER,
+                kind=kind,
+                title="Count",
+                text=f"{kind} {len(found)}",
+                node_id=made.node.id,
+            ),
         )
         found.append(ending_text(inbox_item_view(tx, inbox.item(tx, OWNER, sent.id))))
     return found

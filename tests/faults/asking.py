@@ -11,7 +11,7 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.providers.base import Request
 from agiraph.run_context import RunContext
-from agiraph.services.lifecycle import answers, grants
+from agiraph.services.lifecycle import answers
 from agiraph.store import teams
 from agiraph.store.grants import GRANTS
 from agiraph.testing import Says, World, call, says
@@ -61,7 +61,7 @@ async def asking(home: Path) -> None:
         )
     await world.settle()
     for grant in await world.store.read(GRANTS.select, "revoked_at is null"):
-        await world.store.write(grants.revoke, grant.id)
+        await world.store.write(answers.revoke_grant, grant.id)
     await world.stop()
 
 

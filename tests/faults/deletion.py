@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agiraph.domain.persons import OWNER
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import deletion as verbs
+from agiraph.services.lifecycle import removal as verbs
 from agiraph.store import access
 from agiraph.store import teams as rows
 from agiraph.testing import Says, World, call, says
@@ -48,7 +48,7 @@ async def deletion(home: Path) -> None:
 
 async def _delete(world: World, team_id: str) -> None:
     await world.store.write(
-        verbs.begin, team_id, name=NAME, stop=True, who="admin", person_id=OWNER
+        verbs.delete_team, team_id, name=NAME, stop=True, who="admin", person_id=OWNER
     )
 
 

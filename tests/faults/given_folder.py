@@ -12,7 +12,7 @@ from agiraph.domain.folders import GivenFolder
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import ANSWER
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import grants, teams
+from agiraph.services.lifecycle import answers, teams
 from agiraph.store import teams as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, call, says
@@ -52,7 +52,7 @@ def _found(tx: Tx, app: Path) -> str:
     }
     founded = teams.create(tx, owner_id=OWNER, model="scripted/ada", folders=folders, **given)
     team_id = founded.team.id
-    grants.make(tx, kind="trust", pattern="folder:app", person_id=OWNER, team_id=team_id)
+    answers.make_grant(tx, kind="trust", pattern="folder:app", person_id=OWNER, team_id=team_id)
     return team_id
 
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from agiraph.domain.chat import Lease, Thread, ToolCall, Transcript, Turn
 from agiraph.domain.ids import AgentId, MessageId, NodeId, TriggerId, new_id
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.outcomes import Done, Finished
+from agiraph.domain.persons import is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.waits import Timer, WaitingOn
@@ -22,16 +23,15 @@ from agiraph.runtime import program_runs
 from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.research import job
 from agiraph.runtime.steps import Steps
-from agiraph.services.board import approvals, waiting
+from agiraph.services.board import requests, waiting
 from agiraph.services.knowledge import items, reflection
 from agiraph.services.lifecycle import (
     answers,
     conversation,
-    daily_limit,
     endings,
-    grants,
     journal,
-    retention,
+    overspending,
+    removal,
     timers,
 )
 from agiraph.services.mail import bus
@@ -250,14 +250,22 @@ def split_conversation() -> None:
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
         if verb is not conversation.end_reply:
             return await write(self, verb, *args, **kwargs)
-        kept: list[dict[str, Any]] = []
+        kept: list[tuple[Draft, dict[str, Any]]] = []
         send = bus.send
-        bus.send = lambda tx, **message: kept.append(message)  # type: ignore[assignment]
+
+        def keep(tx: Tx, draft: Draft, **how: Any) -> Message:
+            if not is_person(draft.recipient):
+                return send(tx, draft, **how)
+            kept.append((draft, how))
+            said: dict[str, Any] = {name: getattr(draft, name) for name in bus._DRAFTED}
+            return Message(**said, id=MessageId(new_id("msg")), seq=0, created_at=tx.now)
+
+        bus.send = keep
         try:
             await write(self, verb, *args, **kwargs)
         finally:
             bus.send = send
-        return await write(self, bus.send, **kept[0])
+        return await write(self, bus.send, kept[0][0], **kept[0][1])
 
     SqliteStore.write = split  # type: ignore[method-assign]
 
@@ -302,7 +310,7 @@ def split_firing() -> None:
 
 def split_allowance() -> None:
     """What a person allows commits after their answer."""
-    write, decide = SqliteStore.write, daily_limit.decide
+    write, decide = SqliteStore.write, overspending.decide_on_day
 
     async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
         if verb is not answers.answer_question:
@@ -319,11 +327,11 @@ def split_allowance() -> None:
             daily_limits.DAILY_LIMITS.update(tx, row.day, allowed_usd=row.offered_usd)
             waiting.resume(tx, WaitingOn.end_of_day(row.day))
 
-        daily_limit.decide = only_record
+        overspending.decide_on_day = only_record
         try:
             await write(self, verb, *given, **named)
         finally:
-            daily_limit.decide = decide
+            overspending.decide_on_day = decide
         if later:
             await write(self, allow)
         return None
@@ -348,7 +356,7 @@ def split_grant() -> None:
 
     async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
         if verb is answers.allow:
-            await write(self, grants.make, *given, **named)
+            await write(self, answers.make_grant, *given, **named)
         return await write(self, verb, *given, **named)
 
     SqliteStore.write = split  # type: ignore[method-assign]
@@ -428,7 +436,7 @@ def late_task() -> None:
 
 def split_ask() -> None:
     """A request commits before its call waits, and is not looked for until it is decided."""
-    write, find = SqliteStore.write, approvals.find
+    write, find = SqliteStore.write, requests.find_about
 
     def find_decided(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
         found = find(tx, node_id, call)
@@ -441,7 +449,7 @@ def split_ask() -> None:
         answer = await write(self, ask)
         return await write(self, verb, lease, call, lambda tx: answer)
 
-    approvals.find = find_decided
+    requests.find_about = find_decided
     SqliteStore.write = split  # type: ignore[method-assign]
 
 
@@ -472,7 +480,7 @@ def early_marks() -> None:
         return old
 
     async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
-        if verb is not retention.begin:
+        if verb is not removal.mark_old_threads:
             return await write(self, verb, *given, **named)
         [before] = given
         marked = await write(self, verb, before + timedelta(days=365), **named)
@@ -508,7 +516,7 @@ ALL: dict[str, Planted] = {
     "split_harvest": Planted(split_harvest, "life", "db:after:store_insights"),
     "split_allowance": Planted(split_allowance, "spent_day", "db:after:answer_question"),
     "late_label": Planted(late_label, "asking", "fx:after:write"),
-    "split_grant": Planted(split_grant, "asking", "db:after:make"),
+    "split_grant": Planted(split_grant, "asking", "db:after:make_grant"),
     "split_firing": Planted(split_firing, "life", "db:after:take"),
     "split_report": Planted(split_report, "research", "db:after:close"),
     "late_stage_end": Planted(late_stage_end, "waits", "db:before:tell_stage_end"),
@@ -516,7 +524,7 @@ ALL: dict[str, Planted] = {
     "late_task": Planted(late_task, "later", "db:before:_wake"),
     "split_ask": Planted(split_ask, "given_folder", "db:after:ask"),
     "second_commit": Planted(second_commit, "given_folder", "fx:after:command"),
-    "early_marks": Planted(early_marks, "later", "db:after:begin"),
+    "early_marks": Planted(early_marks, "later", "db:after:mark_old_threads"),
 }
 
 ONE_OF_EACH_KIND = (

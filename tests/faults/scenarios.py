@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.domain.agents import Rule
+from agiraph.domain.messages import Draft
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.providers.base import Request
@@ -276,7 +277,7 @@ async def _say_once(world: World, number: int) -> None:
 async def look_up(ctx: RunContext) -> Answer:
     """Look up from the work; the person writes in this moment."""
     said = {"sender": OWNER, "recipient": ctx.agent.id, "text": "mind the gap", "client_id": "c1"}
-    await ctx.store.write(bus.send, team_id=ctx.team.id, **said)
+    await ctx.store.write(bus.send, Draft(team_id=ctx.team.id, **said))
     return Done("There is a gap.")
 
 

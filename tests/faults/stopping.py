@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agiraph.domain.agents import Agent
+from agiraph.domain.messages import Draft
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import endings, teams
 from agiraph.services.mail import bus
@@ -52,7 +53,7 @@ async def _stop_task(world: World, lead: Agent, worker: Agent) -> None:
     """Stop the task while its worker waits for the person and has read neither message."""
     sent = {"team_id": lead.team_id, "recipient": worker.id}
     by_lead = {"sender": lead.id, "text": TO_WORKER[0], "client_id": "c1"}
-    await world.store.write(bus.send, **sent, **by_lead)
+    await world.store.write(bus.send, Draft(**sent, **by_lead))
     await world.say(worker.id, TO_WORKER[1], team_id=lead.team_id, client_id="c2")
     [part] = [node for node in await world.board(lead.team_id) if node.title == "part"]
     Ledger(world.path).note(STOPPED, part.id)
@@ -62,7 +63,7 @@ async def _stop_task(world: World, lead: Agent, worker: Agent) -> None:
 async def _stop_team(world: World, lead: Agent, worker: Agent) -> None:
     """Stop the team while its coordinator waits and has read neither message."""
     by_worker = {"sender": worker.id, "text": TO_LEAD[0], "client_id": "c3"}
-    await world.store.write(bus.send, team_id=lead.team_id, recipient=lead.id, **by_worker)
+    await world.store.write(bus.send, Draft(team_id=lead.team_id, recipient=lead.id, **by_worker))
     await world.say(lead.id, TO_LEAD[1], team_id=lead.team_id, client_id="c4")
     for node in await world.board(lead.team_id):
         if not node.status.is_final:

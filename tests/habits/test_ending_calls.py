@@ -9,7 +9,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Extension, NodeStatus, StopReason
 from agiraph.providers.base import Request
 from agiraph.runtime.steps import NOT_ALONE, Steps
-from agiraph.services.lifecycle import extensions, retries
+from agiraph.services.lifecycle import continuations
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Aftermath
@@ -338,7 +338,7 @@ async def test_e17_an_agent_that_hands_off_early_says_so_and_can_be_extended(wor
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert (goal.status, goal.stop_reason) == (S.PARTIAL, StopReason.PARTLY_REACHED)
-    await world.store.write(extensions.extend, goal.id, Extension(turns=5), by=OWNER)
+    await world.store.write(continuations.extend, goal.id, Extension(turns=5), by=OWNER)
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert (goal.status, goal.result) == (S.COMPLETED, "Compared.")
@@ -364,7 +364,7 @@ async def test_a_retry_starts_the_count_of_refusals_anew(world: World) -> None:
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert goal.status is not S.COMPLETED
-    await world.store.write(retries.retry, goal.id)
+    await world.store.write(continuations.retry, goal.id)
     await world.settle()
     assert ada.heard.startswith("[Not accepted]")
 

@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget, Extension, NodeStatus
-from agiraph.services.lifecycle import extensions
+from agiraph.services.lifecycle import continuations
 from agiraph.testing import World, call, says
 from tests.habits.kit import ASK, assign
 
@@ -50,7 +50,7 @@ async def test_e11_a_limit_keeps_what_there_is_and_an_extension_lets_it_go_on(
     assert (node.status, node.result) == (NodeStatus.PARTIAL, "Half is in half.md.")
     assert world.published(node) == {"half.md": "half"}
 
-    await world.store.write(extensions.extend, NodeId(node.id), Extension(turns=2), by="human")
+    await world.store.write(continuations.extend, NodeId(node.id), Extension(turns=2), by="human")
     await world.settle()
     after = await world.node(node.id)
     assert (after.status, after.result, after.thread_id) == (

@@ -14,7 +14,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Line, NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import endings, retries, teams
+from agiraph.services.lifecycle import continuations, endings, teams
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.tools.toolsets import toolset
 from tests.habits.kit import ASK, assign
@@ -76,7 +76,7 @@ async def test_work_that_was_not_reached_can_be_tried_again(world: World) -> Non
     founded = await world.found("Do it")
     await world.settle()
     [goal] = await world.board(founded.team.id)
-    await world.store.write(retries.retry, goal.id)
+    await world.store.write(continuations.retry, goal.id)
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert (goal.status, goal.result) == (S.COMPLETED, "Now I had one.")

@@ -251,9 +251,9 @@ async def test_a_commit_that_a_crash_cut_off_is_made_by_the_same_call(
         ["new"],
         team_id=team,
         spool=spool,
-        branch="agiraph/x",
-        message="Add it",
-        author=git_commits.Author(name="bob", email="bob@agiraph"),
+        new=git_commits.NewCommit(
+            "agiraph/x", "Add it", git_commits.Author(name="bob", email="bob@agiraph")
+        ),
     )
     assert person.do("git log --format='%H %s' agiraph/x --not main") == f"{made.commit} Add it\n"
     assert not list(tmp_path.glob("teams/*/history/*"))

@@ -46,12 +46,12 @@ MAY_USE_PATTERNS: dict[str, str] = {
         "domain/attached_files domain/folders domain/sources home/archive home/archive_reading"
         " home/file_versions home/git_settings home/kept_files home/layout home/named_secrets"
         " home/path_lookup home/skill_folders home/specialists mcp_client/settings"
-        " mcp_client/toolbox services/lifecycle/grants services/members/roster tools/delegation"
+        " mcp_client/toolbox services/lifecycle/answers services/members/roster tools/delegation"
         " tools/reading web/links web/reading_hosts extensions/own_engines extensions/own_tools"
         " extensions/skills runtime/channels/configured"
     ),
     "Markdown: headings, lists, fences, links": (
-        "home/notes runtime/shown_files services/lifecycle/documents web/excerpts web/markdown"
+        "home/notes runtime/shown_files services/lifecycle/settings web/excerpts web/markdown"
     ),
     "words for search, in every script; no word means anything": (
         "domain/passages domain/similarity services/lifecycle/briefings services/search"
@@ -66,7 +66,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         "api/access_control api/deps api/model_setup api/openai_compat/requests"
         " api/routes/team_settings api/tracing cli/settings config domain/hours domain/moments"
         " extensions/signatures runtime/channels/telegram runtime/program_mailbox"
-        " services/lifecycle/daily_limit services/mail/pairing tools/scheduling"
+        " services/lifecycle/overspending services/mail/pairing tools/scheduling"
     ),
     "a person's own passage, word for word, up to the ends of its sentences": "domain/quotations",
     "only chooses what is shown": (

@@ -16,9 +16,9 @@ from agiraph.domain.labels import Label
 from agiraph.domain.persons import OWNER
 from agiraph.domain.search import Hit
 from agiraph.home import levels
-from agiraph.services.lifecycle import grants
+from agiraph.services.lifecycle.answers import make_grant
 from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import file_labels
+from agiraph.store import file_labels, grants
 from agiraph.testing import Call, World, call
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
@@ -168,7 +168,7 @@ async def test_a_second_team_with_the_folder_sees_the_labels_of_the_first(
 
 async def trust(world: World, team: NewTeam, pattern: str, kind: GrantKind = "trust") -> None:
     await world.store.write(
-        grants.make, kind=kind, pattern=pattern, person_id=OWNER, team_id=team.team.id
+        make_grant, kind=kind, pattern=pattern, person_id=OWNER, team_id=team.team.id
     )
 
 
@@ -187,7 +187,7 @@ async def test_a_person_trusts_a_folder_by_a_grant(world: World, app: Path) -> N
     last = (await world.board(team.team.id))[-1]
     assert (await world.thread(last.id)).label == Label()
     # The grant names the folder's path: another folder of the same name is not trusted.
-    [made] = await world.store.read(lambda tx: grants.grants.of_team(tx, team.team.id))
+    [made] = await world.store.read(lambda tx: grants.of_team(tx, team.team.id))
     assert made.pattern == f"folder:{app}"
 
 

@@ -16,6 +16,7 @@ import pytest
 from agiraph.domain.agents import Trust
 from agiraph.domain.grants import Grant
 from agiraph.domain.labels import SEARCH, of_page
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -403,7 +404,7 @@ async def begin_with_mail(scene: Scene) -> NewTeam:
             tx, task=f"Read {MENU}", source="user", assignee_id=bob.id, kind=PUBLIC_TASK, **given
         )
         words = f"The password is {SECRET}."
-        bus.send(tx, sender=team.coordinator.id, recipient=bob.id, text=words, **given)
+        bus.send(tx, Draft(sender=team.coordinator.id, recipient=bob.id, text=words, **given))
 
     await scene.world.store.write(begin)
     await scene.world.settle()

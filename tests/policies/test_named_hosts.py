@@ -7,7 +7,7 @@ import pytest
 
 from agiraph.domain.persons import OWNER
 from agiraph.home import levels
-from agiraph.services.lifecycle import conversation, documents
+from agiraph.services.lifecycle import conversation, settings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import grants
 from agiraph.testing import Call, World, call
@@ -87,7 +87,10 @@ async def test_an_address_in_a_message_is_a_grant_and_one_in_a_quotation_is_not(
         await world.store.write(conversation.say, *said, person_id=OWNER, nudge=True)
     assert await reachable(world, founded) == [("other.example", True)]
     await world.store.write(
-        documents.follow, founded.team.id, "GOAL.md", f"# Goal\n\nUse {API}, http://10.0.0.1/.\n"
+        settings.follow_document,
+        founded.team.id,
+        "GOAL.md",
+        f"# Goal\n\nUse {API}, http://10.0.0.1/.\n",
     )
     assert await reachable(world, founded) == [("other.example", True), ("api.example", True)]
     [first, second] = await world.store.read(grants.of_team, founded.team.id)

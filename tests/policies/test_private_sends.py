@@ -7,10 +7,11 @@ import pytest
 
 from agiraph.domain.channels import ChannelState
 from agiraph.domain.folders import GivenFolder
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.sinks import Sink as WaySink
 from agiraph.home import levels
-from agiraph.services.lifecycle import grants
+from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import channels
@@ -55,7 +56,7 @@ async def with_folder(world: World, app: Path) -> NewTeam:
 
 async def grant(world: World, founded: NewTeam, kind: str, pattern: str) -> None:
     given = {"kind": kind, "pattern": pattern, "person_id": OWNER, "team_id": founded.team.id}
-    await world.store.write(lambda tx: grants.make(tx, **given))  # type: ignore[arg-type]
+    await world.store.write(lambda tx: answers.make_grant(tx, **given))  # type: ignore[arg-type]
 
 
 def post(sink: Sink, what: str, host: str = "sink.example") -> Call:
@@ -152,7 +153,9 @@ async def test_work_that_came_by_mail_asks_before_it_sends(world: World, sink: S
 def _mail(tx: Tx, founded: NewTeam) -> None:
     """Take a message in that came by mail."""
     to = founded.coordinator.id
-    said = bus.send(tx, team_id=founded.team.id, sender=OWNER, recipient=to, text=f"Note {SECRET}.")
+    said = bus.send(
+        tx, Draft(team_id=founded.team.id, sender=OWNER, recipient=to, text=f"Note {SECRET}.")
+    )
     channels.record(tx, "mail", "1", said.id)
     channels.CHANNELS.insert(
         tx,

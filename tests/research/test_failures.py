@@ -7,7 +7,7 @@ from agiraph.domain.errors import ModelMissing
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import retries
+from agiraph.services.lifecycle import continuations
 from agiraph.store import messages
 from agiraph.testing import call, says
 from tests.research.kit import FACTS, QUESTION, TALL, Cast, Scene, Step, brief_of, reads, scene
@@ -66,7 +66,7 @@ async def test_a_failed_job_that_is_tried_again_reads_its_questions_again(tmp_pa
         job = await it.start()
         assert job.status is NodeStatus.FAILED
         cast.readers = {QUESTION: READER}
-        await it.world.store.write(retries.retry, job.id)
+        await it.world.store.write(continuations.retry, job.id)
         await it.world.settle()
         assert (await it.job()).status is NodeStatus.COMPLETED
         assert (await it.report()).startswith("## Answer\n\nThe tower is 330 metres tall [1].")

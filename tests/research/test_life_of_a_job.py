@@ -19,9 +19,9 @@ from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
 from agiraph.home.specialists import specialists
 from agiraph.services.lifecycle import (
     answers,
+    continuations,
     conversation,
     endings,
-    extensions,
     routing,
     work_state,
 )
@@ -203,7 +203,7 @@ async def test_a_job_that_ran_out_goes_on_with_more_budget(tmp_path: Path) -> No
         title = [m.title for m in await it.world.inbox()][-1]
         assert title == f"Research: {QUESTION} (incomplete)"
         assert "When was it opened?" in await it.report()
-        await it.world.store.write(extensions.extend, job.id, Extension(usd=1.0), by=OWNER)
+        await it.world.store.write(continuations.extend, job.id, Extension(usd=1.0), by=OWNER)
         await it.world.settle()
         assert len(await it.ledger(job)) == 2
         assert len([m for m in await it.world.inbox() if m.kind == "report"]) == 2
@@ -378,7 +378,7 @@ async def test_a_question_whose_reader_was_cut_off_is_read_again_with_more_budge
         assert job.stop_reason is StopReason.TOKENS_SPENT
         cast.readers = {QUESTION: reads(FACTS, ("Opened in 1889.", OPENED))}
         more = Extension(tokens=2_000_000)
-        await it.world.store.write(extensions.extend, job.id, more, by=OWNER)
+        await it.world.store.write(continuations.extend, job.id, more, by=OWNER)
         await it.world.settle()
         assert [quote for _, _, quote in await it.ledger(job)] == [TALL, OPENED]
         assert (await it.job()).status is NodeStatus.COMPLETED

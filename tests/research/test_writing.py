@@ -12,7 +12,7 @@ from agiraph.domain.report_words import ENGLISH, words_of
 from agiraph.domain.research_kinds import part_of
 from agiraph.domain.work import Extension, NodeStatus, StopReason
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle import extensions
+from agiraph.services.lifecycle import continuations
 from agiraph.services.research import frame
 from agiraph.testing import says
 from tests.research.kit import FACTS, QUESTION, REPORT, TALL, Cast, brief_of, once, reads, scene
@@ -35,7 +35,7 @@ async def test_time_that_runs_out_in_writing_is_told_and_can_be_extended(tmp_pat
         assert (job.status, job.stop_reason) == (NodeStatus.PARTIAL, StopReason.TIME_SPENT)
         assert "The research stopped early: its time is used up." in await it.report()
         cast.writing = [says(REPORT)]
-        await it.world.store.write(extensions.extend, job.id, Extension(seconds=3000), by=OWNER)
+        await it.world.store.write(continuations.extend, job.id, Extension(seconds=3000), by=OWNER)
         await it.world.settle()
         assert (await it.job()).status is NodeStatus.COMPLETED
         assert (await it.report()).startswith("## Answer\n\nThe tower is 330 metres tall [1].")

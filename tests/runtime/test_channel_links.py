@@ -8,7 +8,7 @@ import pytest
 
 from agiraph.domain.persons import OWNER
 from agiraph.runtime.channels.webhook import Webhook
-from agiraph.services.lifecycle import grants
+from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.testing import Call, World, call, says
 from agiraph.web.access import Web
@@ -68,7 +68,11 @@ async def test_granted_hosts_and_what_a_person_wrote_stay_links(
     said = f"[docs](https://docs.example.org/a), https://api.example.net/b, {page}, {other}"
     async with channel(tmp_path, database_url) as (world, web):
         await world.store.write(
-            grants.make, kind="read", pattern="docs.example.org", person_id=OWNER, team_id=None
+            answers.make_grant,
+            kind="read",
+            pattern="docs.example.org",
+            person_id=OWNER,
+            team_id=None,
         )
         # The page that was read is of a host whose address the person wrote: it may be behind the
         # words, so only the address itself stays.

@@ -16,6 +16,7 @@ import pytest
 from agiraph.app import open_store
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.events import Event
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
@@ -95,11 +96,13 @@ class Chaos:
             await self.retry(
                 lambda agent=agent, number=number, text=text: self.store.write(
                     bus.send,
-                    team_id=agent.team.id,
-                    sender=OWNER,
-                    recipient=agent.coordinator.id,
-                    text=text,
-                    client_id=f"{number}",
+                    Draft(
+                        team_id=agent.team.id,
+                        sender=OWNER,
+                        recipient=agent.coordinator.id,
+                        text=text,
+                        client_id=f"{number}",
+                    ),
                 )
             )
             await asyncio.sleep(2 * len(self.faults) / len(said))

@@ -13,7 +13,7 @@ from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.home import node_folder
 from agiraph.runtime import command_line
 from agiraph.runtime.command_line import RESULT_CHARACTERS, Command
-from agiraph.services.lifecycle import retries, stalled
+from agiraph.services.lifecycle import continuations, timers
 from agiraph.testing import World
 from tests.runtime.programs import (
     NamedPipe,
@@ -117,7 +117,7 @@ async def test_a_failed_program_can_be_retried(world: World) -> None:
     """It finds the files of its first run; the first failure no longer counts."""
     command = f"echo try >> tries.txt; [ $(wc -l < tries.txt) = 2 ] && {WRITES_RESULT}"
     failed = await run_program(world, command)
-    await world.store.write(retries.retry, failed.id)
+    await world.store.write(continuations.retry, failed.id)
     await world.settle()
 
     node = await world.node(failed.id)
@@ -181,7 +181,7 @@ async def test_an_empty_result_file_does_not_end_the_program(
 async def test_a_silent_program_is_reported_as_stalled_until_it_prints_again(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalled, "AFTER_SECONDS", 0.5)
+    monkeypatch.setattr(timers, "STALLED_AFTER_SECONDS", 0.5)
     pipe = NamedPipe.create(tmp_path / "pipe")
     node = await start_program(world, f"cat {pipe}; cat {pipe} > /dev/null; {WRITES_RESULT}")
 

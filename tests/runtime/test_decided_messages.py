@@ -242,6 +242,7 @@ async def test_without_a_model_a_person_reads_what_work_waits_for_without_ids(
 
 
 async def _is_waiting(world: World, founded: NewTeam) -> bool:
+    assert founded.node is not None
     return (await world.node(founded.node.id)).status is NodeStatus.WAITING
 
 

@@ -7,11 +7,12 @@ import pytest
 
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import ModelUnavailable
+from agiraph.domain.messages import Draft
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.run_context import RunContext
-from agiraph.services.lifecycle import endings, retries, teams
+from agiraph.services.lifecycle import continuations, endings, teams
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store.teams import TEAMS
@@ -75,7 +76,7 @@ async def test_mail_for_a_parked_node_is_not_lost_when_the_node_is_cancelled(
     def say_and_cancel(tx: Tx) -> None:
         # In one transaction: otherwise the node could continue and read the message first.
         told = {"team_id": founded.team.id, "recipient": coordinator.id}
-        bus.send(tx, **told, sender=OWNER, text="Do this instead.")
+        bus.send(tx, Draft(**told, sender=OWNER, text="Do this instead."))
         endings.cancel(tx, node.id)
 
     await world.store.write(say_and_cancel)
@@ -211,7 +212,7 @@ async def test_a_node_that_failed_for_looping_can_be_retried(world: World) -> No
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert goal.stop_reason is StopReason.LOOPING
-    await world.store.write(retries.retry, goal.id)
+    await world.store.write(continuations.retry, goal.id)
     await world.settle()
 
     [goal] = await world.board(founded.team.id)

@@ -5,7 +5,7 @@ import asyncio
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import deletion, emergency, teams
+from agiraph.services.lifecycle import removal, teams
 from agiraph.store import events
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -32,13 +32,13 @@ async def test_stopped_work_stays_stopped_over_a_restart_until_it_is_resumed(
     ada.gate = asyncio.Event()
     founded = await world.found("Count the beans", acceptance=["answer"], review="never")
     await asked(ada)
-    stop = await world.store.write(emergency.stop_all, by="admin")
+    stop = await world.store.write(teams.stop_all, by="admin")
     assert (stop.running, stop.queued, stop.by) == (1, 0, "admin")
     assert [(one.team, one.agent, one.lane) for one in stop.interrupted] == [
         (founded.team.name, "coordinator", "work")
     ]
     # A second stop, and one of another process, returns the stop that is in force.
-    assert await world.store.write(emergency.stop_all, by="other") == stop
+    assert await world.store.write(teams.stop_all, by="other") == stop
     await world.settle()
     assert founded.node is not None
     assert (await world.node(founded.node.id)).status is NodeStatus.ASSIGNED
@@ -47,16 +47,16 @@ async def test_stopped_work_stays_stopped_over_a_restart_until_it_is_resumed(
     await world.chat(founded.coordinator.id, "How does it stand?")
     await world.restart()
     await world.settle()
-    assert await world.store.read(emergency.found_stop) == stop
+    assert await world.store.read(teams.found_stop) == stop
     assert (await world.node(founded.node.id)).status is NodeStatus.ASSIGNED
     assert len(ada.requests) == 1
 
     # The work and the reply to the person go on side by side, in any order.
     ada.lines = [lambda request: done if can_finish(request) else says("It is done.")] * 9
-    assert await world.store.write(emergency.resume_all) == 2
-    assert await world.store.write(emergency.resume_all) == 0
+    assert await world.store.write(teams.resume_all) == 2
+    assert await world.store.write(teams.resume_all) == 0
     await world.settle()
-    assert await world.store.read(emergency.found_stop) is None
+    assert await world.store.read(teams.found_stop) is None
     assert (await world.node(founded.node.id)).status is NodeStatus.COMPLETED
     # The team's history tells of it, once for each stop and resume.
     told = await world.store.read(events.after, founded.team.id, 0, like="work.%")
@@ -75,10 +75,10 @@ async def test_a_team_that_is_archived_during_a_stop_is_told_of_its_end(
     ]
     name = (await world.store.read(TEAMS.get, deleted)).name
     gone = {"name": name, "stop": True, "who": "admin", "person_id": OWNER}
-    await world.store.write(emergency.stop_all, by="admin")
+    await world.store.write(teams.stop_all, by="admin")
     await world.store.write(teams.archive, archived)
-    await world.store.write(deletion.begin, deleted, **gone)
-    await world.store.write(emergency.resume_all)
+    await world.store.write(removal.delete_team, deleted, **gone)
+    await world.store.write(teams.resume_all)
     told = await world.store.read(events.after, archived, 0, like="work.%")
     assert [event.type for event in told] == ["work.stopped", "work.resumed"]
 
@@ -95,12 +95,12 @@ async def test_work_that_a_crash_left_running_is_not_taken_up_while_work_is_stop
     await world.runtime.stop()
     # As a killed process leaves it: running, without an owner.
     await world.store.write(_run_without_owner, running.id)
-    await world.store.write(emergency.stop_all, by="admin")
+    await world.store.write(teams.stop_all, by="admin")
     ada.gate.set()
     await world.restart()
     await world.settle()
     assert (await world.node(running.id)).status is NodeStatus.RUNNING
-    await world.store.write(emergency.resume_all)
+    await world.store.write(teams.resume_all)
     await world.settle()
     assert (await world.node(running.id)).status is NodeStatus.COMPLETED
 

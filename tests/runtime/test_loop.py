@@ -2,6 +2,7 @@
 
 import asyncio
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from agiraph.domain.errors import (
     ModelUnavailable,
 )
 from agiraph.domain.events import Event, EventType
+from agiraph.domain.messages import Draft
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.runtime.steps import HELD_BACK
 from agiraph.services.lifecycle import endings, teams
@@ -205,8 +207,9 @@ async def test_mail_that_arrives_as_a_node_ends_becomes_a_new_node(world: World)
         return says(call("write_file", path="a.md", content="words"))
 
     async def meanwhile() -> Says:
-        sent = {"sender": bob.id, "recipient": founded.coordinator.id, "kind": "question"}
-        await world.store.write(bus.send, team_id=founded.team.id, text="In blue?", **sent)
+        sent: dict[str, Any] = {"sender": bob.id, "recipient": founded.coordinator.id}
+        draft = Draft(team_id=founded.team.id, kind="question", text="In blue?", **sent)
+        await world.store.write(bus.send, draft)
         return FINISH
 
     ada = ThinkingModel(

@@ -8,7 +8,7 @@ import pytest
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.ids import SYSTEM
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import WorkNode
@@ -146,7 +146,9 @@ class Digging:
             if place == "here":
                 assert self.store is not None
                 said = {"sender": OWNER, "recipient": ctx.agent.id, "text": "Not there."}
-                await self.store.write(bus.send, team_id=ctx.team.id, client_id="once", **said)
+                await self.store.write(
+                    bus.send, Draft(team_id=ctx.team.id, client_id="once", **said)
+                )
             return Done("Dug.")
 
         return dig
@@ -207,7 +209,7 @@ async def test_a_message_of_a_teammate_holds_back_no_call(world: World) -> None:
     async def meanwhile() -> Says:
         agent = founded.coordinator
         to = {"team_id": agent.team_id, "sender": SYSTEM, "recipient": agent.id, "text": "FYI"}
-        await world.store.write(bus.send, **to)
+        await world.store.write(bus.send, Draft(**to))
         return says(TIDY)
 
     lines: list[Thought] = [meanwhile, says(call("finish", summary="Tidied."))]

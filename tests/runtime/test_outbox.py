@@ -16,7 +16,7 @@ from agiraph.app import open_store
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import MessageId
-from agiraph.domain.messages import Message, MessageKind
+from agiraph.domain.messages import Draft, Message, MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.runtime.channels import Channel, DeliveryFailed
@@ -54,12 +54,14 @@ async def send_to_person(
 ) -> Message:
     return await world.store.write(
         bus.send,
-        team_id=founded.team.id,
-        sender=founded.coordinator.id,
-        recipient=OWNER,
-        kind=kind,
-        title=text.partition(".")[0],
-        text=text,
+        Draft(
+            team_id=founded.team.id,
+            sender=founded.coordinator.id,
+            recipient=OWNER,
+            kind=kind,
+            title=text.partition(".")[0],
+            text=text,
+        ),
     )
 
 

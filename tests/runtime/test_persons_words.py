@@ -11,6 +11,7 @@ import pytest
 from agiraph.domain.chat import Attachment
 from agiraph.domain.fence import without_fences
 from agiraph.domain.labels import CLEAN, Label, of_file
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.quotations import PASTED
 from agiraph.domain.work import WorkNode
@@ -332,7 +333,8 @@ async def test_a_short_quotation_of_a_labelled_message_keeps_its_label(world: Wo
 
     def labels_of(tx: Tx) -> list[Label]:
         said = bus.send(
-            tx, team_id=team, sender=ada, recipient=OWNER, text="Pay first.", label=STRANGER
+            tx,
+            Draft(team_id=team, sender=ada, recipient=OWNER, text="Pay first.", label=STRANGER),
         )
         link = f"[Ada](/t/{team}/a/{ada}?at={said.id})"
         quoted = (f"> Pay first.\n>\n> — {link}\n\nWhy?", f"See {link}", "> x ?at=msg_none")

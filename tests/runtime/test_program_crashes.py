@@ -11,11 +11,12 @@ from agiraph import faultpoints
 from agiraph.app import open_store
 from agiraph.domain.agents import Command
 from agiraph.domain.errors import Refused
-from agiraph.domain.messages import Decision
+from agiraph.domain.messages import Decision, Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services.lifecycle import answers, grants, retries
+from agiraph.services.board import requests
+from agiraph.services.lifecycle import answers, continuations
 from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.store.tx import Tx
@@ -152,7 +153,7 @@ async def test_stopping_the_runtime_ends_the_program_and_the_next_start_asks_to_
     [question] = await world.questions(node.team_id)
     assert question.text.startswith("The program was cut off by a stop of the runtime after ")
     assert (left, runs(world, node)) == ([], 1)
-    assert grants.offer(question) is None  # what is run again next time is decided then
+    assert requests.offer(question) is None  # what is run again next time is decided then
     with pytest.raises(Refused, match="decided run by run"):
         await world.store.write(
             answers.answer_question,
@@ -180,10 +181,12 @@ async def test_a_message_for_the_interrupted_run_does_not_start_the_program_agai
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
     await store.write(
         bus.send,
-        team_id=node.team_id,
-        sender=node.creator_id,
-        recipient=str(node.assignee_id),
-        text="Hurry up.",
+        Draft(
+            team_id=node.team_id,
+            sender=node.creator_id,
+            recipient=str(node.assignee_id),
+            text="Hurry up.",
+        ),
     )
     await store.close()
 
@@ -213,7 +216,7 @@ async def test_retrying_an_interrupted_task_runs_it_again_without_a_question(
         world.script("ada", says(call("finish", summary="I know.")))
         await world.settle()
         failed = await world.node(node.id)
-        await world.store.write(retries.retry, node.id)
+        await world.store.write(continuations.retry, node.id)
         await world.settle()
         node = await world.node(node.id)
         assert (failed.status, node.status) == (NodeStatus.FAILED, NodeStatus.COMPLETED)
@@ -258,7 +261,8 @@ async def test_messages_from_before_the_kill_are_in_the_programs_inbox_afterward
     assert node.assignee_id is not None
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
     await store.write(
-        bus.send, team_id=node.team_id, sender=OWNER, recipient=node.assignee_id, text="Hello."
+        bus.send,
+        Draft(team_id=node.team_id, sender=OWNER, recipient=node.assignee_id, text="Hello."),
     )
     await store.close()
     async with runtime_process(home):

@@ -10,6 +10,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.fence import without_fences
 from agiraph.domain.ids import MessageId
 from agiraph.domain.labels import CLEAN
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.domain.work_kinds import REFLECTION
@@ -174,7 +175,10 @@ async def test_words_in_a_conversation_approve_nothing(world: World) -> None:
 
 def _approval(tx: Tx, agent: Agent) -> MessageId:
     return bus.send(
-        tx, team_id=agent.team_id, sender=agent.id, recipient=OWNER, kind="approval", text="May I?"
+        tx,
+        Draft(
+            team_id=agent.team_id, sender=agent.id, recipient=OWNER, kind="approval", text="May I?"
+        ),
     ).id
 
 
@@ -319,9 +323,16 @@ def _long_state(tx: Tx, ada: Agent, bob: Agent) -> None:
         items.remember(tx, ada, f"They like the number {number} " + "very much " * 20, author=OWNER)
         for sender, recipient in ((OWNER, ada.id), (ada.id, OWNER)):
             bus.send(
-                tx, team_id=ada.team_id, sender=sender, recipient=recipient,
-                text="An old message " * 150, kind="notice", sets_to_work=False,
-            )  # fmt: skip
+                tx,
+                Draft(
+                    team_id=ada.team_id,
+                    sender=sender,
+                    recipient=recipient,
+                    text="An old message " * 150,
+                    kind="notice",
+                ),
+                sets_to_work=False,
+            )
 
 
 # ---- the older conversation ---------------------------------------------------------------------
@@ -331,13 +342,15 @@ def _small_talk(tx: Tx, ada: Agent) -> None:
     for number in range(60):
         bus.send(
             tx,
-            team_id=ada.team_id,
-            sender=OWNER if number % 2 else ada.id,
-            recipient=ada.id if number % 2 else OWNER,
-            text=f"Word {number} of the talk",
-            kind="notice",
+            Draft(
+                team_id=ada.team_id,
+                sender=OWNER if number % 2 else ada.id,
+                recipient=ada.id if number % 2 else OWNER,
+                text=f"Word {number} of the talk",
+                kind="notice",
+                label=STRANGER if number == 3 else CLEAN,
+            ),
             sets_to_work=False,
-            label=STRANGER if number == 3 else CLEAN,
         )
 
 

@@ -12,7 +12,7 @@ import pytest
 from agiraph import faultpoints
 from agiraph.domain.agents import Rule
 from agiraph.domain.channels import ChannelState
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
@@ -356,11 +356,13 @@ async def test_commands_choose_the_addressee_and_mute(tmp_path: Path) -> None:
         assert (await channel(world)).muted_until == world.clock.now() + timedelta(hours=2)
         told = await world.store.write(
             bus.send,
-            team_id=first.team.id,
-            sender=first.coordinator.id,
-            recipient=OWNER,
-            kind="report",
-            text="It is painted.",
+            Draft(
+                team_id=first.team.id,
+                sender=first.coordinator.id,
+                recipient=OWNER,
+                kind="report",
+                text="It is painted.",
+            ),
         )
         [delivery] = await world.store.read(deliveries.of_message, told.id)
         assert delivery.due_at == world.clock.now() + timedelta(hours=2)
@@ -565,11 +567,13 @@ async def test_a_list_that_was_not_taken_is_sent_again_with_the_same_questions(
         for text in ("One?", "Two?", "Three?"):
             await world.store.write(
                 bus.send,
-                team_id=team.team.id,
-                sender=team.coordinator.id,
-                recipient=OWNER,
-                kind="question",
-                text=text,
+                Draft(
+                    team_id=team.team.id,
+                    sender=team.coordinator.id,
+                    recipient=OWNER,
+                    kind="question",
+                    text=text,
+                ),
             )
         await bot.sent(1)
         bot.failures.append({"error_code": 500, "description": "Internal Server Error"})

@@ -4,6 +4,7 @@ from typing import Any
 
 from agiraph.domain.chat import IN_WORDS, Lease
 from agiraph.domain.ids import NodeId
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
@@ -239,12 +240,14 @@ def ask(tx: Tx, founded: NewTeam) -> None:
     assert founded.node is not None
     bus.send(
         tx,
-        team_id=founded.team.id,
-        sender=founded.coordinator.id,
-        recipient=OWNER,
-        kind="question",
-        text="Red or blue?",
-        node_id=founded.node.id,
+        Draft(
+            team_id=founded.team.id,
+            sender=founded.coordinator.id,
+            recipient=OWNER,
+            kind="question",
+            text="Red or blue?",
+            node_id=founded.node.id,
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from agiraph.domain.outcomes import Finished
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import endings, journal, stalled
+from agiraph.services.lifecycle import endings, journal, timers
 from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.testing import Says, World, call, says
@@ -26,7 +26,7 @@ from tests.services.teams import add_child, found_waiting_team
 from tests.thinking import ThinkingModel
 
 S = NodeStatus
-LATE = stalled.AFTER_SECONDS + 1
+LATE = timers.STALLED_AFTER_SECONDS + 1
 ONE_TURN = Budget(turns=1, given={"turns": 2})
 """A budget with which a node ends after its first reply, while its children run on."""
 
@@ -36,7 +36,7 @@ async def check_after(world: World, node_id: NodeId, *seconds: float) -> list[in
     told: list[int] = []
     for each in seconds:
         world.clock.advance(seconds=each)
-        await world.store.write(stalled.check_all)
+        await world.store.write(timers.report_stalled)
         told.append(len(await stall_reports(world, node_id)))
     return told
 

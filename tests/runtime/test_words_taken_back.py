@@ -1,7 +1,7 @@
 """Words taken back: what a person stops or undoes while work that heard of it goes on."""
 
 from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import undoing
+from agiraph.services.lifecycle import routing
 from agiraph.testing import World, call, says
 from tests.runtime.test_decided_messages import busy_team, reply_to, stated, world
 from tests.runtime.test_reply_and_work import FINISH, NO_WORK, heard
@@ -39,7 +39,7 @@ async def test_words_for_work_that_the_same_reply_stops_are_dropped_with_it(worl
     await world.settle()
     assert stated(reply) == [("stopped", "Paint the fence", "“Nimm Rot statt Blau.”")]
     assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.CANCELLED]
-    await world.store.write(undoing.undo, reply.id, 0)
+    await world.store.write(routing.undo, reply.id, 0)
     await world.settle()
     assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.COMPLETED]
     assert "Nimm Rot statt Blau." in heard(work.requests[-1])
@@ -54,7 +54,7 @@ async def test_work_does_not_end_before_it_has_read_that_words_are_taken_back(wo
     work.gate = last = Gate()
     gate.set()
     await last.reached()
-    await world.store.write(undoing.undo, reply.id, 0)
+    await world.store.write(routing.undo, reply.id, 0)
     last.set()
     await world.settle()
     assert "The person takes back what reached you from them: 'Use red.'" in heard(
@@ -72,7 +72,7 @@ async def test_work_does_not_end_with_an_answer_that_was_taken_back(world: World
     work.gate = last = Gate()
     reply = await reply_to(world, founded, "How is it going?")
     await last.reached()
-    await world.store.write(undoing.undo, reply.id, 0)
+    await world.store.write(routing.undo, reply.id, 0)
     last.set()
     await world.settle()
     assert "'How is it going?' was not meant for it" in heard(work.requests[-1])

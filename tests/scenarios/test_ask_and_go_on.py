@@ -5,7 +5,7 @@ from pathlib import Path
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.policies.permission import ASKED
-from agiraph.services.lifecycle import answers, grants
+from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.testing import call, says
 from tests.services.asking import COMMAND, DONE, RUN, Place, answers_of, open_place
@@ -53,7 +53,7 @@ async def test_work_goes_on_while_a_person_allows_revokes_and_refuses_a_command(
         assert (await told(place, team))[0] == (ran, False)
         assert await place.asks(team) == []
 
-        await place.world.store.write(grants.revoke, grant.id)
+        await place.world.store.write(answers.revoke_grant, grant.id)
         await work(place, team)
         [again] = await place.asks(team)
         assert again.id != request.id

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agiraph.domain.ids import TeamId
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
@@ -249,7 +249,8 @@ async def test_person_coordinator_and_workers_talk_while_all_work_continues(
             await until(world, lambda: is_launched("A chapter on inference"))
             await cast.all_are_told.reached(2)
             sent: list[Message] = await world.store.write(
-                bus.broadcast, team_id=team.id, sender=OWNER, text=PRICES
+                bus.broadcast,
+                Draft(team_id=team.id, sender=OWNER, recipient="", text=PRICES),
             )
             cast.all_are_told.set()
             await world.settle()

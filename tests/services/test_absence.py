@@ -9,7 +9,7 @@ import pytest
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.labels import of_page
-from agiraph.domain.messages import Message, MessageKind
+from agiraph.domain.messages import Draft, Message, MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.runtime.channels import Channel
@@ -46,11 +46,13 @@ async def with_channels(path: Path, url: str, **channels: Channel) -> AsyncItera
 async def tell(world: World, founded: NewTeam, text: str, kind: MessageKind) -> Message:
     return await world.store.write(
         bus.send,
-        team_id=founded.team.id,
-        sender=founded.coordinator.id,
-        recipient=OWNER,
-        text=text,
-        kind=kind,
+        Draft(
+            team_id=founded.team.id,
+            sender=founded.coordinator.id,
+            recipient=OWNER,
+            text=text,
+            kind=kind,
+        ),
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 from agiraph.domain.fence import without_fences
 from agiraph.domain.labels import of_page
 from agiraph.domain.work import NodeStatus
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import asks, timers
+from agiraph.services.board import planning, requests
+from agiraph.services.lifecycle import timers
 from agiraph.store import messages
 from agiraph.testing import ScriptedModel, call, says
 from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, answers_of, open_place
@@ -195,8 +195,8 @@ async def test_three_refusals_in_a_row_end_the_asking(place: Place) -> None:
         await place.decide(request, "deny")
 
     answers = await place.answers(team)
-    assert answers[2] == refused(f"The human refused this call. {asks.SUBMIT}")
-    assert answers[3] == refused(asks.DENIED)
+    assert answers[2] == refused(f"The human refused this call. {requests.SUBMIT}")
+    assert answers[3] == refused(requests.DENIED)
     assert await place.asks(team) == []
 
 
@@ -223,8 +223,8 @@ async def test_twenty_requests_end_the_asking(place: Place) -> None:
         )
     ]
     team = await place.found(*tries, DONE)
-    assert len(await place.asks(team)) == asks.MOST_ASKS
-    assert refused(asks.TOO_MANY) in await place.answers(team)
+    assert len(await place.asks(team)) == requests.MOST_ASKS
+    assert refused(requests.TOO_MANY) in await place.answers(team)
     [goal] = await place.world.board(team.team.id)
     assert goal.status is NodeStatus.COMPLETED
 

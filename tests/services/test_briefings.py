@@ -13,7 +13,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import briefings, settings
 from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import quiet_hours
+from agiraph.services.mail import deliveries
 from agiraph.store import messages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import TEAMS
@@ -172,7 +172,7 @@ def end_of_quiet_at(hours: str, zone: str, *moment: int) -> datetime | None:
     team = Team(
         id=TeamId("team_1"), name="T", goal="G", created_at=made, quiet_hours=hours, quiet_zone=zone
     )
-    return quiet_hours.end_of_quiet(team, datetime(2026, *moment, tzinfo=UTC))
+    return deliveries.end_of_quiet(team, datetime(2026, *moment, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound
 from agiraph.domain.labels import of_client
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import client_turns, teams
 from agiraph.services.lifecycle.client_turns import ClientRequest
@@ -62,7 +63,8 @@ async def test_reports_are_shown_once_and_in_the_chat_that_asked_for_the_work(
     elsewhere = await say(world, ada, "Hello", "b")
     assert await reports(world, elsewhere) == []  # begins now, and knows nothing of before
     await world.store.write(
-        bus.send, team_id=ada.team_id, sender=ada.id, recipient=OWNER, kind="report", text="News."
+        bus.send,
+        Draft(team_id=ada.team_id, sender=ada.id, recipient=OWNER, kind="report", text="News."),
     )
     assert await reports(world, await say(world, ada, "And?", "a")) == [
         f"It is done.{OVER_NOTHING}",

@@ -14,7 +14,7 @@ from agiraph.domain.waits import Timer
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.providers.facts.prices import Priced, Prices, Terms
 from agiraph.services import health
-from agiraph.services.lifecycle import daily_limit, deletion, timers
+from agiraph.services.lifecycle import overspending, removal, timers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import inbox_items, waits
 from agiraph.testing import Says, World, call, says
@@ -80,10 +80,10 @@ async def test_work_parks_in_the_middle_and_one_request_says_who_spent_most(worl
 
     node = await goal(world, founded)
     assert (node.status, len(ada.requests)) == (NodeStatus.WAITING, 3)
-    assert node.waiting_reason == daily_limit.REASON.format(most=1.0)
+    assert node.waiting_reason == overspending.DAY_REASON.format(most=1.0)
     assert (request.node_id, request.text) == (
         None,
-        daily_limit.REQUEST.format(
+        overspending.DAY_REQUEST.format(
             spent=1.2,
             most=1.0,
             reserved="",
@@ -91,7 +91,7 @@ async def test_work_parks_in_the_middle_and_one_request_says_who_spent_most(worl
             offered=1.0,
         ),
     )
-    assert await world.store.read(lambda tx: daily_limit.costs(tx, 1.0).is_reached)
+    assert await world.store.read(lambda tx: overspending.costs_of_day(tx, 1.0).is_reached)
     assert await world.store.read(lambda tx: health.stuck(tx, is_running=True)) == []
     assert await world.store.read(health.needing_a_person) == []
 
@@ -110,7 +110,7 @@ async def test_an_approval_lets_all_teams_go_on_at_once(world: World) -> None:
     assert (len(ada.requests), len(bob.requests)) == (4, 1)
     [closed] = await requests(world)
     assert (closed.decision, closed.answered_at is not None) == ("approve", True)
-    costs = await world.store.read(daily_limit.costs, 1.0)
+    costs = await world.store.read(overspending.costs_of_day, 1.0)
     assert (costs.usd, costs.limit_usd, costs.allowed_usd) == (pytest.approx(2.0), 2.0, 1.0)
 
 
@@ -154,7 +154,7 @@ async def test_an_amount_without_a_decision_approves_it(
     _, request = await stopped(world)
     await world.answer(request, text)
     await world.settle()
-    assert (await world.store.read(daily_limit.costs, 1.0)).allowed_usd == usd
+    assert (await world.store.read(overspending.costs_of_day, 1.0)).allowed_usd == usd
 
 
 async def test_a_denial_leaves_work_parked_until_midnight_and_asks_no_more(world: World) -> None:
@@ -193,7 +193,7 @@ async def test_at_midnight_all_goes_on_and_the_request_is_closed(world: World) -
     # The night counts neither as an answer nor as time that the node has worked.
     assert (node.status, node.worked_seconds) == (NodeStatus.COMPLETED, 0.0)
     assert (closed.decision, closed.answered_at) == (None, datetime(2026, 1, 6, tzinfo=UTC))
-    assert (await world.store.read(daily_limit.costs, 1.0)).usd == pytest.approx(0.4)
+    assert (await world.store.read(overspending.costs_of_day, 1.0)).usd == pytest.approx(0.4)
 
 
 async def test_a_restart_while_parked_asks_nothing_again(world: World) -> None:
@@ -350,7 +350,7 @@ async def test_a_timer_that_fires_twice_does_nothing_the_second_time(world: Worl
     await world.store.write(timers.fire_due)
     await world.settle()
     assert await world.store.write(timers.fire_due, Timer("day", DAY)) == 0  # the row is gone
-    await world.store.write(daily_limit.end_day, DAY)
+    await world.store.write(overspending.end_day, DAY)
     assert len(await requests(world)) == 1
 
 
@@ -363,7 +363,7 @@ async def test_another_team_asks_anew_when_the_team_that_asked_is_deleted(world:
     assert await requests(world) == [request]
 
     whose = {"name": founded.team.name, "who": "admin", "person_id": OWNER}
-    await world.store.write(deletion.begin, founded.team.id, stop=True, **whose)
+    await world.store.write(removal.delete_team, founded.team.id, stop=True, **whose)
     await world.runtime.removal.idle()
     await world.settle()
     [anew] = await requests(world)

@@ -14,7 +14,7 @@ from agiraph.domain.ids import TeamId
 from agiraph.domain.persons import OWNER
 from agiraph.domain.waits import Timer
 from agiraph.services import health
-from agiraph.services.lifecycle import answers, daily_limit, deletion, digest
+from agiraph.services.lifecycle import answers, digest, overspending, removal
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import filing
 from agiraph.store import access, dump, passages, teams, waits
@@ -67,7 +67,7 @@ async def test_a_deleted_team_leaves_one_entry_of_the_audit_and_nothing_else(wor
     team = founded.team.id
     assert team in await rows_of(world)
     assert list((world.path / "spool").iterdir())
-    await world.store.write(deletion.begin, team, name="Beans", stop=True, **BY)
+    await world.store.write(removal.delete_team, team, name="Beans", stop=True, **BY)
     with pytest.raises(NotFound):
         await world.store.read(teams.find, "Beans")
     await world.runtime.removal.idle()
@@ -90,9 +90,9 @@ async def test_a_deleted_team_leaves_one_entry_of_the_audit_and_nothing_else(wor
 async def test_a_deletion_asks_for_the_name_and_does_not_end_work_unasked(world: World) -> None:
     team = (await worked(world)).team.id
     with pytest.raises(Refused, match="'Bean' is not that of the team, 'Beans'"):
-        await world.store.write(deletion.begin, team, name="Bean", stop=True, **BY)
+        await world.store.write(removal.delete_team, team, name="Bean", stop=True, **BY)
     with pytest.raises(Conflict, match=r"'Beans' is working on 1 task or reply\."):
-        await world.store.write(deletion.begin, team, name="Beans", stop=False, **BY)
+        await world.store.write(removal.delete_team, team, name="Beans", stop=False, **BY)
     assert (await world.store.read(teams.find, "Beans")).status == "active"
     assert await world.store.read(access.audit) == []
 
@@ -106,11 +106,11 @@ async def test_what_a_deleted_team_spent_today_still_counts_for_the_daily_limit(
         tx.run("update spend set usd = 0.25 where team_id = :team", team=team_id)
 
     await world.store.write(spent, team)
-    before = (await world.store.read(daily_limit.costs, 10.0)).usd
-    await world.store.write(deletion.begin, team, name="Beans", stop=True, **BY)
+    before = (await world.store.read(overspending.costs_of_day, 10.0)).usd
+    await world.store.write(removal.delete_team, team, name="Beans", stop=True, **BY)
     await world.runtime.removal.idle()
     assert before > 0
-    assert (await world.store.read(daily_limit.costs, 10.0)).usd == before
+    assert (await world.store.read(overspending.costs_of_day, 10.0)).usd == before
 
 
 async def test_the_timer_of_a_day_stays_for_the_other_teams(world: World) -> None:
@@ -121,7 +121,7 @@ async def test_the_timer_of_a_day_stays_for_the_other_teams(world: World) -> Non
         waits.set_timer(tx, Timer("day", "2026-01-05"), tx.now + timedelta(days=1))
 
     await world.store.write(sleep_until_midnight)
-    while await world.store.write(deletion.drop_rows, team):
+    while await world.store.write(removal.drop_rows, team):
         pass
     assert await world.store.read(waits.is_set, Timer("day", "2026-01-05"))
 
@@ -141,7 +141,9 @@ async def test_a_team_at_work_does_not_delay_the_removal_of_another(world: World
     await world.runtime.removal.stop()
     await world.runtime.removal.start()
     async with asyncio.timeout(10):
-        while [each.name for each in await world.store.read(deletion.pending)] != ["Beans"]:
+        while [each.name for each in await world.store.read(removal.pending_deletions)] != [
+            "Beans"
+        ]:
             pass
     assert await world.store.read(health.unremoved) == []
     world.clock.advance(minutes=11)

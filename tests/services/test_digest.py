@@ -13,7 +13,7 @@ from agiraph.domain.labels import Label, of_page
 from agiraph.domain.notes import UNVERIFIED_FOR
 from agiraph.domain.persons import OWNER
 from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import answers, digest, grants, settings, timers
+from agiraph.services.lifecycle import answers, digest, settings, timers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import definitions
 from agiraph.store import file_labels, knowledge, messages
@@ -178,7 +178,7 @@ async def test_the_digest_forgets_what_has_expired(place: Place) -> None:
         for path in ("PLAN.md", f"memory/{today}.md", f"agents/bob/memory/{before}.md"):
             file_labels.put(tx, team.team.id, path, b"Bread.", label=PAGE)
         given = {"team_id": team.team.id, "person_id": OWNER}
-        grant = grants.make(tx, kind="reach", pattern="a.test", **given)
+        grant = answers.make_grant(tx, kind="reach", pattern="a.test", **given)
         GRANTS.update(tx, grant.id, used=1, used_at=tx.now, until=tx.now + timedelta(hours=1))
 
     await place.world.store.write(write)

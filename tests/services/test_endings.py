@@ -9,7 +9,7 @@ import pytest
 from agiraph.domain import fence
 from agiraph.domain.agents import Limits
 from agiraph.domain.errors import ModelRefused
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.lifecycle import endings
@@ -369,10 +369,12 @@ async def test_unread_mail_for_a_retired_agent_of_a_full_team_does_not_block_the
     await world.settle()
     await world.store.write(  # from a teammate: a person's message would end the wait
         bus.send,
-        team_id=founded.team.id,
-        sender=founded.coordinator.id,
-        recipient=bob.id,
-        text="And then?",
+        Draft(
+            team_id=founded.team.id,
+            sender=founded.coordinator.id,
+            recipient=bob.id,
+            text="And then?",
+        ),
     )
     await world.store.write(retire, bob.id)
     await world.store.write(

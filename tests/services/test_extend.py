@@ -8,7 +8,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle import extensions, teams
+from agiraph.services.lifecycle import continuations, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -22,14 +22,14 @@ LAST_WORDS = says("That is all.")
 
 
 async def extend(world: World, node_id: str, more: Extension) -> WorkNode:
-    await world.store.write(extensions.extend, NodeId(node_id), more, by="human")
+    await world.store.write(continuations.extend, NodeId(node_id), more, by="human")
     await world.settle()
     return await world.node(NodeId(node_id))
 
 
 async def refusal(world: World, node_id: str, more: Extension) -> str:
     with pytest.raises(Refused) as refused:
-        await world.store.write(extensions.extend, NodeId(node_id), more, by="human")
+        await world.store.write(continuations.extend, NodeId(node_id), more, by="human")
     return str(refused.value)
 
 
@@ -53,7 +53,7 @@ async def test_a_partial_goal_goes_on_in_its_thread_and_reopens_the_team(world: 
     assert (after.status, after.result, after.thread_id) == (S.COMPLETED, "done", node.thread_id)
     assert after.budget == Budget(turns=13, given={"turns": 3}, chosen={})
     notices = [t.text for t in await world.turns(node.id) if (t.ref or "").startswith("again:")]
-    assert notices == [extensions.GO_ON + " You have more room: 10 more turns."]
+    assert notices == [continuations.RAISED + " You have more room: 10 more turns."]
     events = [e for e in await world.events(node.team_id) if e.type == "node.extended"]
     assert [(e.data["by"], e.data["added"]) for e in events] == [("human", {"turns": 10})]
     assert (await world.store.read(TEAMS.get, node.team_id)).status == "completed"
@@ -88,7 +88,7 @@ class Extending:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         if len(self.script.requests) == self.at - 1:
             more = Extension(turns=20)
-            await self.world.store.write(extensions.extend, self.node_id, more, by="human")
+            await self.world.store.write(continuations.extend, self.node_id, more, by="human")
         return await self.script.reply(request, on_delta)
 
 
@@ -197,7 +197,7 @@ async def test_a_person_extends_a_task_and_the_budget_of_the_goal_above_it_at_on
     assert (await world.node(child)).stop_reason is R.TOKENS_SPENT
 
     more = Extension(tokens=5000)
-    await world.store.write(extensions.extend_for_person, child, more, by="human")
+    await world.store.write(continuations.extend_for_person, child, more, by="human")
     await world.settle()
     after, goal = await world.node(child), await world.node(founded.node.id)
     assert (after.status, after.result, after.budget.tokens) == (S.COMPLETED, "Helped.", None)
@@ -216,7 +216,7 @@ async def test_a_person_raises_two_limits_of_the_goal_above_a_task_at_once(world
     assert (await world.node(beside)).stop_reason is R.TOKENS_SPENT
 
     more = Extension(tokens=50_000, usd=1.0)
-    await world.store.write(extensions.extend_for_person, child, more, by="human")
+    await world.store.write(continuations.extend_for_person, child, more, by="human")
     await world.settle()
     goal = await world.node(founded.node.id)
     assert (goal.budget.tokens, goal.budget.usd) == (52_000 + 120, 10.0)

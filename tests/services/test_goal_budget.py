@@ -13,7 +13,7 @@ from agiraph.domain.ids import TeamId
 from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.board import budgets, costs
-from agiraph.services.lifecycle import extensions, goal_budget, retries, settings
+from agiraph.services.lifecycle import continuations, settings
 from agiraph.services.lifecycle import teams as lifecycle
 from agiraph.store import spend
 from agiraph.store.nodes import NODES
@@ -43,7 +43,7 @@ async def refusal(world: World, team_id: TeamId, **totals: float) -> str:
 
 
 async def waits(world: World, team_id: TeamId) -> str | None:
-    budget = await world.store.read(goal_budget.of_team, team_id)
+    budget = await world.store.read(continuations.goal_budget, team_id)
     assert budget is not None
     return budget.waits
 
@@ -108,7 +108,7 @@ async def test_a_task_from_a_message_counts_apart_from_the_goal_whose_budget_is_
     await world.settle()
     goal, task = await world.board(founded.team.id)
     assert (goal.stop_reason, task.status) == (R.TOKENS_SPENT, S.COMPLETED)
-    budget = await world.store.read(goal_budget.of_team, founded.team.id)
+    budget = await world.store.read(continuations.goal_budget, founded.team.id)
     team = (await world.store.read(costs.of_team, founded.team.id)).total
     [reply] = await world.store.read(NODES.select, "lane = 'reply'")
     of_task, of_reply = [await world.store.read(spend.spent, n.id) for n in (task, reply)]
@@ -160,7 +160,7 @@ async def test_the_time_of_an_ended_goal_counts_its_last_run(world: World) -> No
     began = goal.ended_at - timedelta(seconds=90.4)
     await world.store.write(NODES.update, goal.id, claimed_at=began)
 
-    budget = await world.store.read(goal_budget.of_team, founded.team.id)
+    budget = await world.store.read(continuations.goal_budget, founded.team.id)
     assert budget is not None
     assert {use.name: use.used for use in budget.limits}["seconds"] == 90.4
     assert "has used 91 seconds already" in await refusal(world, founded.team.id, seconds=80)
@@ -257,17 +257,17 @@ async def test_a_new_goal_starts_with_the_limits_that_a_person_set_not_with_grow
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert goal.stop_reason is R.TOKENS_SPENT
-    goal = await world.store.write(retries.retry, goal.id)
+    goal = await world.store.write(continuations.retry, goal.id)
     await world.settle()
     more = Extension(turns=5, usd=3.0)
-    await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
+    await world.store.write(continuations.extend_for_person, goal.id, more, by="human")
     grown = (await world.node(goal.id)).budget
     assert (grown.turns, grown.tokens == 500, grown.usd) == (35, False, 5.0)
     first = await world.store.read(budgets.for_next_goal, founded.team.id, {})
     assert (first.turns, first.tokens, first.usd) == (30, 500, 2.0)
 
     await world.store.write(settings.change, founded.team.id, budget={"usd": 8.0})
-    await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
+    await world.store.write(continuations.extend_for_person, goal.id, more, by="human")
     assert (await world.node(goal.id)).budget.usd == 11.0
     later = await world.store.read(budgets.for_next_goal, founded.team.id, {"turns": 7})
     assert (later.turns, later.tokens, later.usd) == (7, 500, 8.0)
@@ -283,7 +283,7 @@ async def test_a_new_goal_gets_the_calls_that_the_last_one_got_with_its_turns(wo
     await world.settle()
     [goal] = await world.board(founded.team.id)
     more = Extension(turns=5)
-    await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
+    await world.store.write(continuations.extend_for_person, goal.id, more, by="human")
     await give(world, founded.team.id, turns=100)
     following = await world.store.read(budgets.for_next_goal, founded.team.id, {})
     assert (following.turns, following.model_calls) == (100, 100)

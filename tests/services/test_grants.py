@@ -14,7 +14,8 @@ from agiraph.domain.grants import REACH_LASTS, Grant
 from agiraph.domain.persons import OWNER
 from agiraph.domain.sinks import Sink
 from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import answers, grants
+from agiraph.services.board import requests
+from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import grants as rows
 from agiraph.store.messages import MESSAGES
@@ -79,12 +80,12 @@ async def test_a_grant_for_a_limited_network_does_not_allow_the_same_words_with_
     limited = replace(
         request, way_out=replace(request.way_out, sink=Sink.PACKAGES_COMMAND, target=COMMAND)
     )
-    assert grants.offer(limited) == ("command", f"network=packages {COMMAND}")
+    assert requests.offer(limited) == ("command", f"network=packages {COMMAND}")
     of_limited = await allow(place, team, "command", f"network=packages {COMMAND}")
     of_any = await allow(place, team, "command", COMMAND)
     now = place.world.clock.now()
     covered = [
-        [grants.covers(grant, asked, now=now) for asked in (limited, request)]
+        [requests.covers(grant, asked, now=now) for asked in (limited, request)]
         for grant in (of_limited, of_any)
     ]
     assert covered == [[True, False], [True, True]]
@@ -138,14 +139,14 @@ async def test_a_grant_of_another_kind_or_in_other_words_does_not_allow_a_comman
 async def test_a_revoked_grant_allows_nothing_and_stays_in_the_list(place: Place) -> None:
     team = await place.found(says(RUN), DONE, start=False)
     grant = await allow(place, team, "command", COMMAND)
-    revoked = await place.world.store.write(grants.revoke, grant.id, team_id=team.team.id)
+    revoked = await place.world.store.write(answers.revoke_grant, grant.id, team_id=team.team.id)
     assert [a.failed for a in (await run(place, team))[:1]] == [True]
     assert await place.grants(team) == [revoked]
     assert revoked.revoked_at == place.world.clock.now()
     with pytest.raises(Conflict, match="was revoked at"):
-        await place.world.store.write(grants.revoke, grant.id)
+        await place.world.store.write(answers.revoke_grant, grant.id)
     with pytest.raises(NotFound):
-        await place.world.store.write(grants.revoke, "grant_none")
+        await place.world.store.write(answers.revoke_grant, "grant_none")
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -156,7 +157,7 @@ async def test_a_grant_of_one_team_does_not_hold_in_another_and_one_of_the_home_
     team = await place.found(says(RUN), says(RUN), DONE, start=False)
     foreign = await allow(place, other, "command", COMMAND)
     with pytest.raises(NotFound):  # nobody revokes it by another team's name
-        await place.world.store.write(grants.revoke, foreign.id, team_id=team.team.id)
+        await place.world.store.write(answers.revoke_grant, foreign.id, team_id=team.team.id)
     assert [a.failed for a in (await run(place, team))[:1]] == [True]
     [request] = await place.asks(team)
     assert (await place.world.board(team.team.id))[0].status is NodeStatus.WAITING

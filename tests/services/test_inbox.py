@@ -3,7 +3,7 @@
 import pytest
 
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.messages import Message, MessageKind
+from agiraph.domain.messages import Draft, Message, MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle.teams import NewTeam
@@ -17,11 +17,13 @@ async def fill_inbox(world: World, *kinds: MessageKind) -> tuple[NewTeam, list[M
     said = [
         await world.store.write(
             bus.send,
-            team_id=founded.team.id,
-            sender=founded.coordinator.id,
-            recipient=OWNER,
-            kind=kind,
-            text=f"{kind} {number}",
+            Draft(
+                team_id=founded.team.id,
+                sender=founded.coordinator.id,
+                recipient=OWNER,
+                kind=kind,
+                text=f"{kind} {number}",
+            ),
         )
         for number, kind in enumerate(kinds, 1)
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import AgentId
-from agiraph.domain.messages import MAX_HOPS
+from agiraph.domain.messages import MAX_HOPS, Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
@@ -260,11 +260,13 @@ async def test_mail_that_a_cancelled_agent_has_not_read_starts_work_below_the_ho
     await world.settle()
     thanks = await world.store.write(
         bus.send,
-        team_id=founded.team.id,
-        sender=founded.coordinator.id,
-        recipient=workers["bob"].id,
-        text="Thank you!",
-        hops=hops,
+        Draft(
+            team_id=founded.team.id,
+            sender=founded.coordinator.id,
+            recipient=workers["bob"].id,
+            text="Thank you!",
+            hops=hops,
+        ),
     )
     await world.store.write(endings.cancel, node_id)
     await world.settle()

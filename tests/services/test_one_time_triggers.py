@@ -8,7 +8,7 @@ from agiraph.api.presenters import trigger_fields
 from agiraph.domain.labels import SEARCH
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import Budget, Extension, WorkNode
-from agiraph.services.lifecycle import extensions, teams
+from agiraph.services.lifecycle import continuations, teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import due, promises
 from agiraph.store import triggers as rows
@@ -134,7 +134,7 @@ async def test_labelled_triggers_that_waited_fire_an_hour_apart(world: World) ->
     for _ in range(3):
         await pass_time(world, 3600)
     more = Extension(turns=20)
-    await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
+    await world.store.write(continuations.extend_for_person, goal.id, more, by="human")
     fired: list[int] = []
     for _ in range(3):
         await pass_time(world, 1)

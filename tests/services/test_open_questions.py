@@ -10,7 +10,7 @@ import pytest
 from agiraph.domain.agents import Rule
 from agiraph.domain.errors import ModelRefused
 from agiraph.domain.ids import NodeId
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
@@ -44,7 +44,8 @@ async def send(world: World, founded: NewTeam, how: str, text: str = "Mind the r
     """Send a person's message as a broadcast, a nudge or a chat message."""
     match how:
         case "broadcast":
-            await world.store.write(bus.broadcast, team_id=founded.team.id, sender=OWNER, text=text)
+            draft = Draft(team_id=founded.team.id, sender=OWNER, recipient="", text=text)
+            await world.store.write(bus.broadcast, draft)
         case "nudge":
             await world.chat(founded.coordinator.id, text, nudge=True)
         case _:
@@ -343,11 +344,13 @@ async def test_a_notice_does_not_end_a_wait_for_a_person(world: World) -> None:
     _, founded = await found_asking_team(world, says(ASK))
     await world.store.write(
         bus.send,
-        team_id=founded.team.id,
-        sender="system",
-        recipient=founded.coordinator.id,
-        kind="notice",
-        text="Look at this.",
+        Draft(
+            team_id=founded.team.id,
+            sender="system",
+            recipient=founded.coordinator.id,
+            kind="notice",
+            text="Look at this.",
+        ),
     )
     await world.settle()
     assert founded.node is not None

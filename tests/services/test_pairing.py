@@ -8,7 +8,7 @@ import pytest
 
 from agiraph.domain.channels import ChannelState, Incoming, Receipt
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.messages import INBOX
+from agiraph.domain.messages import INBOX, Draft
 from agiraph.domain.persons import OWNER
 from agiraph.runtime.inlet import Inlet
 from agiraph.services.lifecycle import incoming
@@ -126,11 +126,13 @@ async def test_the_receipts_of_an_earlier_pairing_prove_nothing(
     def send(tx: Tx) -> str:
         bus.send(
             tx,
-            team_id=team.team.id,
-            sender=team.coordinator.id,
-            recipient=OWNER,
-            text="Done.",
-            kind="result",
+            Draft(
+                team_id=team.team.id,
+                sender=team.coordinator.id,
+                recipient=OWNER,
+                text="Done.",
+                kind="result",
+            ),
         )
         [outgoing] = deliveries.claim(tx, "phone", owner="me", limit=1)
         deliveries.mark_sent(tx, outgoing.delivery, Receipt(id="r1", is_open=True, may_decide=True))

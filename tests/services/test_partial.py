@@ -2,7 +2,7 @@
 
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import retries
+from agiraph.services.lifecycle import continuations
 from agiraph.store.teams import TEAMS
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ScriptedModel
@@ -45,7 +45,7 @@ async def test_a_loop_with_files_is_partial_and_can_be_retried(world: World) -> 
         R.LOOPING,
         ["a.md"],
     )
-    await world.store.write(retries.retry, node.id)
+    await world.store.write(continuations.retry, node.id)
     await world.settle()
     assert (await world.node(node.id)).attempt == 2
 

@@ -9,7 +9,7 @@ import pytest
 from agiraph import config
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.lifecycle import retention, retries
+from agiraph.services.lifecycle import continuations, removal
 from agiraph.store import threads
 from agiraph.store.connect import open_store
 from agiraph.testing import World, call, says
@@ -83,7 +83,7 @@ async def test_work_whose_steps_were_removed_is_not_tried_again(world: World) ->
     await wait_until_pruned(world, goal)
 
     with pytest.raises(Refused, match=r"as the setting `retention` says.*Give the work anew"):
-        await world.store.write(retries.retry, goal.id)
+        await world.store.write(continuations.retry, goal.id)
     assert (await world.node(goal.id)).status is NodeStatus.FAILED
 
 
@@ -119,7 +119,7 @@ async def test_a_removal_that_was_interrupted_goes_on_at_the_next_start(
     await world.stop()
     world.clock.advance(days=31)
     store = await open_store(database_url, world.clock)
-    [begun] = await store.write(retention.begin, world.clock.now() - MONTH, limit=10)
+    [begun] = await store.write(removal.mark_old_threads, world.clock.now() - MONTH, limit=10)
     assert await store.read(threads.turns, begun.id) != []
     await store.close()
 

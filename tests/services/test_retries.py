@@ -8,7 +8,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import planning, timing
-from agiraph.services.lifecycle import retries
+from agiraph.services.lifecycle import continuations
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store.nodes import NODES
@@ -34,7 +34,7 @@ async def fail_at_limit(world: World, budget: Budget, *lines: Line) -> WorkNode:
 
 
 async def retry(world: World, node: WorkNode) -> tuple[WorkNode, dict[str, float]]:
-    await world.store.write(retries.retry, node.id)
+    await world.store.write(continuations.retry, node.id)
     await world.settle()
     events = await world.events(node.team_id)
     added = [e.data["added"] for e in events if e.type == "node.assigned" and "added" in e.data]
@@ -153,7 +153,7 @@ async def test_a_node_limited_to_one_turn_still_has_no_tools_when_retried(world:
     await world.settle()
     assert (await world.node(node_id)).stop_reason is R.BROKEN
 
-    await world.store.write(retries.retry, node_id)
+    await world.store.write(continuations.retry, node_id)
     await world.settle()
     node = await world.node(node_id)
     assert (node.status, node.result) == (NodeStatus.COMPLETED, "It is 4.")
@@ -174,7 +174,7 @@ async def test_a_retry_is_refused_when_the_parents_budget_is_used_up(world: Worl
 
     await world.store.write(spend_all)
     with pytest.raises(Refused) as refused:
-        await world.store.write(retries.retry, node_id)
+        await world.store.write(continuations.retry, node_id)
     assert str(refused.value) == (
         "'Help' is paid from the budget of 'Get it done', which is used up: its tokens are used "
         "up. Extend or retry 'Get it done' first, or create a new task."

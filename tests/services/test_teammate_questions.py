@@ -3,7 +3,7 @@
 import pytest
 
 from agiraph.domain.agents import Agent
-from agiraph.domain.messages import MAX_HOPS
+from agiraph.domain.messages import MAX_HOPS, Draft
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.teams import NewTeam
@@ -153,11 +153,13 @@ async def test_a_question_that_could_start_no_work_releases_the_asker(team: Team
     await team.add("coder", HOLD, says(ask()), PUBLISH)
     last = await team.world.store.write(
         bus.send,
-        team_id=team.founded.team.id,
-        sender=team.agents["tester"].id,
-        recipient=team.agents["coder"].id,
-        text="Thanks.",
-        hops=MAX_HOPS - 1,
+        Draft(
+            team_id=team.founded.team.id,
+            sender=team.agents["tester"].id,
+            recipient=team.agents["coder"].id,
+            text="Thanks.",
+            hops=MAX_HOPS - 1,
+        ),
     )
     assert last.hops == MAX_HOPS - 1
     team.models["tester"].lines.append(HOLD)

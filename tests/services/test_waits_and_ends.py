@@ -11,6 +11,7 @@ import pytest
 
 from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import NodeId, new_id
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import ANSWER, NodeStatus
@@ -166,15 +167,16 @@ class Case:
             case "nothing":
                 return
             case "everyone":
-                await self.world.store.write(bus.broadcast, **sent)
+                await self.world.store.write(bus.broadcast, Draft(recipient="", **sent))
             case "person to everyone":
-                await self.world.store.write(bus.broadcast, **sent | {"sender": OWNER})
+                draft = Draft(recipient="", **sent | {"sender": OWNER})
+                await self.world.store.write(bus.broadcast, draft)
             case "person":
                 await self.world.say(to, "Hello.", team_id=team)
             case _:
                 kind = "question" if said == "question" else "message"
-                more = {"recipient": to, "kind": kind, "is_urgent": said == "urgent"}
-                await self.world.store.write(bus.send, **sent | more)
+                draft = Draft(recipient=to, kind=kind, **sent)
+                await self.world.store.write(bus.send, draft, is_urgent=said == "urgent")
 
     async def settle_rest(self, ends: Callable[[], Awaitable[None]]) -> None:
         """End what has not ended while the coordinator thought, and answer what it asked."""

@@ -7,7 +7,7 @@ import pytest
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason
 from agiraph.services.board import planning
-from agiraph.services.lifecycle import extensions, teams
+from agiraph.services.lifecycle import continuations, teams
 from agiraph.services.members import roster
 from agiraph.services.triggers import due
 from agiraph.store import triggers as rows
@@ -188,7 +188,7 @@ async def test_a_trigger_for_one_time_waits_for_its_budget_and_fires_once(world:
     assert (await reload(world, never)).status == "expired"
 
     more = Extension(turns=20)
-    await world.store.write(extensions.extend_for_person, goal.id, more, by="human")
+    await world.store.write(continuations.extend_for_person, goal.id, more, by="human")
     await world.settle()
     await pass_time(world, 1)
     assert [outcome for _, outcome, _ in await firings(world, waits)] == ["fired"]

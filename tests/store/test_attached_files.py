@@ -5,6 +5,7 @@ import base64
 from typing import Any
 
 from agiraph.domain.chat import Attachment
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
@@ -29,7 +30,14 @@ async def sent(world: World) -> NewTeam:
         about: dict[str, Any] = {"team_id": founded.team.id, "sender": OWNER}
         about |= {"recipient": founded.coordinator.id, "text": "See it."}
         for files in (BEANS, BEANS, (a_file("beans.csv", b"x,63"),), ()):
-            bus.send(tx, **about, attachments=files, sets_to_work=False)
+            bus.send(
+                tx,
+                Draft(
+                    **about,
+                    attachments=files,
+                ),
+                sets_to_work=False,
+            )
 
     await world.store.write(send)
     return founded

@@ -18,10 +18,11 @@ from agiraph.domain.errors import (
     StoreUnavailable,
 )
 from agiraph.domain.ids import MessageId
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle import deletion, teams
+from agiraph.services.lifecycle import removal, teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import sqlite_connection
@@ -52,10 +53,12 @@ async def send_message(store: Store, team: NewTeam) -> MessageId:
     """Store a message of a few pages; return its id."""
     said = await store.write(
         bus.send,
-        team_id=team.team.id,
-        sender=team.coordinator.id,
-        recipient=OWNER,
-        text="word " * 2000,
+        Draft(
+            team_id=team.team.id,
+            sender=team.coordinator.id,
+            recipient=OWNER,
+            text="word " * 2000,
+        ),
     )
     return said.id
 
@@ -360,7 +363,7 @@ async def test_a_deleted_team_is_removed_although_its_run_could_not_be_recorded_
         founded = await world.found("Count the beans", name="Beans")
         await ada.called.wait()
         by = {"who": "admin", "person_id": OWNER}
-        begin = partial(deletion.begin, name="Beans", stop=True, **by)
+        begin = partial(removal.delete_team, name="Beans", stop=True, **by)
         await world.store.write(begin, founded.team.id)
         await clock.paused.wait()  # the release has failed, and so has the next claim
         assert ada.lock is not None

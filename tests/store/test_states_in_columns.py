@@ -7,6 +7,7 @@ from typing import Any
 
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.ids import NodeId, ThreadId, TriggerId, new_id
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work_kinds import LINK_READER, TASK
 from agiraph.prompts import prompt
@@ -96,7 +97,7 @@ async def test_a_migration_parts_revoked_receipts_from_others(
     sender: dict[str, Any] = {"team_id": founded.team.id, "sender": founded.coordinator.id}
 
     def add(tx: Tx) -> None:
-        message = bus.send(tx, **sender, recipient=OWNER, text="Done.", kind="result")
+        message = bus.send(tx, Draft(**sender, recipient=OWNER, text="Done.", kind="result"))
         for receipt in RECEIPTS:
             delivery = Delivery(
                 id=receipt,

@@ -15,7 +15,7 @@ from agiraph.domain.labels import CLEAN, Label, of_file, of_host
 from agiraph.domain.persons import OWNER
 from agiraph.home import levels
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import grants
+from agiraph.services.lifecycle.answers import make_grant
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import file_labels
 from agiraph.store.tx import Tx
@@ -69,7 +69,7 @@ def curl(**more: Any) -> Any:
 
 
 def grant(tx: Tx, founded: NewTeam, kind: GrantKind, pattern: str) -> None:
-    grants.make(tx, kind=kind, pattern=pattern, person_id=OWNER, team_id=founded.team.id)
+    make_grant(tx, kind=kind, pattern=pattern, person_id=OWNER, team_id=founded.team.id)
 
 
 async def label_of_goal(world: World, founded: NewTeam) -> Label:

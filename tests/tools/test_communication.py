@@ -2,6 +2,7 @@
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.ids import SYSTEM, AgentId, TeamId
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services.mail import bus
@@ -103,8 +104,8 @@ async def test_a_message_that_cannot_be_sent_is_refused_with_the_possible_recipi
 async def test_check_messages_delivers_each_message_once(world: World) -> None:
     async def while_mail_comes() -> Says:
         to = {"team_id": founded.team.id, "sender": SYSTEM, "recipient": founded.coordinator.id}
-        await world.store.write(bus.send, text="First.", **to)
-        await world.store.write(bus.send, text="Second.", **to)
+        await world.store.write(bus.send, Draft(text="First.", **to))
+        await world.store.write(bus.send, Draft(text="Second.", **to))
         return says(call("check_messages"), call("check_messages"))
 
     done = says(call("finish", summary="done"))

@@ -11,7 +11,7 @@ from agiraph.domain.grants import GrantKind
 from agiraph.domain.labels import Label
 from agiraph.domain.persons import OWNER
 from agiraph.home import levels, sandbox
-from agiraph.services.lifecycle import grants
+from agiraph.services.lifecycle.answers import make_grant
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, World, call
@@ -71,7 +71,7 @@ async def strange(tmp_path: Path, upstream: Upstream) -> AsyncIterator[World]:
 
 
 def grant(tx: Tx, founded: NewTeam, kind: GrantKind, pattern: str) -> None:
-    grants.make(tx, kind=kind, pattern=pattern, person_id=OWNER, team_id=founded.team.id)
+    make_grant(tx, kind=kind, pattern=pattern, person_id=OWNER, team_id=founded.team.id)
 
 
 async def found(world: World, goal: str, *calls: Call) -> NewTeam:

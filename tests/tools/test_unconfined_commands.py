@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.domain.grants import Grant
 from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import grants
+from agiraph.services.lifecycle.answers import make_grant
 from agiraph.store.tx import Tx
 from agiraph.testing import call
 from tests.tools.strangers import READ, answers, found_with_calls, strange_world, undecided
@@ -46,7 +46,7 @@ async def test_a_grant_of_a_person_lets_the_exact_command_run(tmp_path: Path) ->
 
         def allow(tx: Tx) -> Grant:
             words = "echo a > a; cat a"
-            return grants.make(tx, kind="command", pattern=words, person_id=OWNER, team_id=None)
+            return make_grant(tx, kind="command", pattern=words, person_id=OWNER, team_id=None)
 
         await world.store.write(allow)
         founded = await found_with_calls(world, LOCAL, trust="standard")

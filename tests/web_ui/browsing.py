@@ -22,7 +22,7 @@ from playwright.async_api import (
     WebSocket,
 )
 
-from agiraph.domain.messages import MessageKind
+from agiraph.domain.messages import Draft, MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.providers.registry import Account, Keys
@@ -133,7 +133,7 @@ class Desk:
         assert self.world is not None
         sender, recipient = team["coordinator_id"], OWNER
         about: dict[str, Any] = {"team_id": team["id"], "sender": sender, "recipient": recipient}
-        await self.world.store.write(bus.send, **about, kind=kind, text=text)
+        await self.world.store.write(bus.send, Draft(**about, kind=kind, text=text))
 
     async def open(self, path: str) -> None:
         await self.page.goto(f"{self.origin}{path}")

@@ -25,7 +25,7 @@ from agiraph.domain.grants import Grant
 from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
 from agiraph.domain.knowledge import Insight, Memory
 from agiraph.domain.labels import Label
-from agiraph.domain.messages import MessageKind
+from agiraph.domain.messages import Draft, MessageKind
 from agiraph.domain.notes import Note
 from agiraph.domain.persons import OWNER
 from agiraph.domain.stages import Stage
@@ -176,13 +176,15 @@ def say(
 ) -> str:
     said = bus.send(
         tx,
-        team_id=agent.team_id,
-        sender=by or agent.id,
-        recipient=agent.id if by else OWNER,
-        text=words,
-        kind=kind,
-        title=title,
-        options=options,
+        Draft(
+            team_id=agent.team_id,
+            sender=by or agent.id,
+            recipient=agent.id if by else OWNER,
+            text=words,
+            kind=kind,
+            title=title,
+            options=options,
+        ),
         sets_to_work=False,
     )
     if by:

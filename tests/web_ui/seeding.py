@@ -14,6 +14,7 @@ from agiraph.domain.events.work import (
     TurnAdded,
 )
 from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, new_id
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import NodeStatus, Usage, WorkNode
@@ -150,10 +151,12 @@ def _add_conversation(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> N
 def _send(tx: Tx, agent: Agent, sender: str, recipient: str, text: str) -> None:
     said = bus.send(
         tx,
-        team_id=agent.team_id,
-        sender=sender,
-        recipient=recipient,
-        text=text,
+        Draft(
+            team_id=agent.team_id,
+            sender=sender,
+            recipient=recipient,
+            text=text,
+        ),
         sets_to_work=False,
     )
     messages.mark_seen(tx, [said.id])  # an unseen message would become work

@@ -10,6 +10,7 @@ from playwright.async_api import Request, expect
 
 from agiraph.domain.chat import Attachment
 from agiraph.domain.labels import of_page
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import OWNER
 from agiraph.services.mail import bus
 from agiraph.store import passages
@@ -149,7 +150,9 @@ async def test_a_hit_in_a_file_shows_the_found_word_on_a_phone_and_opens_the_fil
         name="shelves.txt", media_type="text/plain", data=b64encode(line.encode()).decode()
     )
     about = {"team_id": team["id"], "sender": OWNER, "recipient": team["coordinator_id"]}
-    await desk.world.store.write(bus.send, **about, text="See the list.", attachments=(file,))
+    await desk.world.store.write(
+        bus.send, Draft(**about, text="See the list.", attachments=(file,))
+    )
     phone = await desk.opens(**PHONE)
     await desk.go("/inbox", phone)
     await phone.get_by_role("heading", name="Inbox").wait_for()
@@ -170,7 +173,7 @@ async def _say_much(desk: Desk, team: dict[str, Any]) -> None:
         about: dict[str, Any] = {"team_id": team["id"], "sender": team["coordinator_id"]}
         for n in range(80):
             text = f"Line {n}: water is boiling.\n\nStill." if n else "A teapot is no kettle."
-            bus.send(tx, recipient=OWNER, text=text, **about)
+            bus.send(tx, Draft(recipient=OWNER, text=text, **about))
         url = "https://tea.example/pots?kind=all&lang=en"
         page = {"ref": url, "title": "On teapots", "text": "# Pots\n\nA teapot pours."}
         passages.put(tx, team_id=team["id"], kind="page", label=of_page(url), **page)

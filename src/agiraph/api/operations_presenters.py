@@ -29,8 +29,8 @@ from agiraph.providers.circuit import CircuitBreaker
 from agiraph.providers.listing import ListedProvider, listing
 from agiraph.redaction import redact
 from agiraph.services import health as work_health
-from agiraph.services.lifecycle import emergency
-from agiraph.services.lifecycle.emergency import WorkStop
+from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle.teams import WorkStop
 from agiraph.store import counts, spend
 from agiraph.store import health as database_health
 from agiraph.store.access import PASSES
@@ -40,7 +40,7 @@ from agiraph.store.tx import Tx
 
 async def operations(api: Api) -> OperationsView:
     """Return the state of a server."""
-    stop = await api.store.read(emergency.found_stop)
+    stop = await api.store.read(teams.found_stop)
     return OperationsView(
         build=api.build,
         stopped=None if stop is None else await api.store.read(work_stop, stop),

@@ -30,9 +30,8 @@ from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import patience, planning, texts, timing
+from agiraph.services.board import planning, requests, texts, timing
 from agiraph.services.board.jobs import Job
-from agiraph.services.lifecycle import grants
 from agiraph.services.mail import inbox
 from agiraph.services.members.roster import Member
 from agiraph.services.triggers import team_heartbeat
@@ -239,7 +238,7 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         call=None if message.call is None else call_view(message.call),
         stopped_by=message.stopped_by,
         consulted=list(message.consulted),
-        waits_until=patience.waits_until(tx, message),
+        waits_until=requests.waits_until(tx, message),
         acts=[act_view(act) for act in message.acts],
     )
 
@@ -338,7 +337,7 @@ def _reply_to(tx: Tx, message: Message, node: WorkNode | None) -> str | None:
 
 def _offer(message: Message) -> GrantOffer | None:
     is_open = message.kind == "approval" and message.answered_at is None
-    offered = grants.offer(message) if is_open else None
+    offered = requests.offer(message) if is_open else None
     return None if offered is None else GrantOffer(kind=offered[0], pattern=offered[1])
 
 

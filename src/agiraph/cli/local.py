@@ -36,7 +36,7 @@ from agiraph.domain.work import Extension
 from agiraph.redaction import environment
 from agiraph.services.board import costs
 from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import answers, daily_limit, digest, extensions, grants
+from agiraph.services.lifecycle import answers, continuations, digest, overspending
 from agiraph.services.mail import inbox
 from agiraph.services.members import roster
 from agiraph.store import grants as grant_rows
@@ -164,7 +164,9 @@ class Local:
 
     async def revoke_grant(self, team: str, grant: str) -> GrantView:
         def write(tx: Tx) -> GrantView:
-            return grant_view(grants.revoke(tx, grant, team_id=rows.find(tx, team).id), tx.now)
+            return grant_view(
+                answers.revoke_grant(tx, grant, team_id=rows.find(tx, team).id), tx.now
+            )
 
         return await self._store.write(write)
 
@@ -201,7 +203,7 @@ class Local:
 
     async def extend_node(self, node: str, more: Extension) -> NodeView:
         def write(tx: Tx) -> NodeView:
-            return node_view(tx, extensions.extend_for_person(tx, NodeId(node), more, by=OWNER))
+            return node_view(tx, continuations.extend_for_person(tx, NodeId(node), more, by=OWNER))
 
         return await self._store.write(write)
 
@@ -214,7 +216,7 @@ class Local:
 
     async def day_cost(self) -> DayCosts:
         limit_usd = config.load(environment()).usd_per_day
-        return await self._store.read(daily_limit.costs, limit_usd)
+        return await self._store.read(overspending.costs_of_day, limit_usd)
 
     async def cost(self, team: str) -> TeamCosts:
         return await self._store.read(lambda tx: costs.of_team(tx, rows.find(tx, team).id))

@@ -37,7 +37,7 @@ from agiraph.domain.work import GOAL_TURNS, Budget, LineKind, NodeStatus, WorkNo
 from agiraph.home import given_folders
 from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import environment
-from agiraph.services.board import budgets, patience, texts
+from agiraph.services.board import budgets, requests, texts
 from agiraph.services.lifecycle import answers, teams
 from agiraph.services.lifecycle import settings as team_settings
 from agiraph.store import messages, nodes
@@ -285,7 +285,7 @@ class Run:
 
     async def _ask(self, runtime: Runtime, question: Message) -> bool:
         """Ask one question at the terminal; return False if nobody answers."""
-        until = await runtime.store.read(patience.waits_until, question)
+        until = await runtime.store.read(requests.waits_until, question)
         answer = await terminal.ask(self._progress, question, self._stopped, until=until)
         if answer is None:
             return False

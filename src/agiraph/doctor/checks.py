@@ -16,7 +16,7 @@ from agiraph.providers.probe import CheckName, probe
 from agiraph.providers.registry import Registry
 from agiraph.redaction import redact
 from agiraph.services import health as work_health
-from agiraph.services.lifecycle import daily_limit, emergency
+from agiraph.services.lifecycle import overspending, teams
 from agiraph.store import health as database_health
 from agiraph.store.database import Store
 from agiraph.store.health import PromptSize
@@ -128,7 +128,7 @@ async def check_database(checkup: Checkup, store: Store) -> None:
     else:
         checkup.list("triggers", late, good="None is late.", bad="are late.", one_bad="is late.")
     await check_threads(checkup, await store.read(database_health.open_threads))
-    today = await store.read(daily_limit.costs, checkup.settings.usd_per_day)
+    today = await store.read(overspending.costs_of_day, checkup.settings.usd_per_day)
     if today.is_reached:
         checkup.note("money", f"{day_text(today)}.")
     else:
@@ -137,7 +137,7 @@ async def check_database(checkup: Checkup, store: Store) -> None:
 
 
 async def _note_stop(checkup: Checkup, store: Store) -> None:
-    if stop := await store.read(emergency.found_stop):
+    if stop := await store.read(teams.found_stop):
         checkup.note(
             "stopped",
             f"All work is stopped since {stop.at:%Y-%m-%d %H:%M} UTC. To let it go on: agiraph "

@@ -16,7 +16,7 @@ WORDS = 300
 
 @value
 class Act:
-    """One thing that was done. It can be undone (`services/lifecycle/undoing.py`)."""
+    """One thing that was done. It can be undone (`services/lifecycle/routing.py`)."""
 
     kind: ActKind
     about: str

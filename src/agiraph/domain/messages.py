@@ -70,15 +70,13 @@ def option_with_number(options: Sequence[str], text: str) -> str | None:
 
 
 @value
-class Message:
-    id: MessageId
+class Draft:
+    """A message before it is sent: what it says, to whom, and what it belongs to."""
+
     team_id: TeamId
-    seq: int
-    """Position among the messages to this recipient."""
     sender: str
     recipient: str
     text: str
-    created_at: datetime
     kind: MessageKind = "message"
     title: str = ""
     options: tuple[str, ...] = ()
@@ -90,17 +88,33 @@ class Message:
     of the runtime: why work cannot go on."""
     client_id: str | None = None
     hops: int = 0
+    reply_id: NodeId | None = None
+    """The reply node that answers it, if a person sent it."""
+    attachments: tuple[Attachment, ...] = ()
+    label: Label = CLEAN
+    """Web sites, files or programs that some of its text was taken from; empty: the team's own."""
+    call: ToolCall | None = None
+    """For an approval: the tool call itself. `text` does not repeat its arguments."""
+    way_out: WayOut | None = None
+    """For an approval: the way out that the call takes; None if a rule of the team asks."""
+    consulted: tuple[str, ...] = ()
+    """Of a reply to a person: what its agent looked up before it wrote it, as calls."""
+    acts: tuple[Act, ...] = ()
+    """Of a reply to a person: what it did for them."""
+
+
+@value
+class Message(Draft):
+    id: MessageId
+    seq: int
+    """Position among the messages to this recipient."""
+    created_at: datetime
     seen_at: datetime | None = None
     """When the recipient got it: an agent at a yield point, a person by reading it."""
     answered_at: datetime | None = None
     closed_at: datetime | None = None
     """When a question was closed without an answer, as `answered_at`: its work has ended."""
     decision: Decision | None = None
-    reply_id: NodeId | None = None
-    """The reply node that answers it, if a person sent it."""
-    attachments: tuple[Attachment, ...] = ()
-    label: Label = CLEAN
-    """Web sites, files or programs that some of its text was taken from; empty: the team's own."""
     snoozed_until: datetime | None = None
     """Of an inbox item: until when it is out of sight; a moment in the past: it came back then."""
     archived_at: datetime | None = None
@@ -108,15 +122,7 @@ class Message:
     """The person's rating of a briefing."""
     summary: str = ""
     """Of a briefing: the short text that the inbox shows instead of `text`."""
-    call: ToolCall | None = None
-    """For an approval: the tool call itself. `text` does not repeat its arguments."""
-    way_out: WayOut | None = None
-    """For an approval: the way out that the call takes; None if a rule of the team asks."""
-    consulted: tuple[str, ...] = ()
-    """Of a reply to a person: what its agent looked up before it wrote it, as calls."""
     ends_waits: EndsWaits = "none"
-    acts: tuple[Act, ...] = ()
-    """Of a reply to a person: what it did for them."""
     heard_by: NodeId | None = None
     """The node that is to hear it; without one any work of its recipient."""
 
@@ -136,3 +142,13 @@ class Message:
                 return "crash"
             case _:
                 return None
+
+
+@value
+class Notice:
+    """A report of the runtime about itself, which a person gets once."""
+
+    key: str
+    """Names the change, so that a restart or a second run that meets it sends nothing."""
+    title: str
+    text: str

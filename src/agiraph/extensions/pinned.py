@@ -18,10 +18,10 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.messages import Notice
 from agiraph.domain.value import value
 from agiraph.home.layout import Home
 from agiraph.home.safe_folder import Folder
-from agiraph.services.mail.notices import Notice
 
 FILE = "consents.json"
 COPIES = "enabled-code"

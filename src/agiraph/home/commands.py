@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 import orjson
 
@@ -73,29 +73,38 @@ def child_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, st
     return inherited | {"HOME": str(home)} | dict(extra)
 
 
+class Child(TypedDict):
+    """What is run: a shell command, where, and how it is confined."""
+
+    command: str
+    cwd: Path
+    env: Mapping[str, str]
+    spec: NotRequired[Spec | None]
+    """Without it the command is not confined."""
+    limits: NotRequired[Limits]
+    team: NotRequired[str]
+
+
 async def run(
     spool: Path,
     *,
-    command: str,
-    cwd: Path,
     timeout: float,
-    env: Mapping[str, str],
-    spec: Spec | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    team: str = "",
     on_output: Callable[[bytes], None] | None = None,
     serve: Serve | None = None,
     pipes: ChildPipes | None = None,
+    **child: Unpack[Child],
 ) -> CommandResult:
     """Run a command and return how it ended; if the spool has a result already, return that.
 
-    Without a spec the command is not confined. If its network is "gate", `serve` gets a listener on
-    its loopback before it starts, and owns that socket. `pipes` are its input and its output;
+    If its network is "gate", `serve` gets a listener on its loopback before it starts, and owns
+    that socket. `pipes` are its input and its output;
     without them it has no input, and its output is kept in the spool. If the runtime dies, no
     process of the command survives. Call this on a thread that lives as long as the runtime:
     PR_SET_PDEATHSIG fires when the thread that started the supervisor ends, not only when the
     process does.
     """
+    command, cwd, env = child["command"], child["cwd"], child["env"]
+    limits, team = child.get("limits", DEFAULT_LIMITS), child.get("team", "")
     _check(command, cwd)
     digest = hashlib.sha256(command.encode()).hexdigest()
     if (known := await asyncio.to_thread(_prepare, spool, digest)) is not None:
@@ -104,7 +113,7 @@ async def run(
     with contextlib.ExitStack() as groups:  # removed when no process of the command is left
         try:
             placed = groups.enter_context(cgroups.placing(team, limits.for_machine()))
-            spec, env = sandbox.with_temporary_folder(spec, env, spool)
+            spec, env = sandbox.with_temporary_folder(child.get("spec"), env, spool)
             encoded = sandbox.encode(
                 spec,
                 limits,

@@ -8,15 +8,15 @@ runtime.
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 from agiraph.home import commands
-from agiraph.home.commands import CommandResult
+from agiraph.home.commands import Child, CommandResult
 from agiraph.home.gate_channel import Serve
-from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, Spec
 from agiraph.home.supervisor_process import ChildPipes
 
 FOREVER_S = 10 * 365 * 86_400.0
@@ -39,16 +39,11 @@ class Dialogue:
 async def talking(
     spool: Path,
     *,
-    command: str,
-    cwd: Path,
-    env: Mapping[str, str],
-    spec: Spec | None,
-    limits: Limits = DEFAULT_LIMITS,
-    team: str = "",
     serve: Serve | None = None,
     on_output: Callable[[bytes], None] | None = None,
     timeout: float = FOREVER_S,
     line_bytes: int = LINE_BYTES,
+    **child: Unpack[Child],
 ) -> AsyncGenerator[Dialogue]:
     """Run a command for the time of the block, and end it with all its processes.
 
@@ -66,16 +61,11 @@ async def talking(
         ours.callback(transport.close)
         running = commands.run(
             spool,
-            command=command,
-            cwd=cwd,
             timeout=timeout,
-            env=env,
-            spec=spec,
-            limits=limits,
-            team=team,
             serve=serve,
             on_output=on_output,
             pipes=ChildPipes(stdin=input_end, stdout=output_end, close=theirs.close),
+            **child,
         )
         task = asyncio.create_task(running, name="dialogue with a process")
         task.add_done_callback(lambda _: theirs.close())

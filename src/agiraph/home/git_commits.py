@@ -12,6 +12,7 @@ from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agiraph.domain.errors import Refused
 from agiraph.home import commands, sandbox
@@ -109,6 +110,14 @@ def repository_in(folder: str, name: str) -> Repository:
     return Repository(tree=folder, head=str(head), common=str(common))
 
 
+class NewCommit(NamedTuple):
+    """What a commit is to be."""
+
+    branch: str
+    message: str
+    author: Author
+
+
 async def commit(
     home: Home,
     rules: CommandRules,
@@ -117,11 +126,9 @@ async def commit(
     *,
     team_id: TeamId,
     spool: Path,
-    branch: str,
-    message: str,
-    author: Author,
+    new: NewCommit,
 ) -> Committed:
-    """Commit these paths of a working tree, as they are now, on a branch; return the commit.
+    """Commit these paths of a working tree, as they are now, on its branch; return the commit.
 
     The branch starts at the person's HEAD, and again wherever that has taken in the branch. If the
     person has it checked out, another one is taken. Raise `Refused` if git cannot do it.
@@ -129,7 +136,7 @@ async def commit(
     again = await asyncio.to_thread(_clear_interrupted, spool)
     with _inputs(home, team_id, spool) as given:
         (given / "paths").write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
-        (given / "message").write_text(message)
+        (given / "message").write_text(new.message)
         result = await commands.run(
             spool,
             command=SCRIPT,
@@ -137,8 +144,8 @@ async def commit(
             timeout=TIMEOUT_S,
             env=commands.child_environment(
                 given,
-                _environment(repository, author)
-                | {"GIVEN": str(given), "BRANCH": branch, "AGAIN": "1" if again else ""},
+                _environment(repository, new.author)
+                | {"GIVEN": str(given), "BRANCH": new.branch, "AGAIN": "1" if again else ""},
             ),
             spec=_spec(home, rules, repository, given, team_id),
             limits=rules.limits,

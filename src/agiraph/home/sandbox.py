@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 from pydantic import Field
 
@@ -170,6 +170,21 @@ def home_folder(node: Path, *, level: Level, scratch_only: bool) -> Path:
     return node / OWN_HOME
 
 
+class Seen(TypedDict, total=False):
+    """What a command sees besides the team's folder, and what of that it does not see."""
+
+    refs: Iterable[str]
+    outputs: Iterable[Path]
+    """Files of earlier commands."""
+    folders: Iterable[GivenFolder]
+    guards: Mapping[str, Guard] | None
+    """What it may not change of the folders, by their names: a folder without one can only be
+    read."""
+    skills: Iterable[Skill]
+    hidden: Iterable[str]
+    """Paths in the team's folder that it may read otherwise."""
+
+
 def spec_of(
     home: Home,
     scope: Scope,
@@ -178,40 +193,30 @@ def spec_of(
     has_spare_user: bool = False,
     masked: Iterable[Path] = (),
     readable: Iterable[Path] = (),
-    refs: Iterable[str] = (),
-    outputs: Iterable[Path] = (),
-    folders: Iterable[GivenFolder] = (),
-    guards: Mapping[str, Guard] | None = None,
-    skills: Iterable[Skill] = (),
     scratch_only: bool = False,
     network: NetworkKind = "none",
-    hidden: Iterable[str] = (),
+    **seen: Unpack[Seen],
 ) -> Spec:
-    """Return what a command of this scope's node sees; `outputs` are files of earlier commands.
-
-    `guards` are what it may not change of the folders, by their names: a folder without one can
-    only be read. `hidden` are paths in the team's folder that it may read otherwise. With
-    `scratch_only` it may write to its scratch folder and its home folder, and to nothing else of
-    its node.
-    """
+    """Return what a command of this scope's node sees. With `scratch_only` it may write to its
+    scratch folder and its home folder, and to nothing else of its node."""
     root = home.path.resolve()
     team = root / "teams" / scope.team.id
     node = team / "nodes" / scope.node
-    covered = [team / path for path in hidden]
+    covered = [team / path for path in seen.get("hidden", ())]
     # Landlock cannot take a path out of a folder that it allows.
     is_narrow = len(covered) > (0 if level == "landlock" else MOST_HIDDEN)
-    shown = _readable(team, scope, refs, covered, is_narrow=is_narrow)
+    shown = _readable(team, scope, seen.get("refs", ()), covered, is_narrow=is_narrow)
     # Spec, references and results are read-only inside of the writable folder: a command must not
     # change what it was asked to do, nor what was published.
     own = [node] if scratch_only else [node / name for name in (SPEC, REFS, PUBLISHED)]
     writable = [node / SCRATCH, node / OWN_HOME] if scratch_only or level == "landlock" else [node]
-    given = [root / path.relative_to(home.path) for path in outputs]
+    given = [root / path.relative_to(home.path) for path in seen.get("outputs", ())]
     mounts = [Mount(source=path, target=path) for path in (*shown, *own, *given)]
     mounts += [Mount(source=path, target=path, is_writable=True) for path in writable]
-    added = tuple(folders)
-    shared, held = of_folders(added, guards or {}, level)
+    added = tuple(seen.get("folders", ()))
+    shared, held = of_folders(added, seen.get("guards") or {}, level)
     mounts += shared
-    known = {f"{SKILLS}/{skill.name}": skill.path for skill in skills}
+    known = {f"{SKILLS}/{skill.name}": skill.path for skill in seen.get("skills", ())}
     mounts += [Mount(source=path, target=path) for path in known.values()]
     return Spec(
         level=level,

@@ -15,13 +15,13 @@ import orjson
 
 from agiraph.domain.errors import Misconfigured, NotFound
 from agiraph.domain.fence import neutral
+from agiraph.domain.messages import Notice
 from agiraph.domain.plurals import counted
 from agiraph.domain.tools import Reach
 from agiraph.domain.visible import visible
 from agiraph.home.safe_folder import Folder
 from agiraph.mcp_client.settings import McpServer, digest_of
 from agiraph.redaction import redact
-from agiraph.services.mail.notices import Notice
 
 FOLDER = "mcp"
 MOST_TOOLS = 256

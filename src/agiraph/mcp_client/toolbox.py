@@ -31,7 +31,7 @@ from agiraph.mcp_client.pins import PinnedTool, Pins
 from agiraph.mcp_client.servers import McpServers
 from agiraph.mcp_client.settings import McpServer
 from agiraph.run_context import RunContext
-from agiraph.services.mail.notices import send_once
+from agiraph.services.mail.bus import report_once
 from agiraph.tools.added import leaving
 from agiraph.tools.base import NO_TEXT, WAIT, Tool, tool
 
@@ -212,7 +212,7 @@ class _OfServer:
         known = self.servers.pins(self.server.name)
         if known is not None and (known.pending or known.gone):
             notice = pins.notice_of(self.server.name, known)
-            await ctx.store.write(send_once, ctx.node, [notice])
+            await ctx.store.write(report_once, ctx.node, [notice])
 
     async def _look(
         self, ctx: RunContext, show: str, resource: str, prompt: str, arguments: dict[str, str]

@@ -15,8 +15,9 @@ from agiraph.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.home.scopes import Area
 from agiraph.policies import provenance
 from agiraph.run_context import RunContext
-from agiraph.services.board import approvals, patience
-from agiraph.services.lifecycle import asks, digest, grants
+from agiraph.services.board import requests
+from agiraph.services.lifecycle import digest
+from agiraph.services.mail import bus, deliveries
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 
@@ -100,22 +101,29 @@ class PermissionPolicy:
         for a while if it was made before and nobody has decided yet: a model that repeats it has
         nothing else to do.
         """
-        asked = approvals.find(tx, ctx.node.id, call)
+        asked = requests.find_about(tx, ctx.node.id, call)
         is_undecided = asked is None or asked.answered_at is None
         if is_undecided and self._is_allowed(tx, ctx, call, ruling):
             if asked is not None:
-                asks.close(tx, asked, _GRANTED)
+                requests.close(tx, asked, _GRANTED)
             return APPROVED
         if asked is None:
             if (refusal := _cannot_ask(tx, ctx, ruling)) is not None:
                 return Done(refusal, failed=True)
             parks = waits or ruling.way_out is None
-            before = asks.asked_before(tx, ctx.node, ctx.agent.id, call)
+            before = requests.asked_before(tx, ctx.node, ctx.agent.id, call)
             if before is not None and not parks:
                 told = _ASKED_BEFORE.format(id=before.id, at=before.created_at)
                 return Done(told, failed=True)
-            text = f"May I call {call.name}?{_why(ctx, ruling.way_out)}"
-            asked = asks.send(tx, ctx.lease, call, ruling.way_out, text=text, parks=parks)
+            asked = bus.request(
+                tx,
+                ctx.lease,
+                f"May I call {call.name}?{_why(ctx, ruling.way_out)}",
+                ref=(requests.ref if parks else requests.open_ref)(ctx.node.id, call),
+                call=call,
+                way_out=ruling.way_out,
+                notifies=parks,
+            )
             if not parks:
                 digest.schedule(tx, ctx.team.id)
                 instead = "" if ruling.way_out is None else f" {ruling.way_out.instead}"
@@ -125,7 +133,7 @@ class PermissionPolicy:
         if asked.decision == "deny":
             return Done("The human refused this call.", failed=True)
         is_urgent = waits or ruling.way_out is None
-        return _wait_for(tx, asked, call, patience.for_request(ctx.team, is_urgent=is_urgent))
+        return _wait_for(tx, asked, call, requests.limit_of_call(ctx.team, is_urgent=is_urgent))
 
     def _is_allowed(self, tx: Tx, ctx: RunContext, call: ToolCall, ruling: "Ruling") -> bool:
         """Whether a person has allowed the call without a request: by a grant, or by naming the
@@ -133,7 +141,7 @@ class PermissionPolicy:
         tool = self.tools.get(call.name)
         if not ctx.node.kind.no_ways_out and provenance.is_named_by_person(tx, ctx, tool, call):
             return True
-        used = grants.use(
+        used = requests.use_grant(
             tx, team_id=ctx.team.id, node_id=ctx.node.id, call=call, way_out=ruling.way_out
         )
         return used is not None
@@ -168,14 +176,14 @@ def _wait_for(tx: Tx, asked: Message, call: ToolCall, limit: timedelta | None) -
     """Return the wait for a decision, or its late answer if a call has waited for it already."""
     on, reason = WaitingOn("approval", asked.id), f"{ASKED_PERSON} to approve {call.name}"
     if limit is None:
-        asks.notify(tx, asked)
+        deliveries.queue_once(tx, asked)
         return Pending(on, reason)
     late = _LATE.format(minutes=round(limit.total_seconds() / 60), id=asked.id)
     left = limit - (tx.now - asked.created_at)
     if left <= timedelta():
-        approvals.unbind(tx, asked.id)
+        requests.unbind(tx, asked.id)
         return Done(late, failed=True)
-    asks.notify(tx, asked)
+    deliveries.queue_once(tx, asked)
     return Pending(on, reason, left.total_seconds(), late)
 
 
@@ -184,7 +192,7 @@ def _cannot_ask(tx: Tx, ctx: RunContext, ruling: Ruling) -> str | None:
     kind = ctx.node.kind
     if kind.no_requests or ruling.way_out is None:
         return kind.no_requests or None
-    return kind.no_ways_out or asks.refusal(tx, ctx.node.id)
+    return kind.no_ways_out or requests.refusal(tx, ctx.node.id)
 
 
 def _why(ctx: RunContext, way_out: WayOut | None) -> str:

@@ -8,7 +8,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.sinks import Sink, WayOut, verdict
 from agiraph.run_context import RunContext
-from agiraph.services.board import named_hosts
+from agiraph.services.board import team_hosts
 from agiraph.store.tx import Tx
 from agiraph.tools import addresses, given_folders, private_sends
 from agiraph.tools.base import Tool
@@ -37,4 +37,4 @@ def is_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCal
     if tool is None or not tool.properties.opens_address:
         return False
     wanted = links.requested(addresses.of_call(call))
-    return wanted is not None and named_hosts.was_named(tx, ctx.team.id, wanted)
+    return wanted is not None and team_hosts.was_named(tx, ctx.team.id, wanted)

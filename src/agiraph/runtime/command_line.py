@@ -33,7 +33,7 @@ from agiraph.runtime import program_reviews, program_runs, program_setup
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.program_mailbox import INBOX, OUTBOX, OUTBOX_BYTES, ProgramMailbox, own_turns
 from agiraph.runtime.program_runs import Run
-from agiraph.services.lifecycle import journal, stalled
+from agiraph.services.lifecycle import journal, timers
 from agiraph.store import teams, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -285,9 +285,9 @@ class _Watch:
         self._silent_s = 0.0 if self._bytes > self._seen_bytes else self._silent_s + POLL_S
         self._seen_bytes = self._bytes
         await self._show_output(last)
-        if self._silent_s >= stalled.AFTER_SECONDS:
+        if self._silent_s >= timers.STALLED_AFTER_SECONDS:
             self._silent_s = 0.0
-            await self._ctx.store.write(stalled.report, self._ctx.node.id)
+            await self._ctx.store.write(timers._report, self._ctx.node.id)
 
     async def _show_output(self, last: bool) -> None:
         """Emit the output since the last event: at once, then at growing intervals."""

@@ -14,7 +14,7 @@ from agiraph.runtime.prompt import Opening, titled
 from agiraph.runtime.reply_prompt import in_zone, own_words
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import texts
-from agiraph.services.lifecycle import summaries
+from agiraph.services.lifecycle import work_state
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.store import persons
 
@@ -26,7 +26,7 @@ WRITTEN = Finished("Summarised.", StopReason.FINISHED)
 
 async def opening(ctx: RunContext) -> Opening:
     """Return the prompt: the summary so far, and the messages to add to it."""
-    found = await ctx.store.read(summaries.to_summarise, ctx.node.id)
+    found = await ctx.store.read(work_state.to_summarise, ctx.node.id)
     if found is None:
         return Opening(f"You are {ctx.agent.name}.", ctx.node.task)
     row, said = found
@@ -75,7 +75,7 @@ async def write(steps: Steps, ctx: RunContext) -> Outcome:
         raise
     except ModelError as error:
         return Failed(StopReason.NO_RESULT, f"There is no summary: {error}")
-    await ctx.store.write(summaries.store, ctx.lease, last.text, label=ctx.label)
+    await ctx.store.write(work_state.store_summary, ctx.lease, last.text, label=ctx.label)
     return WRITTEN
 
 

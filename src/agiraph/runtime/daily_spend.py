@@ -1,8 +1,9 @@
 """Daily spend: what all teams have spent today, as this process knows it, against the daily limit.
 
-It also knows what each team has spent within the last minutes (`services/lifecycle/burn_rate.py`).
-The sum is read from the rows every half minute, and more often near the limit; what this process
-books meanwhile is added. So a turn needs no statement for it.
+It also knows what each team has spent within the last minutes (see
+`services/lifecycle/overspending.py`). The sum is read from the rows every half minute, and more
+often near the limit; what this process books meanwhile is added. So a turn needs no statement for
+it.
 """
 
 from collections import deque
@@ -13,7 +14,7 @@ from agiraph.domain.errors import BurnRateReached, DailyLimitReached
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Usage
-from agiraph.services.lifecycle import burn_rate, daily_limit
+from agiraph.services.lifecycle import overspending
 from agiraph.store import spend
 from agiraph.store.daily_limits import DAILY_LIMITS, DailyLimit
 from agiraph.store.database import Store
@@ -44,7 +45,7 @@ class _Pace:
             self.usd, self.tokens = self.usd - usd, self.tokens - tokens
 
     def is_low(self) -> bool:
-        return self.usd < burn_rate.LEAST_USD and self.tokens < burn_rate.LEAST_TOKENS
+        return self.usd < overspending.LEAST_USD and self.tokens < overspending.LEAST_TOKENS
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class DailySpend:
     async def start(self) -> None:
         """Let work go on that stopped under a lower limit than the settings have now."""
         if await self.store.read(_has_stopped):
-            await self.store.write(daily_limit.free_if_raised, self.limit_usd)
+            await self.store.write(overspending.free_if_raised, self.limit_usd)
 
     async def reserve(self, thread_id: str, model: str, usd: float) -> None:
         """Reserve money for a call; raise `DailyLimitReached` if the day has none left.
@@ -108,11 +109,11 @@ class DailySpend:
         pace = self._recent.get(lease.team_id)
         if pace is None or pace.is_low():
             return
-        pace.forget(before=self.clock.monotonic() - burn_rate.WINDOW.total_seconds())
+        pace.forget(before=self.clock.monotonic() - overspending.WINDOW.total_seconds())
         if pace.is_low():
             return
         known = {"usd": pace.usd, "tokens": pace.tokens, "limit_usd": self.limit_usd}
-        if await self.store.write(burn_rate.check, lease, **known):
+        if await self.store.write(overspending.check_goal, lease, **known):
             raise BurnRateReached
 
     @property

@@ -29,7 +29,7 @@ from agiraph.runtime.executor import Executor
 from agiraph.runtime.lanes import LaneLimits, lane_limits
 from agiraph.runtime.periodic import PeriodicTasks
 from agiraph.services.board import leases, texts
-from agiraph.services.lifecycle import burn_rate, claims, daily_limit, endings, journal
+from agiraph.services.lifecycle import claims, endings, journal, overspending
 from agiraph.store import threads
 from agiraph.store.database import Store
 
@@ -165,9 +165,9 @@ class Dispatcher:
             reason = f"the model cannot be reached: {error} Trying again by itself."
             await self.store.write(claims.sleep, lease, seconds=seconds, reason=reason)
         except DailyLimitReached as error:
-            await self.store.write(daily_limit.park, lease, limit_usd=error.limit_usd)
+            await self.store.write(overspending.park_for_day, lease, limit_usd=error.limit_usd)
         except BurnRateReached:
-            await self.store.write(burn_rate.park, lease)
+            await self.store.write(overspending.park_for_goal, lease)
         except (ModelError, Misconfigured) as error:
             # A key, a name or a limit must be corrected: by the agent that hired this one and can
             # choose another model, else by a person.

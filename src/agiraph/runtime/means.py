@@ -14,7 +14,7 @@ from agiraph.domain.fence import one_line
 from agiraph.domain.sinks import VERDICTS, Sink
 from agiraph.domain.work import WorkNode
 from agiraph.providers.hireable import HireableModel
-from agiraph.services.board import spending, texts
+from agiraph.services.board import budgets, texts
 from agiraph.services.members import roster
 from agiraph.services.members.roster import Member
 from agiraph.store.tx import Tx
@@ -164,5 +164,5 @@ def team_state(tx: Tx, team: Team, agent: Agent, node: WorkNode) -> TeamState:
     """Return the present state of the team."""
     others = (m for m in roster.members(tx, team.id) if m.agent.id != agent.id)
     return TeamState(
-        spent=spending.as_line(tx, node), others=tuple(others), most_members=team.limits.agents
+        spent=budgets.spent_line(tx, node), others=tuple(others), most_members=team.limits.agents
     )

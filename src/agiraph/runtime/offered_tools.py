@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.ids import TeamId
+from agiraph.domain.messages import Notice
 from agiraph.domain.skills import Skill
 from agiraph.domain.tools import ToolProperties
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.skills import Skills
-from agiraph.services.mail.notices import Notice
 from agiraph.tools.base import Tool
 from agiraph.tools.commits import git_commit
 from agiraph.tools.delegation import assign_task, described

@@ -189,14 +189,7 @@ def _send_all(tx: Tx, lease: Lease, outgoing: Outgoing, seen: bytes, start: int)
 def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
     if to.lower() in (roster.EVERYONE, "*"):
         hops = nodes.NODES.get(tx, lease.node_id).hops + 1
-        bus.broadcast(
-            tx,
-            team_id=lease.team_id,
-            sender=lease.agent_id,
-            text=text,
-            node_id=lease.node_id,
-            hops=hops,
-        )
+        bus.broadcast(tx, bus.from_work(lease, to, text, hops=hops))
         return
     try:
         recipient = _recipient(tx, lease, to)
@@ -208,15 +201,7 @@ def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
         hops = 0 if is_person(recipient) else bus.next_hops(tx, lease, recipient)
     except Refused:
         return  # the two have reached the limit of messages; the text stays in the thread
-    bus.send(
-        tx,
-        team_id=lease.team_id,
-        sender=lease.agent_id,
-        recipient=recipient,
-        text=text,
-        node_id=lease.node_id,
-        hops=hops,
-    )
+    bus.send(tx, bus.from_work(lease, recipient, text, hops=hops))
 
 
 def _recipient(tx: Tx, lease: Lease, to: str) -> str:

@@ -21,7 +21,7 @@ from agiraph.home.commands import CommandResult
 from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted
 from agiraph.runtime.program_mailbox import own_turns
-from agiraph.services.board import approvals
+from agiraph.services.board import requests
 from agiraph.services.lifecycle import journal
 from agiraph.services.mail import bus
 from agiraph.store import messages
@@ -173,20 +173,12 @@ def _what_happened(result: CommandResult) -> str:
 
 def _ask_person(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
     """Ask the person, or return what they have decided already."""
-    key = approvals.rerun_ref(ctx.node.id, run.call)
+    key = requests.rerun_ref(ctx.node.id, run.call)
     shown = ToolCall(
         id=run.call.id, name=run.call.name, arguments={"command": ctx.agent.command or ""}
     )
     # The key names the run, so a crash after the question asks nobody twice.
-    asked = messages.approval(tx, key) or bus.ask(
-        tx,
-        ctx.lease,
-        text=question,
-        kind="approval",
-        options=("approve", "deny"),
-        ref=key,
-        call=shown,
-    )
+    asked = messages.approval(tx, key) or bus.request(tx, ctx.lease, question, ref=key, call=shown)
     if asked.decision == "approve":
         return Done("approved")
     if asked.decision == "deny":

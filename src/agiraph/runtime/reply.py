@@ -18,7 +18,7 @@ from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, fields
 from agiraph.services.board import texts
-from agiraph.services.lifecycle import conversation, daily_limit, work_state
+from agiraph.services.lifecycle import conversation, overspending, work_state
 from agiraph.services.lifecycle.conversation import MessagePart
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.store.tx import Tx
@@ -54,7 +54,7 @@ async def answer(steps: Steps, ctx: RunContext, *, summarise_upto: str = "") -> 
         text = await _write_answer(steps, ctx)
         parts = await _ask_what_it_is(steps, ctx)
     except DailyLimitReached as error:
-        await ctx.store.write(daily_limit.ask_once, ctx.lease, limit_usd=error.limit_usd)
+        await ctx.store.write(overspending.ask_about_day, ctx.lease, limit_usd=error.limit_usd)
         return await _send(ctx, OUT_OF_MONEY)
     except ModelError as error:
         # The person must get an answer whatever becomes of the model; their request becomes work.
@@ -121,10 +121,12 @@ async def _send(
         ctx.lease,
         outcome,
         text=text,
-        decided=_decided(ctx.transcript),
-        parts=parts,
-        acts=_acts(ctx.transcript),
-        consulted=_consulted(ctx.transcript),
+        did=conversation.ReplyCalls(
+            decided=_decided(ctx.transcript),
+            parts=parts,
+            acts=_acts(ctx.transcript),
+            consulted=_consulted(ctx.transcript),
+        ),
         summarise_upto=summarise_upto,
     )
     return outcome

@@ -26,9 +26,8 @@ from agiraph.runtime.prompt import Opening, titled
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.services.board import planning, texts
 from agiraph.services.knowledge import items, recall
-from agiraph.services.lifecycle import summaries, work_state
-from agiraph.services.lifecycle.summaries import History
-from agiraph.services.lifecycle.work_state import WorkState
+from agiraph.services.lifecycle import work_state
+from agiraph.services.lifecycle.work_state import History, WorkState
 from agiraph.store import file_labels, messages, persons
 from agiraph.store.tx import Tx
 
@@ -117,7 +116,7 @@ def _fixed(ctx: RunContext, files: ShownFiles, *, is_lean: bool) -> list[str]:
 def _state(tx: Tx, ctx: RunContext) -> State:
     asked = messages.to_answer(tx, ctx.node.id)
     person_id = planning.person_for(tx, ctx.node)
-    history = summaries.history(tx, ctx.agent, person_id, without=ctx.node.id)
+    history = work_state.history(tx, ctx.agent, person_id, without=ctx.node.id)
     # Since the last reply, not since the last message: results are sent to the person unasked.
     replies = [m for m in history.newest if not is_person(m.sender) and m.in_reply_to is not None]
     zone = persons.zone_of(tx, person_id)

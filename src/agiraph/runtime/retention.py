@@ -9,7 +9,7 @@ from agiraph.domain.time import Clock
 from agiraph.home import team_files
 from agiraph.home.layout import Home
 from agiraph.runtime.periodic import PeriodicTasks, Wait
-from agiraph.services.lifecycle import retention
+from agiraph.services.lifecycle import removal
 from agiraph.store.database import Store
 
 EVERY = timedelta(days=1)
@@ -52,14 +52,14 @@ class Retention:
     async def prune(self, age: timedelta) -> None:
         """Remove the steps and working files of threads that were closed so long ago."""
         # Also what a crash has interrupted.
-        await self._remove(await self._store.read(retention.unfinished))
+        await self._remove(await self._store.read(removal.marked_threads))
         before = self._clock.now() - age
-        while found := await self._store.write(retention.begin, before, limit=BATCH):
+        while found := await self._store.write(removal.mark_old_threads, before, limit=BATCH):
             await self._remove(found)
 
     async def _remove(self, found: list[Thread]) -> None:
         for thread in found:
             with self._periodic.isolated(f"removal of the steps of {thread.id}"):
-                calls = await self._store.read(retention.calls, thread)
+                calls = await self._store.read(removal.all_calls, thread)
                 await asyncio.to_thread(team_files.remove_work, self._home, thread, calls)
-                await self._store.write(retention.finish, thread)
+                await self._store.write(removal.drop_turns, thread)

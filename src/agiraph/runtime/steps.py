@@ -238,15 +238,14 @@ class Steps:
         turn, ctx.has_word = await ctx.store.write(
             journal.reply,
             ctx.lease,
-            text=without_surrogates(reply.text),
-            calls=calls,
-            readings={call.id: one.reading for call, one in zip(calls, read, strict=True)},
-            model=reply.model or self.model.name,
-            usage=reply.usage,
+            replace(
+                reply,
+                text=without_surrogates(reply.text),
+                calls=calls,
+                model=reply.model or self.model.name,
+            ),
             purpose=purpose,
-            provider_data=reply.provider_data,
-            is_cut=reply.is_cut,
-            after_lost=reply.after_lost,
+            readings={call.id: one.reading for call, one in zip(calls, read, strict=True)},
         )
         return turn
 

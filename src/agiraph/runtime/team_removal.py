@@ -12,7 +12,7 @@ from agiraph.extensions import skills
 from agiraph.home import team_files
 from agiraph.home.layout import Home
 from agiraph.runtime.periodic import PeriodicTasks, Wait
-from agiraph.services.lifecycle import deletion
+from agiraph.services.lifecycle import removal
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath
 
@@ -49,7 +49,7 @@ class TeamRemoval:
 
     async def idle(self) -> None:
         """Return when no deleted team is left to remove."""
-        while await self._store.read(deletion.pending):
+        while await self._store.read(removal.pending_deletions):
             self._rested.clear()
             await self._rested.wait()
 
@@ -62,7 +62,7 @@ class TeamRemoval:
         self._begun.clear()
         pause_s = None if self._is_sole_process else POLL_S
         is_busy = False
-        for each in await self._store.read(deletion.pending):
+        for each in await self._store.read(removal.pending_deletions):
             pause_s = POLL_S  # if it fails, it is tried again
             with self._periodic.isolated(f"removal of the deleted team {each.team_id}"):
                 is_busy |= not await self._remove(each.team_id)
@@ -70,23 +70,23 @@ class TeamRemoval:
 
     async def _remove(self, team_id: TeamId) -> bool:
         """Remove all data of a team; return False if a run of it has not ended yet."""
-        if await self._store.read(deletion.is_at_work, team_id):
+        if await self._store.read(removal.is_at_work, team_id):
             return False
         calls = await self._calls(team_id)
         await asyncio.to_thread(team_files.remove, self._home, team_id, calls)
         await asyncio.to_thread(skills.forget_below, self._home, f"teams/{team_id}/")
-        while await self._store.write(deletion.drop_rows, team_id):
+        while await self._store.write(removal.drop_rows, team_id):
             pass
-        await self._store.write(deletion.finish, team_id)
+        await self._store.write(removal.finish_deletion, team_id)
         return True
 
     async def _calls(self, team_id: TeamId) -> list[tuple[str, list[str]]]:
         """Return each thread of the team with the ids of its tool calls."""
         found: list[tuple[str, list[str]]] = []
-        for thread, number in await self._store.read(deletion.threads, team_id):
+        for thread, number in await self._store.read(removal.threads_of_team, team_id):
             ids: list[str] = []
             after = 0
-            while page := await self._store.read(deletion.calls, number, after=after):
+            while page := await self._store.read(removal.calls_of_thread, number, after=after):
                 ids += [call for _, made in page for call in made]
                 after = page[-1][0]
             found.append((thread, ids))

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 from agiraph.domain.time import Clock
 from agiraph.runtime.periodic import PeriodicTasks, Wait
-from agiraph.services.lifecycle import stalled
+from agiraph.services.lifecycle import timers
 from agiraph.store import nodes
 from agiraph.store.database import Store
 
 INTERVAL = timedelta(minutes=2)
-"""How often running nodes are checked: a fraction of `stalled.AFTER_SECONDS`."""
+"""How often running nodes are checked: a fraction of `timers.STALLED_AFTER_SECONDS`."""
 
 
 async def watch(store: Store, clock: Clock, periodic: PeriodicTasks) -> None:
@@ -21,7 +21,7 @@ async def watch(store: Store, clock: Clock, periodic: PeriodicTasks) -> None:
     async def check() -> Wait:
         # A read first: while nobody works, the check costs no transaction and no fsync.
         if await store.read(nodes.at_work):
-            await store.write(stalled.check_all)
+            await store.write(timers.report_stalled)
         return wait
 
     await wait()

@@ -18,10 +18,11 @@ take locks in this order, and skip those that they do not need:
    locks the team's row last in every transaction that emits, to number its events without a gap.
 
 Some verbs differ. `claims.claim` locks the agent before the thread, because the agent's queue says
-which thread it is. `endings.cancel`, `retries.retry`, `extensions.extend`,
-`extensions.extend_for_person` and `goal_budget.change` lock the node first, because a person names
-a node; the last three go on with `paid_work.resume`, which locks each node that it puts back, its
-agent and then its thread, and at last the triggers that the goal pays for. `incoming.take` locks
+which thread it is. `endings.cancel`, `continuations.retry`, `continuations.extend`,
+`continuations.extend_for_person` and `continuations.change_goal_budget` lock the node first,
+because a person names a node; the last three go on with `continuations.resume_paid`, which locks
+each node that it puts back, its agent and then its thread, and at last the triggers that the goal
+pays for. `incoming.take` locks
 the channel's row before all others, so that a message is taken in by one process. `frame.advance`
 of a research locks the job before the agents that get work. Verbs that look for a cycle of
 waits lock the team before the nodes. Where two orders meet, PostgreSQL aborts one of the

@@ -10,7 +10,7 @@ from agiraph.domain.plurals import counted, times
 from agiraph.domain.waits import Timer
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services.board import waiting
-from agiraph.services.lifecycle import stalled
+from agiraph.services.lifecycle import timers
 from agiraph.services.mail import deliveries as outgoing
 from agiraph.services.triggers import firing
 from agiraph.store import counts, deletions, deliveries, health, nodes, triggers, waits
@@ -77,10 +77,10 @@ def _unattended(tx: Tx, node: WorkNode) -> str | None:
             f"{node.id} was restarted {times(node.crashes)} without completing a step; "
             "the server's log says why."
         )
-    if node.cancel_requested and tx.now - stalled.last_activity(tx, node) > LATE:
+    if node.cancel_requested and tx.now - timers.last_activity(tx, node) > LATE:
         return f"{node.id} was cancelled and has not stopped: restart the server, which ends it."
-    if node.is_work and stalled.is_stalled(tx, node):
-        at = stalled.last_activity(tx, node)
+    if node.is_work and timers.is_stalled(tx, node):
+        at = timers.last_activity(tx, node)
         return (
             f"{node.id} is running, but has done nothing since {at:%Y-%m-%d %H:%M}: cancel it, or "
             "restart the server."

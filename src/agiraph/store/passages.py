@@ -5,7 +5,7 @@ words in an FTS5 table, PostgreSQL in a tsvector, and each ranks the matches.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import NamedTuple
 
@@ -61,14 +61,21 @@ class Prepared(NamedTuple):
     words: list[str]
 
 
-def prepare(text: str, title: str = "") -> list[Prepared]:
-    """Return the sections of a text as they are indexed. For a long text of strangers this is done
-    in a thread, before the transaction."""
+class PreparedText(NamedTuple):
+    """A text with the sections as which it is indexed."""
+
+    text: str
+    sections: list[Prepared]
+
+
+def prepare(text: str, title: str = "") -> PreparedText:
+    """Return a text with its sections as they are indexed. For a long text of strangers this is
+    done in a thread, before the transaction."""
     found: list[Prepared] = []
     for section in sections(to_text(text)):
         name = " · ".join(dict.fromkeys(t for t in (to_text(title), section.title) if t))
         found.append(_prepared(name, section.text))
-    return found
+    return PreparedText(text, found)
 
 
 def _prepared(title: str, text: str) -> Prepared:
@@ -82,24 +89,24 @@ def put(
     team_id: TeamId,
     kind: PassageKind,
     ref: str,
-    text: str,
+    text: str | PreparedText,
     title: str = "",
     owner: Owner = EVERYONE,
     label: Label = CLEAN,
-    prepared: Sequence[Prepared] | None = None,
 ) -> bool:
     """Index a text, section by section, in place of an older text with the same ref.
 
-    `prepared` is what `prepare` returns for it, if that was called before. Return False if the same
-    text is indexed already.
+    Return False if the same text is indexed already. `prepare` may have been called for it before.
     """
     # The hash is of the text as given: `notes.is_stale` compares it with files, which
     # hold the text before redaction.
-    ref, digest = to_text(ref), fingerprint(title, text)
+    whole = text.text if isinstance(text, PreparedText) else text
+    ref, digest = to_text(ref), fingerprint(title, whole)
     if known(tx, team_id=team_id, kind=kind, owner=owner, ref=ref).get(ref) == digest:
         return False
     drop(tx, team_id=team_id, kind=kind, ref=ref, owner=owner)
-    for part, section in enumerate(prepare(text, title) if prepared is None else prepared):
+    prepared = text if isinstance(text, PreparedText) else prepare(text, title)
+    for part, section in enumerate(prepared.sections):
         passage = Passage(
             id=_id(team_id, owner, kind, ref, part),
             team_id=team_id,

@@ -102,6 +102,14 @@ def _find_append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint | None:
     return AppendPoint(thread_id, epoch, number << _SEQ_BITS, head, bool(has_word))
 
 
+class TurnFields(Details, total=False):
+    """Fields of `Turn` that a new turn takes over as they are."""
+
+    calls: tuple[ToolCall, ...]
+    attachments: tuple[Attachment, ...]
+    model: str | None
+
+
 def append(
     tx: Tx,
     at: AppendPoint,
@@ -110,11 +118,8 @@ def append(
     role: Role,
     text: str,
     ref: str | None = None,
-    calls: tuple[ToolCall, ...] = (),
-    attachments: tuple[Attachment, ...] = (),
-    model: str | None = None,
     usage: Usage | None = None,
-    **details: Unpack[Details],
+    **details: Unpack[TurnFields],
 ) -> tuple[AppendPoint, Turn]:
     """Append a turn; return the new end of the thread, and the turn."""
     turn = Turn(
@@ -125,9 +130,6 @@ def append(
         text=to_text(text),
         at=tx.now,
         ref=ref,
-        calls=calls,
-        attachments=attachments,
-        model=model,
         usage=usage or Usage(),
         **details,
     )
@@ -143,10 +145,10 @@ def append(
         text=turn.text,
         at=to_micros(turn.at),
         ref=ref,
-        calls=to_json(calls) if calls else None,
-        attachments=to_json(attachments) if attachments else None,
+        calls=to_json(turn.calls) if turn.calls else None,
+        attachments=to_json(turn.attachments) if turn.attachments else None,
         extra=to_json(stored) if stored else None,
-        model=model,
+        model=turn.model,
         usage=to_json(turn_details.stored_usage(usage)) if usage is not None else None,
     )
     return at._replace(head=turn.seq), turn

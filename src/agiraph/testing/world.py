@@ -5,34 +5,24 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from agiraph.app import Runtime
-from agiraph.domain.agents import Agent, Command, Review
+from agiraph.app import Runtime, SharedOptions
+from agiraph.domain.agents import Agent, Review
 from agiraph.domain.chat import Thread, Turn
-from agiraph.domain.effort import Effort
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
-from agiraph.domain.messages import Decision, Message
+from agiraph.domain.messages import Decision, Draft, Message
 from agiraph.domain.persons import OWNER
-from agiraph.domain.time import Clock
 from agiraph.domain.work import ANSWER, WorkNode
-from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
 from agiraph.home import levels
 from agiraph.home.levels import Wanted
-from agiraph.home.sandbox import Limits
 from agiraph.home.specialists import specialists
-from agiraph.mcp_client.settings import McpServer
 from agiraph.providers.base import Model
 from agiraph.providers.embeddings import embeddings
-from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys
-from agiraph.run_context import RunContext
-from agiraph.runtime.channels import Channel
-from agiraph.runtime.trigger_worker import Callback
 from agiraph.services.lifecycle import answers, conversation, teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
@@ -45,7 +35,6 @@ from agiraph.testing.clock import ManualClock
 from agiraph.testing.own_tools import own_tool
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import Tool
-from agiraph.web.access import Web
 
 SQLITE = "sqlite:///"
 
@@ -101,6 +90,12 @@ def learn_level(folder: Path) -> None:
         levels.learn(folder, pickle.loads(told))
 
 
+class WorldOptions(SharedOptions, total=False):
+    """What a world may be given, as the settings of a runtime."""
+
+    keys: Keys | None
+
+
 class World:
     """A runtime for tests: script its models, found a team, settle, and check the results.
 
@@ -119,53 +114,26 @@ class World:
         path: Path,
         *,
         database_url: str = "",
-        clock: Clock | None = None,
-        keys: Keys | None = None,
-        prices: Prices | None = None,
         tools: Sequence[Tool | Callable[..., Any]] = (),
         secrets: Mapping[str, str] | None = None,
-        extensions: ExtensionSettings = NO_EXTENSIONS,
-        commands: Mapping[str, Command] | None = None,
-        mcp: Mapping[str, McpServer] | None = None,
-        channels: Mapping[str, Channel] | None = None,
-        callbacks: Mapping[str, Callback] | None = None,
-        reply_model: str = "",
-        reader_model: str = "",
-        efforts: Mapping[str, Effort] | None = None,
-        web: Web | None = None,
-        limits: Limits | None = None,
         sandbox_level: Wanted = "",
         sandbox_readable: tuple[Path, ...] | None = None,
-        usd_per_day: float | None = None,
-        retention: timedelta | None = None,
-        on_delta: Callable[[RunContext, str], None] | None = None,
         validates_events: bool = True,
         easy_endings: bool = False,
+        **options: Unpack[WorldOptions],
     ) -> None:
         self.path = path
         self._secrets = secrets or {}
-        self._extensions = extensions
-        self.clock: Any = clock or ManualClock()
+        self.clock: Any = options.get("clock") or ManualClock()
         self._url = database_url or f"sqlite:///{path / 'agiraph.db'}"
-        self._keys = keys or Keys()
-        self._prices = prices
         self._tools = tuple(self._as_tool(one) for one in tools)
-        self._commands = commands
-        self._mcp = mcp
-        self._channels = channels
-        self._callbacks = callbacks
-        self._reply_model = reply_model
-        self._reader_model = reader_model
-        self._efforts = efforts
-        self._web = web
-        self._limits = limits
         self._sandbox_level: Wanted = sandbox_level
         # Tests put programs and pipes beside the home.
         around = (path.absolute().parent.resolve(),)
         self._readable = around if sandbox_readable is None else sandbox_readable
-        self.usd_per_day = usd_per_day
-        self._retention = retention
-        self._on_delta = on_delta
+        self.usd_per_day = options.get("usd_per_day")
+        self._keys = options.pop("keys", None) or Keys()
+        self._options: SharedOptions = options
         self._models: dict[str, Model] = {}
         self._validates_events = validates_events
         """Whether each event is checked against its schema; benchmarks turn it off."""
@@ -203,30 +171,18 @@ class World:
         self.path.mkdir(parents=True, exist_ok=True)
         if self._url.startswith(SQLITE):
             prepare_database(Path(self._url.removeprefix(SQLITE)))
+        self._options["clock"] = self.clock
+        self._options["usd_per_day"] = self.usd_per_day
         self.runtime = await Runtime.open(
             self.path,
             database_url=self._url,
             keys=self._keys,
-            clock=self.clock,
             tools=self._tools,
-            extensions=self._extensions,
-            prices=self._prices,
-            commands=self._commands,
-            mcp=self._mcp,
-            channels=self._channels,
-            callbacks=self._callbacks,
-            reply_model=self._reply_model,
-            reader_model=self._reader_model,
-            efforts=self._efforts,
-            web=self._web,
-            limits=self._limits,
             level=self._sandbox_level,
             readable=self._readable,
-            usd_per_day=self.usd_per_day,
-            retention=self._retention,
-            on_delta=self._on_delta,
             # Looked up when a name is first used, so that a test may script models after the start.
             own_models={"scripted": self._scripted},
+            **self._options,
         )
         if self._validates_events:
             self.runtime.store.subscribe(self._validate)
@@ -296,11 +252,19 @@ class World:
         await self.runtime.trigger_worker.idle()  # an event trigger may have made new work
         await self.runtime.engine.idle()
 
-    async def say(self, agent_id: AgentId, text: str, *, team_id: TeamId, **more: Any) -> Message:
+    async def say(
+        self,
+        agent_id: AgentId,
+        text: str,
+        *,
+        team_id: TeamId,
+        sets_to_work: bool = True,
+        is_mail: bool = True,
+        **more: Any,
+    ) -> Message:
         """Send a message to an agent's work, as a person; the agent reads it at its next step."""
-        return await self.store.write(
-            bus.send, team_id=team_id, sender=OWNER, recipient=agent_id, text=text, **more
-        )
+        draft = Draft(team_id=team_id, sender=OWNER, recipient=agent_id, text=text, **more)
+        return await self.store.write(bus.send, draft, sets_to_work=sets_to_work, is_mail=is_mail)
 
     async def chat(self, agent_id: AgentId, text: str, **more: Any) -> Message:
         """Send a chat message to an agent, as a person; a reply node answers it at once."""

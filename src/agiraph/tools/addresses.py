@@ -12,7 +12,7 @@ from typing import Any, Literal
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.ids import SYSTEM
 from agiraph.run_context import RunContext
-from agiraph.services.board import named_hosts
+from agiraph.services.board import team_hosts
 from agiraph.store import nodes, passages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
@@ -53,7 +53,7 @@ def carries_words(tx: Tx, ctx: RunContext, address: str) -> bool:
     wanted = links.requested(address)
     if wanted is None or not made_up(ctx, address):
         return False
-    named = named_hosts.was_named(tx, ctx.team.id, wanted)
+    named = team_hosts.was_named(tx, ctx.team.id, wanted)
     return not (named or _was_read_before(tx, ctx, wanted))
 
 
@@ -82,7 +82,7 @@ def _origin(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:
     """Return where the thread had this address from before this turn."""
     if links.holds(ctx.team.goal, wanted) or _was_given(tx, ctx, wanted):
         return "given"
-    if named_hosts.was_named(tx, ctx.team.id, wanted):
+    if team_hosts.was_named(tx, ctx.team.id, wanted):
         return "given"
     if any(links.requested(of_call(call)) == wanted for call in _clean_calls(ctx)):
         return "link"  # no stranger chose it, but opening it often could tell something

@@ -7,7 +7,8 @@ and properties from the `@tool` decorator.
 import inspect
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from functools import update_wrapper
 from typing import Any, Literal, TypedDict, Unpack
 
 import orjson
@@ -201,7 +202,7 @@ def tool(
 
     def make(act: AnyTool) -> Tool:
         leading = 2 if effect == "transaction" else 1
-        arguments = _arguments(act, leading)
+        act, arguments = _arguments(act, leading)
         spec = ToolSpec(
             name=act.__name__,
             description=description or _joined(inspect.getdoc(act) or ""),
@@ -222,15 +223,31 @@ def tool(
     return make
 
 
-def _arguments(act: AnyTool, leading: int) -> type[BaseModel]:
+def _arguments(act: AnyTool, leading: int) -> tuple[AnyTool, type[BaseModel]]:
+    """Return a function that takes a call's arguments by name, and their model.
+
+    They are the parameters after the leading ones, or the fields of the one dataclass that stands
+    there.
+    """
+    parameters = list(inspect.signature(act).parameters.values())[leading:]
     hints = inspect.get_annotations(act, eval_str=True)
+    taken: AnyTool = act
+    given = hints[parameters[0].name] if len(parameters) == 1 else None
+    if given is not None and is_dataclass(given):
+
+        def taken(*before: Any, **named: Any) -> Any:
+            return act(*before, given(**named))
+
+        update_wrapper(taken, act)
+        parameters = list(inspect.signature(given).parameters.values())
+        hints = inspect.get_annotations(given, eval_str=True)
     fields: dict[str, Any] = {}
-    for parameter in list(inspect.signature(act).parameters.values())[leading:]:
+    for parameter in parameters:
         empty = parameter.default is inspect.Parameter.empty
         fields[parameter.name] = (hints[parameter.name], ... if empty else parameter.default)
     # A misspelt argument must not be ignored: the tool would run with a default that nobody chose.
     config = ConfigDict(extra="forbid")
-    return create_model(act.__name__, __config__=config, **fields)
+    return taken, create_model(act.__name__, __config__=config, **fields)
 
 
 def _joined(text: str) -> str:

@@ -22,7 +22,7 @@ from agiraph.home.gate_channel import Serve
 from agiraph.home.parsing import Parser
 from agiraph.home.safe_folder import Folder
 from agiraph.run_context import RunContext
-from agiraph.services.board import named_hosts, reached_hosts
+from agiraph.services.board import team_hosts
 from agiraph.store import folder_changes, grants
 from agiraph.store.folder_changes import FolderChange
 from agiraph.tools import given_folders
@@ -118,7 +118,7 @@ class CommandGate:
         await self._gate.close()
         if self._gate.refused:
             await self._ctx.store.write(
-                reached_hosts.record_refusals,
+                team_hosts.record_refusals,
                 self._ctx.lease,
                 call_id=self._call_id,
                 sentences=list(self._gate.refused),
@@ -139,7 +139,7 @@ class CommandGate:
 
     async def _note(self, reached: Reached) -> None:
         await self._ctx.store.write(
-            reached_hosts.record,
+            team_hosts.record,
             self._ctx.lease,
             call_id=self._call_id,
             host=reached.host,
@@ -165,7 +165,7 @@ async def rules_of(
         return frozenset(g.pattern for g in granted if g.allows(kind, g.pattern, now=now))
 
     typed = {g.pattern for g in granted if g.is_typed}
-    held_back = {host for host in typed if named_hosts.is_behind(ctx.label, host)}
+    held_back = {host for host in typed if team_hosts.is_behind(ctx.label, host)}
     return Rules(
         network=network,
         reachable=patterns("reach") - held_back,

@@ -51,10 +51,12 @@ async def git_commit(
         paths,
         team_id=ctx.team.id,
         spool=ctx.home.spool(f"{ctx.lease.thread_id}-{ctx.current_call_id}"),
-        branch=f"{BRANCHES}/{name_for(ctx.team.name, frozenset())}",
-        message=message,
-        author=Author(
-            name=ctx.agent.name, email=f"{name_for(ctx.agent.name, frozenset())}@agiraph"
+        new=git_commits.NewCommit(
+            branch=f"{BRANCHES}/{name_for(ctx.team.name, frozenset())}",
+            message=message,
+            author=Author(
+                name=ctx.agent.name, email=f"{name_for(ctx.agent.name, frozenset())}@agiraph"
+            ),
         ),
     )
     words = COMMITTED if made.files else NOTHING_NEW

@@ -1,5 +1,6 @@
 """Communication tools: messages to teammates, and messages and questions to the person."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
@@ -16,7 +17,7 @@ from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.run_context import RunContext
-from agiraph.services.board import cycles, patience, planning
+from agiraph.services.board import planning, requests, unfinished
 from agiraph.services.lifecycle import spoken_questions
 from agiraph.services.mail import absence, bus
 from agiraph.services.members import roster
@@ -84,18 +85,10 @@ def send_message(
             if kind == "question":
                 return _ask_teammate(tx, ctx, recipient, content)
             hops = bus.next_hops(tx, ctx.lease, recipient)
-    message = bus.send(
-        tx,
-        team_id=ctx.team.id,
-        sender=ctx.agent.id,
-        recipient=recipient,
-        kind=stored,
-        title=firing.REMINDER if stored == "report" else "",
-        text=content,
-        node_id=ctx.node.id,
-        hops=hops,
-        is_urgent=kind == "urgent",
-    )
+    draft = bus.from_work(ctx.lease, recipient, content, hops=hops)
+    title = firing.REMINDER if stored == "report" else ""
+    draft = replace(draft, kind=stored, title=title)
+    message = bus.send(tx, draft, is_urgent=kind == "urgent")
     return Done(f"Sent to {to}.{'' if is_person(recipient) else _receipt(message)}")
 
 
@@ -116,15 +109,8 @@ def _receipt(message: Message) -> str:
 
 
 def _broadcast(tx: Tx, ctx: RunContext, content: str, *, is_urgent: bool) -> Done:
-    sent = bus.broadcast(
-        tx,
-        team_id=ctx.team.id,
-        sender=ctx.agent.id,
-        text=content,
-        node_id=ctx.node.id,
-        hops=ctx.node.hops + 1,
-        is_urgent=is_urgent,
-    )
+    draft = bus.from_work(ctx.lease, roster.EVERYONE, content, hops=ctx.node.hops + 1)
+    sent = bus.broadcast(tx, draft, is_urgent=is_urgent)
     names = ", ".join(bus.name_of(tx, message.recipient) for message in sent)
     return Done(f"Sent to {names or 'nobody: you are alone on this team'}.")
 
@@ -135,7 +121,7 @@ def _ask_teammate(tx: Tx, ctx: RunContext, teammate: AgentId, question: str) -> 
     # Before waits are read: two nodes that begin to wait for each other must see each other.
     TEAMS.get(tx, ctx.team.id, lock=True)
     at_work = nodes.open_of(tx, teammate)
-    cycles.remind_or_release(tx, ctx.lease, [node.id for node in at_work])
+    unfinished.remind_or_release(tx, ctx.lease, [node.id for node in at_work])
     asked = spoken_questions.ask_teammate(tx, ctx.lease, teammate, question)
     reason = f"asked {bus.name_of(tx, teammate)}: {question}"
     return Pending(WaitingOn("reply", asked.id), reason)
@@ -178,16 +164,9 @@ def suggest_next(
     coordinator = teams.coordinator(tx, ctx.team.id)
     if coordinator.id == ctx.agent.id:
         raise Refused("You are the coordinator: decide, and put it on the board if you agree.")
-    bus.send(
-        tx,
-        team_id=ctx.team.id,
-        sender=ctx.agent.id,
-        recipient=coordinator.id,
-        kind="suggestion",
-        text=suggestion,
-        node_id=ctx.node.id,
-        hops=bus.next_hops(tx, ctx.lease, coordinator.id),
-    )
+    hops = bus.next_hops(tx, ctx.lease, coordinator.id)
+    draft = bus.from_work(ctx.lease, coordinator.id, suggestion, hops=hops)
+    bus.send(tx, replace(draft, kind="suggestion"))
     return Done("The coordinator will hear it and decide.")
 
 
@@ -233,7 +212,7 @@ def ask_person(
             "something has changed since, ask with what is new in the question."
         )
     own = None if timeout_minutes is None else timedelta(minutes=timeout_minutes)
-    wait = patience.for_question(ctx.team, own=own, has_default=default is not None)
+    wait = requests.limit_of_question(ctx.team, own=own, has_default=default is not None)
     away = _away(absence.until(tx, planning.person_for(tx, ctx.node)))
     if wait is not None and _has_waited(tx, ctx, text, wait):
         return Done(unanswered(wait, default, away))

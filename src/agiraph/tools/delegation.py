@@ -16,6 +16,7 @@ from agiraph.domain.labels import CLEAN
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
+from agiraph.domain.value import value
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.domain.work_kinds import PUBLIC_TASK, TASK
@@ -24,12 +25,11 @@ from agiraph.run_context import RunContext
 from agiraph.services.board import (
     briefs,
     budgets,
-    cycles,
     labels,
     leases,
     planning,
-    repeats,
     texts,
+    unfinished,
     waiting,
 )
 from agiraph.services.board.briefs import Brief
@@ -126,19 +126,12 @@ def _tools_at(ctx: RunContext, address: str) -> Collection[str] | None:
     return () if colon and kind == "new" else None
 
 
-@tool(
-    effect="transaction",
-    delegates=True,
-    way_out=hire_way_out,
-    in_sight=frozenset({"coordinator"}),
-    rare=frozenset({"boundaries", "effort", "public"}),
-    basic_for=frozenset({"coordinator"}),
-)
-def assign_task(
-    tx: Tx,
-    ctx: RunContext,
-    agent: Annotated[str, Field(description=WORKER)],
-    task: Task,
+@value
+class TaskForWorker:
+    """The arguments of `assign_task`."""
+
+    agent: Annotated[str, Field(description=WORKER)]
+    task: Task
     description: Annotated[
         str,
         Field(
@@ -147,61 +140,71 @@ def assign_task(
             validation_alias=AliasChoices("description", "title"),
             description="Title, 5-10 words",
         ),
-    ],
-    context: Context = "",
-    inputs: Inputs = None,
-    output: Output = "",
-    boundaries: Boundaries = "",
-    effort: EffortArgument = None,
-    run_in_background: InBackground = False,
-    resume: Annotated[str | None, Field(description="The id of an earlier task")] = None,
-    public: Public = False,
-) -> Answer:
+    ]
+    context: Context = ""
+    inputs: Inputs = None
+    output: Output = ""
+    boundaries: Boundaries = ""
+    effort: EffortArgument = None
+    run_in_background: InBackground = False
+    resume: Annotated[str | None, Field(description="The id of an earlier task")] = None
+    public: Public = False
+
+
+@tool(
+    effect="transaction",
+    delegates=True,
+    way_out=hire_way_out,
+    in_sight=frozenset({"coordinator"}),
+    rare=frozenset({"boundaries", "effort", "public"}),
+    basic_for=frozenset({"coordinator"}),
+)
+def assign_task(tx: Tx, ctx: RunContext, given: TaskForWorker) -> Answer:
     """Give a task to a worker and get its result. They see only what you write here. Several calls
     in one reply run side by side. You wait at no cost, unless run_in_background. resume continues
     an ended task. Example: {"agent": "researcher", "description": "Pump
     prices", "task": "Find what A and B cost, for a report", "output": "`prices.md`, with sources"}
     """
-    if public:
-        refuse_private(ctx, resume)
-    readable = tuple(_readable(tx, ctx, each) for each in inputs or () if each.strip())
+    if given.public:
+        refuse_private(ctx, given.resume)
+    readable = tuple(_readable(tx, ctx, each) for each in given.inputs or () if each.strip())
     brief = Brief(
-        objective=task, context=context, inputs=readable, output=output, boundaries=boundaries,
-        effort=effort,
+        objective=given.task, context=given.context, inputs=readable, output=given.output,
+        boundaries=given.boundaries, effort=given.effort,
     )  # fmt: skip
     refuse_after_failures(tx, ctx)
-    earlier = None if resume is None else _find_earlier(tx, ctx, resume)
+    earlier = None if given.resume is None else _find_earlier(tx, ctx, given.resume)
     worker = (
-        hiring.resolve(tx, hirer(ctx), agent)
+        hiring.resolve(tx, hirer(ctx), given.agent)
         if earlier is None
-        else _same_worker(tx, ctx, earlier, agent)
+        else _same_worker(tx, ctx, earlier, given.agent)
     )
     if earlier is None:
         # Its description is a label that models word anew each time, so it does not count.
-        refuse_repeats(tx, ctx, brief.text, "", worker, objective=task)
+        refuse_repeats(tx, ctx, brief.text, "", worker, objective=given.task)
     node = planning.create(
         tx,
         team_id=ctx.team.id,
         task=brief.text,
-        title=description,
+        title=given.description,
         source="delegation",
         creator_id=ctx.agent.id,
         assignee_id=worker.id,
         parent_id=ctx.node.id,
         budget=budgets.share(tx, ctx.node),
-        effort=effort,
-        kind=PUBLIC_TASK if public else TASK,
+        effort=given.effort,
+        kind=PUBLIC_TASK if given.public else TASK,
     )
     hiring.set_purpose(tx, worker, node.id)
     if earlier is not None:
         giver = planning.name_of(tx, node.creator_id)
         leases.continue_thread(tx, earlier, node, giver=giver)
-    if run_in_background:
+    if given.run_in_background:
         return Done(
             f"{worker.name} works on it in the background as {node.id}. "
             f'Fetch the result with task_output("{node.id}").'
         )
-    return Pending(WaitingOn("node", node.id), f"{worker.name}: {description}")
+    return Pending(WaitingOn("node", node.id), f"{worker.name}: {given.description}")
 
 
 def refuse_private(ctx: RunContext, resume: str | None) -> None:
@@ -227,7 +230,7 @@ def refuse_repeats(
     one, or is only handed on. `objective` is the part of the task that says what to achieve."""
     goal = ctx.team.goal if ctx.node.is_goal else ""
     to_program = worker is not None and not worker.has_model
-    repeats.check(
+    briefs.check_repeats(
         tx,
         ctx.node,
         task,
@@ -239,13 +242,13 @@ def refuse_repeats(
     if not to_program:
         reply = ctx.transcript.last_reply
         given = [c for c in reply.calls if c.name in _GIVING] if reply is not None else []
-        repeats.check_relay(tx, ctx.node, is_single=len(given) == 1, has_made=_has_made(ctx))
+        briefs.check_relay(tx, ctx.node, is_single=len(given) == 1, has_made=_has_made(ctx))
 
 
 def refuse_after_failures(tx: Tx, ctx: RunContext) -> None:
     """Raise `Refused` if too many tasks of the goal have failed since the work was last begun."""
     again = (t.at for t in reversed(ctx.transcript.turns) if t.note == AGAIN)
-    repeats.check_failures(tx, ctx.node, since=next(again, None))
+    briefs.check_failures(tx, ctx.node, since=next(again, None))
 
 
 def _has_made(ctx: RunContext) -> bool:
@@ -360,7 +363,7 @@ def task_output(
         return Done(state, label=labels.of_nodes(tx, [node.id]))
     if node.id == ctx.node.id:
         raise Refused("That is your own work; nobody else will end it.")
-    cycles.refuse(tx, ctx.lease, node)
+    unfinished.refuse_cycle(tx, ctx.lease, node)
     if node.status is NodeStatus.PENDING and planning.is_ready(tx, node):
         # Somebody must start the node now: the call would wait for work that nobody starts.
         planning.assign_ready(tx, node)

@@ -11,7 +11,7 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.work import Extension, WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, texts
-from agiraph.services.lifecycle import extensions
+from agiraph.services.lifecycle import continuations
 from agiraph.store import dependencies, nodes, spend
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
@@ -49,7 +49,7 @@ def extend_task(
     more = Extension(turns=turns, tokens=tokens, usd=usd, seconds=seconds)
     _check_own_envelope(tx, ctx, more)
     before = node.status
-    node = extensions.extend(tx, node.id, more, by=ctx.agent.id)
+    node = continuations.extend(tx, node.id, more, by=ctx.agent.id)
     goes_on = "It is back in its queue" if before.is_final else f"It stays {before}"
     return Done(f"Extended {texts.title_of(node)} ({node.id}). {goes_on}. {_limits(node)}")
 

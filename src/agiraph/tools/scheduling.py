@@ -243,9 +243,7 @@ def promise(
         ctx.agent,
         ctx.node,
         what=what,
-        when=when,
-        repeats=repeats,
-        zone=zone,
+        when=promises.When(when, repeats, zone),
         label=ctx.label,
         is_bounded=_is_bounded(ctx),
     )

@@ -12,6 +12,7 @@ from agiraph.domain.labels import CLEAN
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
+from agiraph.domain.value import value
 from agiraph.domain.work import NodeStatus
 from agiraph.run_context import RunContext
 from agiraph.services.board import planning
@@ -47,6 +48,30 @@ async def _promote_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
     return WayOut(sink=Sink.KEEP_WORKER, target=target, why="it has effect after this work is done")
 
 
+@value
+class NewWorker:
+    """The arguments of `spawn_worker`."""
+
+    name: str
+    type: Literal["harnessed", "autonomous"] = "harnessed"
+    model: Annotated[str | None, Field(description="provider/model; else yours")] = None
+    agent_command: Annotated[
+        str | None,
+        Field(
+            description="For an autonomous one: a program that reads _task.md, writes _result.md"
+        ),
+    ] = None
+    tools: Annotated[list[str] | None, Field(description="Only these")] = None
+    memory: Annotated[dict[str, str] | None, Field(description="What they know from the start")] = (
+        None
+    )
+    effort: EffortArgument = None
+    role: Annotated[str, Field(description="Such as a specialist's name")] = "worker"
+    identity: Annotated[
+        str, Field(max_length=20_000, description="Who they are and how they work")
+    ] = ""
+
+
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
@@ -55,59 +80,38 @@ async def _promote_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
     in_sight=frozenset({"coordinator"}),
     rare=frozenset({"type", "agent_command", "tools", "memory", "effort"}),
 )
-def spawn_worker(
-    tx: Tx,
-    ctx: RunContext,
-    name: str,
-    type: Literal["harnessed", "autonomous"] = "harnessed",
-    model: Annotated[str | None, Field(description="provider/model; else yours")] = None,
-    agent_command: Annotated[
-        str | None,
-        Field(
-            description="For an autonomous one: a program that reads _task.md, writes _result.md"
-        ),
-    ] = None,
-    tools: Annotated[list[str] | None, Field(description="Only these")] = None,
-    memory: Annotated[
-        dict[str, str] | None, Field(description="What they know from the start")
-    ] = None,
-    effort: EffortArgument = None,
-    role: Annotated[str, Field(description="Such as a specialist's name")] = "worker",
-    identity: Annotated[
-        str, Field(max_length=20_000, description="Who they are and how they work")
-    ] = "",
-) -> Answer:
+def spawn_worker(tx: Tx, ctx: RunContext, given: NewWorker) -> Answer:
     """Hire a worker who stays for several tasks; for one, assign_task is enough."""
-    given = hirer(ctx)
-    if type == "autonomous" and not agent_command:
+    by = hirer(ctx)
+    if given.type == "autonomous" and not given.agent_command:
         raise Refused("An autonomous worker needs agent_command: the command to run.")
-    if type == "harnessed" and agent_command:
+    if given.type == "harnessed" and given.agent_command:
         raise Refused('agent_command is for type="autonomous"; leave it out for a model.')
-    if model is not None:
-        hiring.check_model(given, model)
-    check_tools(tools or (), ctx.known_tools)
-    role = _checked_role(role)
+    if given.model is not None:
+        hiring.check_model(by, given.model)
+    check_tools(given.tools or (), ctx.known_tools)
+    role, identity = _checked_role(given.role), given.identity
     specialist = ctx.specialists.get(role)
-    if specialist is not None and agent_command:
+    if specialist is not None and given.agent_command:
         raise Refused(f"A program cannot be the specialist {role!r}; give it another role.")
-    told = dict(memory or {})
+    told = dict(given.memory or {})
     if identity and ctx.label:  # only what is unverified may come from such a thread
         told, identity = {"Who you are": identity} | told, ""
     notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in told.items())
     agent = roster.hire(
         tx,
         ctx.team.id,
-        name=name,
+        name=given.name,
         role=role,
-        model="cli" if type == "autonomous" else model or ctx.agent.model,
-        kind="cli" if type == "autonomous" else "llm",
-        command=agent_command,
-        tools=_tools_for_newcomer(ctx, tools, specialist),
+        model="cli" if given.type == "autonomous" else given.model or ctx.agent.model,
+        kind="cli" if given.type == "autonomous" else "llm",
+        command=given.agent_command,
+        tools=_tools_for_newcomer(ctx, given.tools, specialist),
         identity="\n\n".join(filter(None, [specialist.prompt if specialist else "", identity])),
         notes="" if ctx.label else notes,
-        effort=effort,
+        effort=given.effort,
         parent_thread_id=ctx.lease.thread_id,
-        label=given.label if agent_command else CLEAN,
+        label=by.label if given.agent_command else CLEAN,
     )
     # The thread's label decides: a rule that allows the call does not make its words clean.
     said = _keep_notes(tx, ctx, agent, notes) if notes and ctx.label else ""

@@ -13,6 +13,7 @@ from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.plurals import counted
 from agiraph.domain.stages import Judgement, Stage, StageContract, StageDecision, Verdict
 from agiraph.domain.tools import ON_DEMAND
+from agiraph.domain.value import value
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
 from agiraph.run_context import RunContext
@@ -22,7 +23,6 @@ from agiraph.services.board import (
     jobs,
     labels,
     planning,
-    spending,
     stages,
     texts,
 )
@@ -63,46 +63,51 @@ UNASSIGNED = "Nobody is chosen yet: somebody takes it in half a minute, or when 
 STARTS_LATER = "It starts with its stage, when you wait for it, or in half a minute."
 
 
+@value
+class NodeForBoard:
+    """The arguments of `create_work_node`."""
+
+    task: Task
+    title: Annotated[str, Field(max_length=200)] = ""
+    refs: Refs = None
+    depends_on: Annotated[list[str] | None, Field(description="Ids of tasks")] = None
+    assigned_to: Annotated[str | None, Field(description=AS_AGENT)] = None
+    acceptance: Annotated[list[str] | None, Field(description="What done means, in lines")] = None
+    kinds: Kinds = None
+    if_unmet: UnmetPolicy = "fail"
+    tools: Annotated[list[str] | None, Field(description="That its worker must have")] = None
+    max_turns: Annotated[
+        int | None, Field(ge=1, le=1000, description="1: a single answer without tools")
+    ] = None
+    effort: EffortArgument = None
+
+
 @tool(
     effect="transaction",
     way_out=hire_way_out,
     in_sight=frozenset({"coordinator"}),
     rare=frozenset({"title", "kinds", "if_unmet", "tools", "max_turns", "effort"}),
 )
-def create_work_node(
-    tx: Tx,
-    ctx: RunContext,
-    task: Task,
-    title: Annotated[str, Field(max_length=200)] = "",
-    refs: Refs = None,
-    depends_on: Annotated[list[str] | None, Field(description="Ids of tasks")] = None,
-    assigned_to: Annotated[str | None, Field(description=AS_AGENT)] = None,
-    acceptance: Annotated[list[str] | None, Field(description="What done means, in lines")] = None,
-    kinds: Kinds = None,
-    if_unmet: UnmetPolicy = "fail",
-    tools: Annotated[list[str] | None, Field(description="That its worker must have")] = None,
-    max_turns: Annotated[
-        int | None, Field(ge=1, le=1000, description="1: a single answer without tools")
-    ] = None,
-    effort: EffortArgument = None,
-) -> Answer:
+def create_work_node(tx: Tx, ctx: RunContext, given: NodeForBoard) -> Answer:
     """Put a task on the board, for a stage or after others: it starts when all that depends_on and
     refs name has succeeded. Without assigned_to, an idle or new worker takes it when you wait.
     Example: {"task": "Merge both", "refs": {"a": "node_1", "b": "node_2/b.md"}}
     """
-    check_tools(tools or (), ctx.known_tools)
+    check_tools(given.tools or (), ctx.known_tools)
     refuse_after_failures(tx, ctx)
-    lines, line_kinds = acceptance_lines.split(acceptance_lines.paired(acceptance or (), kinds))
-    needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
-    paths, sources = _paths(tx, ctx, refs or {})
+    paired = acceptance_lines.paired(given.acceptance or (), given.kinds)
+    lines, line_kinds = acceptance_lines.split(paired)
+    needs = [nodes.find(tx, ctx.team.id, name).id for name in given.depends_on or ()]
+    paths, sources = _paths(tx, ctx, given.refs or {})
     open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
-    worker = None if assigned_to is None else hiring.resolve(tx, hirer(ctx), assigned_to)
-    refuse_repeats(tx, ctx, task, title, worker)
+    named = given.assigned_to
+    worker = None if named is None else hiring.resolve(tx, hirer(ctx), named)
+    refuse_repeats(tx, ctx, given.task, given.title, worker)
     node = planning.create(
         tx,
         team_id=ctx.team.id,
-        task=task,
-        title=title,
+        task=given.task,
+        title=given.title,
         source="delegation",
         creator_id=ctx.agent.id,
         assignee_id=None if worker is None else worker.id,
@@ -111,13 +116,13 @@ def create_work_node(
         refs=paths,
         acceptance=lines,
         line_kinds=line_kinds,
-        needs_tools=tuple(tools or ()),
-        if_unmet=if_unmet,
-        budget=budgets.share(tx, ctx.node, turns=max_turns),
-        effort=effort,
+        needs_tools=tuple(given.tools or ()),
+        if_unmet=given.if_unmet,
+        budget=budgets.share(tx, ctx.node, turns=given.max_turns),
+        effort=given.effort,
         starts_later=True,  # a stage may be about to start it together with others
     )
-    warning = _budget_warning(node, max_turns)
+    warning = _budget_warning(node, given.max_turns)
     planning.hand_out_later(tx, node)
     if worker is not None:
         hiring.set_purpose(tx, worker, node.id)
@@ -180,7 +185,7 @@ def board_as_answer(tx: Tx, ctx: RunContext) -> Done:
     for member in roster.members(tx, ctx.team.id):
         agent = member.agent
         lines.append(f"- {agent.name} ({agent.role}, {agent.model}): {member.doing}")
-    if spent := spending.as_share(tx, ctx.node):
+    if spent := budgets.spent_share(tx, ctx.node):
         lines.append(spent)
     board = Confided(tx, ctx.agent).hide("\n".join(lines))
     return Done(board, label=labels.of_board(tx, shown))

@@ -1,7 +1,6 @@
 """Web tools: search the web, read pages, find words in them. Their text is framed as data."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -23,7 +22,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.board.kind_verbs import verbs_of
 from agiraph.store import file_labels, grants, link_fetches, passages, spend
 from agiraph.store.link_fetches import Limits
-from agiraph.store.passages import Prepared
+from agiraph.store.passages import PreparedText
 from agiraph.store.tx import Tx
 from agiraph.tools import addresses, rendering, saved_pages
 from agiraph.tools.base import tool
@@ -323,15 +322,14 @@ async def _save_file(ctx: RunContext, path: str, fetched: Fetched) -> Answer:
     return Done(text, label=label, is_fenced=True)
 
 
-def _index(tx: Tx, ctx: RunContext, page: WebPage, prepared: Sequence[Prepared]) -> None:
+def _index(tx: Tx, ctx: RunContext, page: WebPage, prepared: PreparedText) -> None:
     passages.put(
         tx,
         team_id=ctx.team.id,
         kind="page",
         ref=page.url,
-        text=page.text[:INDEXED_CHARACTERS],
+        text=prepared,
         title=page.title,
         label=of_page(page.url),
-        prepared=prepared,
     )
     verbs_of(ctx.node).page_read(tx, ctx.node, page)

@@ -5,7 +5,7 @@ from typing import Any
 
 from agiraph.domain.grants import GrantKind
 from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import grants
+from agiraph.services.lifecycle import answers
 from tests.policies.attacks.scenario import Attack, Play, Twin
 from tests.policies.attacks.stage import MODEL, Run, curl, fetch, send
 from tests.policies.obedient_model import Do, do
@@ -16,7 +16,7 @@ GRANTED = "granted.test"
 def _granted(name: str, kind: GrantKind, pattern: str, wanted: Callable[[Run], list[Do]]) -> Attack:
     async def play(run: Run) -> None:
         await run.world.store.write(
-            grants.make,
+            answers.make_grant,
             kind=kind,
             pattern=pattern.format(url=run.url("/ok"), secret=run.url(f"/{run.secret}")),
             person_id=OWNER,

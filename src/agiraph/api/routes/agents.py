@@ -14,9 +14,11 @@ from agiraph.api.routers import api_router
 from agiraph.api.thread_views import ThreadView, TurnView
 from agiraph.api.views import AgentView, MessageView
 from agiraph.domain.ids import AgentId, ThreadId
+from agiraph.domain.messages import Draft
 from agiraph.services.lifecycle import conversation, settings
 from agiraph.services.mail import bus, inbox
 from agiraph.services.members import roster
+from agiraph.services.members.roster import EVERYONE
 from agiraph.store import messages, teams, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import AGENTS
@@ -193,7 +195,10 @@ async def broadcast(
 
     def tell(tx: Tx) -> list[MessageView]:
         found = teams.find(tx, team)
-        sent = bus.broadcast(tx, team_id=found.id, sender=person, text=body.message, label=said_by)
+        draft = Draft(
+            recipient=EVERYONE, team_id=found.id, sender=person, text=body.message, label=said_by
+        )
+        sent = bus.broadcast(tx, draft)
         return [message_view(tx, MESSAGES.get(tx, message.id)) for message in sent]
 
     return await idempotently(tell, status=202)  # pyright: ignore[reportReturnType]

@@ -17,7 +17,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Extension, WorkNode
 from agiraph.services.board import jobs
-from agiraph.services.lifecycle import endings, extensions, retries, settings
+from agiraph.services.lifecycle import continuations, endings, settings
 from agiraph.store import nodes, stages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -145,7 +145,7 @@ async def retry_node(node: str, api: ApiDep) -> NodeView:
 
     Each limit that was exhausted is raised by its original amount.
     """
-    return await api.store.write(lambda tx: node_view(tx, retries.retry(tx, NodeId(node))))
+    return await api.store.write(lambda tx: node_view(tx, continuations.retry(tx, NodeId(node))))
 
 
 @router.post("/nodes/{node}/extend", responses=documented(404, 409))
@@ -160,6 +160,6 @@ async def extend_node(
     more = body.extension()
 
     def raise_limits(tx: Tx) -> NodeView:
-        return node_view(tx, extensions.extend_for_person(tx, NodeId(node), more, by=person))
+        return node_view(tx, continuations.extend_for_person(tx, NodeId(node), more, by=person))
 
     return await idempotently(raise_limits, status=200)  # pyright: ignore[reportReturnType]

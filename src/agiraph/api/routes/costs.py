@@ -9,7 +9,7 @@ from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
 from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.services.board import costs
-from agiraph.services.lifecycle import daily_limit, goal_budget
+from agiraph.services.lifecycle import continuations, overspending
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 
@@ -22,7 +22,7 @@ async def get_cost(team: str, api: ApiDep) -> TeamCosts:
 
     def look(tx: Tx) -> TeamCosts:
         found = teams.find(tx, team).id
-        return replace(costs.of_team(tx, found), budget=goal_budget.of_team(tx, found))
+        return replace(costs.of_team(tx, found), budget=continuations.goal_budget(tx, found))
 
     return await api.store.read(look)
 
@@ -30,4 +30,4 @@ async def get_cost(team: str, api: ApiDep) -> TeamCosts:
 @router.get("/cost", responses=documented())
 async def get_day(api: ApiDep) -> DayCosts:
     """Return what all teams have spent today (UTC), and the daily limit."""
-    return await api.store.read(daily_limit.costs, api.usd_per_day)
+    return await api.store.read(overspending.costs_of_day, api.usd_per_day)

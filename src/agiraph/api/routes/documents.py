@@ -24,7 +24,7 @@ from agiraph.home.layout import UPLOADS, goal_text
 from agiraph.home.notes import LONGEST, LONGEST_SUMMARY
 from agiraph.home.zip_stream import safe_name
 from agiraph.services.board import labels
-from agiraph.services.lifecycle import documents
+from agiraph.services.lifecycle import settings
 from agiraph.store import teams
 
 router: APIRouter = api_router("files")
@@ -127,8 +127,8 @@ async def _replaced_label(api: Api, team: Team, path: str, expected: str) -> Lab
 
 async def _save(api: Api, team: Team, path: str, data: bytes, label: Label) -> SavedView:
     """Store a document's label, then write the document. The caller holds the file's lock."""
-    if path in documents.ROWS:
-        team = await api.store.write(documents.follow, team.id, path, _text(path, data))
+    if path in settings.DOCUMENT_COLUMNS:
+        team = await api.store.write(settings.follow_document, team.id, path, _text(path, data))
         data = goal_text(team) if path == "GOAL.md" else data
     await kept_texts.write(api, team, path, data, label)
     return SavedView(path=path, size=len(data), hash=_digest(data))

@@ -12,7 +12,7 @@ from agiraph.api.deps import ApiDep, Idempotent, PersonDep
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
 from agiraph.services.lifecycle import answers
-from agiraph.services.lifecycle import grants as verbs
+from agiraph.services.lifecycle import answers as verbs
 from agiraph.store import grants, teams
 from agiraph.store.tx import Tx
 
@@ -81,6 +81,6 @@ async def revoke_grant(team: str, grant: str, api: ApiDep) -> GrantView:
     """Revoke a grant: the next such call asks again. The grant stays in the list."""
 
     def end(tx: Tx) -> GrantView:
-        return grant_view(verbs.revoke(tx, grant, team_id=teams.find(tx, team).id), tx.now)
+        return grant_view(verbs.revoke_grant(tx, grant, team_id=teams.find(tx, team).id), tx.now)
 
     return await api.store.write(end)

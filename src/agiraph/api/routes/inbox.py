@@ -25,7 +25,7 @@ from agiraph.domain.digest import EntryDecision
 from agiraph.domain.errors import NotFound, OutOfScope, Refused
 from agiraph.domain.ids import MessageId, PersonId
 from agiraph.domain.messages import Box, Decision, Filing
-from agiraph.services.lifecycle import answers, briefings, digest, undoing
+from agiraph.services.lifecycle import answers, briefings, digest, routing
 from agiraph.services.mail import bus, filing, inbox
 from agiraph.store import teams
 from agiraph.store.messages import MESSAGES
@@ -217,6 +217,6 @@ async def undo_act(message: str, place: int, api: ApiDep, person: PersonDep) -> 
         found = MESSAGES.get(tx, message)
         if found.recipient != person:
             raise NotFound("message", message)
-        return message_view(tx, undoing.undo(tx, found.id, place))
+        return message_view(tx, routing.undo(tx, found.id, place))
 
     return await api.store.write(undo)

@@ -15,8 +15,8 @@ from agiraph.api.operations_views import (
 from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
 from agiraph.domain.errors import NotFound
-from agiraph.services.lifecycle import emergency
-from agiraph.store import teams
+from agiraph.services.lifecycle import teams
+from agiraph.store import teams as team_rows
 from agiraph.store.tx import Tx
 
 router: APIRouter = api_router("operations")
@@ -27,11 +27,11 @@ async def stop_everything(api: ApiDep) -> EmergencyStopView:
     """Cancel the open work of all teams and end every process they started."""
     stopped = EmergencyStopView(teams=0, nodes=0)
     after = ""
-    while page := await api.store.read(teams.page, after=after, limit=500):
+    while page := await api.store.read(team_rows.page, after=after, limit=500):
         # One transaction per team: an error in one team must not keep the others running.
         for team in page:
             try:
-                ended = await api.store.write(emergency.halt, team.id)
+                ended = await api.store.write(teams.halt, team.id)
             except NotFound:
                 continue
             stopped.nodes += ended
@@ -66,7 +66,7 @@ async def stop_all_work(api: ApiDep, caller: CallerDep) -> WorkStopView:
     """
 
     def stop(tx: Tx) -> WorkStopView:
-        return presenters.work_stop(tx, emergency.stop_all(tx, by=caller.name))
+        return presenters.work_stop(tx, teams.stop_all(tx, by=caller.name))
 
     return await api.store.write(stop)
 
@@ -74,4 +74,4 @@ async def stop_all_work(api: ApiDep, caller: CallerDep) -> WorkStopView:
 @router.post("/operations/resume", responses=documented())
 async def resume_all_work(api: ApiDep) -> ResumedView:
     """End the emergency stop: all tasks go on where they stopped."""
-    return ResumedView(queues=await api.store.write(emergency.resume_all))
+    return ResumedView(queues=await api.store.write(teams.resume_all))

@@ -7,7 +7,7 @@ from agiraph.api.problems import documented
 from agiraph.api.routers import api_router
 from agiraph.api.status_presenters import sandbox_view
 from agiraph.api.status_views import StatusView
-from agiraph.services.lifecycle import emergency
+from agiraph.services.lifecycle import teams
 
 router: APIRouter = api_router("operations")
 
@@ -16,7 +16,7 @@ router: APIRouter = api_router("operations")
 async def status(api: ApiDep) -> StatusView:
     """Say which version runs, what fails, whether work is stopped, and how commands of agents are
     confined."""
-    stop = await api.store.read(emergency.found_stop)
+    stop = await api.store.read(teams.found_stop)
     return StatusView(
         build=api.build,
         failing=api.failing(),

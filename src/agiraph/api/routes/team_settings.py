@@ -29,7 +29,7 @@ from agiraph.domain.agents import Rule
 from agiraph.domain.ids import PersonId, TeamId
 from agiraph.home.layout import DEFAULT_SOUL
 from agiraph.policies.permission import first_match
-from agiraph.services.lifecycle import deletion, goal_budget
+from agiraph.services.lifecycle import continuations, removal
 from agiraph.store import team_threads, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.toolsets import BUILT_IN
@@ -92,7 +92,7 @@ def _settings(tx: Tx, name: str, person: PersonId) -> TeamSettingsView:
             for rule in team.permissions
         ],
         limits=team.limits,
-        budget=goal_budget.of_team(tx, team.id),
+        budget=continuations.goal_budget(tx, team.id),
     )
 
 
@@ -184,7 +184,7 @@ async def delete_team(
     check_owner(caller, "To delete a team for good")
 
     def delete(tx: Tx) -> DeletionView:
-        begun = deletion.begin(
+        begun = removal.delete_team(
             tx,
             teams.find(tx, team).id,
             name=body.name,

@@ -10,7 +10,7 @@ from agiraph.providers.http.connection import Body
 from agiraph.providers.options import NONE, ModelOptions
 from agiraph.providers.wires.reply_builder import ResponseReader
 from agiraph.providers.wires.request_settings import Attempt, Ladder, Refusals, Settings, ask
-from agiraph.providers.wires.wire import request_reply, retry_without_reasoning
+from agiraph.providers.wires.wire import Asked, request_reply, retry_without_reasoning
 
 KEY = "{key}"
 """Stands for the key in a wire's header."""
@@ -79,12 +79,14 @@ class RemoteModel(ABC):
         return await request_reply(
             self.http,
             self.base_url.rstrip("/") + path,
-            name=self.name,
-            headers={**(headers or {}), **keyed, **self.options.headers},
-            key=self.key,
-            body=body,
-            reader=reader,
+            Asked(
+                name=self.name,
+                key=self.key,
+                headers={**(headers or {}), **keyed, **self.options.headers},
+                learned=self.learned,
+            ),
+            body,
+            reader,
             request=request,
             on_delta=on_delta,
-            learned=self.learned,
         )

@@ -5,7 +5,7 @@ A vendor's module encodes the request and brings a `ResponseReader` for its resp
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 
@@ -50,26 +50,32 @@ _REASONING_WORDS = ("signature", "`thinking`", "encrypted content", "encrypted_c
 """Words in the error of a vendor that refuses reasoning of its own."""
 
 
+class Asked(NamedTuple):
+    """The model that is asked, and what is known of its server."""
+
+    name: str
+    key: str
+    headers: dict[str, str]
+    learned: set[str]
+    """What its server has shown of itself; it is added to."""
+
+
 async def request_reply(
     http: HttpClient,
     url: str,
-    *,
-    name: str,
-    headers: dict[str, str],
-    key: str,
+    asked: Asked,
     body: Body,
     reader: ResponseReader,
+    *,
     request: Request,
     on_delta: OnDelta | None,
-    learned: set[str] | None = None,
 ) -> Reply:
     """Send the request and return the whole reply, or raise a `ModelError`.
 
-    A response that breaks off is an error: a reply is never returned in part. `learned`: what is
-    known of this server, which is added to.
+    A response that breaks off is an error: a reply is never returned in part.
     """
-    headers = {"content-type": "application/json", **headers}
-    known: set[str] = set() if learned is None else learned
+    name, key, known = asked.name, asked.key, asked.learned
+    headers = {"content-type": "application/json", **asked.headers}
     patience = http.patience_with(url, name).longer(SLOW_FACTOR if SLOW in known else 1.0)
     if CUMULATIVE in known:
         reader.reply.expect_cumulative()

@@ -11,7 +11,7 @@ from agiraph.runtime.loading import Loaded
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import Opening
 from agiraph.runtime.shown_files import ShownFiles
-from agiraph.services.mail.notices import send_once
+from agiraph.services.mail.bus import report_once
 from agiraph.tools.base import Tool
 from agiraph.tools.toolsets import PUBLIC, Toolset, all_shown
 
@@ -29,7 +29,7 @@ class Task:
         ctx = executor.context(lease, loaded, extra)
         ctx.skills = skills
         if notices := executor.offered.take_notices():
-            await ctx.store.write(send_once, ctx.node, notices)
+            await ctx.store.write(report_once, ctx.node, notices)
         if not loaded.turns:
             await begin(ctx, await self.opening(executor, ctx, loaded, tools))
         if not has_model:

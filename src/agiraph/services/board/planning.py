@@ -1,6 +1,6 @@
 """Planning: create nodes within the team's limits and assign them to agents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypedDict, Unpack
 
@@ -45,6 +45,8 @@ class NodeDetails(TypedDict, total=False):
     reviews_call: str | None
     address: str | None
     effort: Effort | None
+    refs: dict[str, str]
+    budget: Budget
 
 
 TAKES_NOTHING = (
@@ -61,8 +63,6 @@ def create(
     source: Source,
     kind: WorkKind = TASK,
     depends_on: Sequence[NodeId] = (),
-    refs: Mapping[str, str] | None = None,
-    budget: Budget | None = None,
     label: Label = CLEAN,
     starts_later: bool = False,
     **details: Unpack[NodeDetails],
@@ -72,13 +72,13 @@ def create(
     pending: a stage starts it, or `assign_unowned`."""
     if not task.strip():
         raise Refused("Say what is to be done: the task is empty.")
-    parent_id = details.get("parent_id")
+    parent_id, budget = details.get("parent_id"), details.get("budget")
     parent = None if parent_id is None else NODES.get(tx, parent_id)
     if parent is not None and not kind.is_bounded_above:
         _check_limits(tx, parent)
     if kind is TASK and parent is not None and budget is not None and budget.is_single_turn:
         kind = SINGLE_ANSWER
-    if not kind.sees_team and (refs or depends_on):
+    if not kind.sees_team and (details.get("refs") or depends_on):
         raise Refused(TAKES_NOTHING)
     if "creator_id" not in details:
         details["creator_id"] = persons.owner_of(tx, team_id)
@@ -94,8 +94,6 @@ def create(
         created_at=tx.now,
         label=label | labels.of_nodes(tx, paid_by),
         depth=0 if parent is None else parent.depth + 1,
-        refs=dict(refs or {}),
-        budget=budget or Budget(),
         **details,
     )
     NODES.insert(tx, node)

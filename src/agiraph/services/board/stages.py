@@ -12,7 +12,7 @@ from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import cycles, labels, planning, stage_clocks, texts, waiting
+from agiraph.services.board import labels, planning, texts, unfinished, waiting
 from agiraph.store import messages, nodes, stages, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
@@ -50,7 +50,7 @@ def start(
         )
         STAGES.insert(tx, stage)
         waits.set_timer(
-            tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=contract.timeout_seconds)
+            tx, waiting.stage_timer(stage), tx.now + timedelta(seconds=contract.timeout_seconds)
         )
         started = StageStarted(stage_id=stage.id, name=name, nodes=[*found])
         tx.emit(lease.team_id, started)
@@ -58,7 +58,7 @@ def start(
     if stage.status != "running" and any(added):
         reopen(tx, stage)
     # A node may have asked a person before it joined the stage.
-    stage_clocks.pause_or_resume(tx, STAGES.get(tx, stage.id))
+    waiting.pause_or_resume(tx, STAGES.get(tx, stage.id))
     check_contract(tx, stage.id)
     return checked(tx, lease, stage.id)
 
@@ -70,9 +70,9 @@ def checked(tx: Tx, lease: Lease, stage_id: StageId) -> Stage:
     """
     stage = STAGES.get(tx, stage_id)
     if stage.status == "running":
-        TEAMS.get(tx, lease.team_id, lock=True)  # as `cycles.refuse` does, for the same reason
+        TEAMS.get(tx, lease.team_id, lock=True)  # see `unfinished.refuse_cycle`
         open_nodes = [node.id for node in stages.nodes(tx, stage_id) if not node.status.is_final]
-        cycles.remind_or_release(tx, lease, open_nodes)
+        unfinished.remind_or_release(tx, lease, open_nodes)
     return stage
 
 
@@ -85,7 +85,7 @@ def add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode, *, is_told: bool = F
         raise Refused("A stage cannot hold the work that waits for it; leave your own node out.")
     if node.stage_id is not None and STAGES.get(tx, node.stage_id).status == "running":
         raise Refused(f"{node.id} belongs to another stage that is still running.")
-    cycles.refuse(tx, lease, node)
+    unfinished.refuse_cycle(tx, lease, node)
     budget = node.budget
     # Work that has started keeps its turns, and so does work whose creator chose them.
     if node.started_at is None and "turns" not in budget.given:
@@ -105,7 +105,7 @@ def reopen(tx: Tx, stage: Stage) -> None:
     goes_on = {"status": "running", "ended_at": None, "paused_since": None}
     STAGES.update(tx, stage.id, **goes_on, paused_seconds=passed)
     due = tx.now + timedelta(seconds=stage.contract.timeout_seconds)
-    waits.set_timer(tx, stage_clocks.timer(stage), due)
+    waits.set_timer(tx, waiting.stage_timer(stage), due)
 
 
 def running(tx: Tx, node_id: NodeId, name: str | None = None) -> Stage | None:
@@ -142,10 +142,10 @@ def check_deadline(tx: Tx, stage_id: StageId) -> Stage | None:
     stage = STAGES.find(tx, stage_id, lock=True)
     if stage is None or stage.status != "running" or stage.paused_since is not None:
         return None  # resuming a paused clock sets the timer again
-    left = stage_clocks.seconds_left(tx, stage)
+    left = waiting.stage_seconds_left(tx, stage)
     if left <= 0:
         return _end(tx, stage, "timed_out")
-    waits.set_timer(tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=left))
+    waits.set_timer(tx, waiting.stage_timer(stage), tx.now + timedelta(seconds=left))
     return None
 
 

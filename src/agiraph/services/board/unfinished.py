@@ -1,8 +1,16 @@
-"""Unfinished: makes a node wait for its delegated tasks and questions that have no result yet."""
+"""Unfinished: makes a node wait for its delegated tasks and questions that have no result yet, and
+keeps an agent from waiting for work that cannot end before the agent's own work does.
 
-from collections.abc import Sequence
+If that work depends on the agent's own node, the wait is refused. If its worker waits for an answer
+of the agent, the agent is reminded once; if the agent waits again without answering, the worker
+decides by itself.
+"""
 
+from collections.abc import Iterable, Sequence
+
+from agiraph.domain import fence
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
+from agiraph.domain.errors import AnswerFirst, Refused
 from agiraph.domain.ids import AgentId, MessageId, NodeId, new_id
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
@@ -10,7 +18,7 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import cycles, patience, planning, texts, waiting
+from agiraph.services.board import planning, requests, texts, waiting
 from agiraph.store import dependencies, messages, nodes, stages, threads, waits
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
@@ -18,6 +26,15 @@ from agiraph.store.stages import STAGES
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
+REMINDER = (
+    "Not waiting yet: {name} waits for your answer to {id}, and what you want to wait for cannot "
+    "end before. Send the answer as a message to {name}, then wait again. If you wait again "
+    "without an answer, {name} decides without you."
+)
+UNANSWERED = (
+    "[Runtime] {whom} gave no answer to {question}. Decide yourself, go on, and say in your result "
+    "what you decided."
+)
 LATE = (
     "[Runtime] Nobody has answered in time. What you asked stays open in the person's inbox, and "
     "an answer reaches you as a message. Do not wait for it any longer: do what can be done "
@@ -35,6 +52,67 @@ ENDED = (
     "task_output shows them. Read them, then make this call again with a summary that holds what "
     "came of them."
 )
+
+
+def refuse_cycle(tx: Tx, lease: Lease, target: WorkNode) -> None:
+    """Refuse a wait for this node if it would close a cycle.
+
+    Locks the team's row: without it two transactions could each add half of a cycle.
+    """
+    # Held until the wait commits, so that the next transaction that looks for a cycle sees it.
+    TEAMS.get(tx, target.team_id, lock=True)
+    remind_or_release(tx, lease, [target.id])
+    if dependencies.leads_to(tx, target.id, lease.node_id):
+        raise Refused(
+            f"{target.id} needs or waits for your own work, so neither would ever end. Go on "
+            "without it, or submit what you have first."
+        )
+
+
+def questions_between(tx: Tx, lease: Lease, work: Iterable[NodeId]) -> list[Message]:
+    """Return the questions to this agent that keep one of these nodes from ending."""
+    nodes = list(work)
+    return [
+        question
+        for question in messages.open_questions_to(tx, lease.agent_id)
+        if question.node_id is not None
+        and waits.on(tx, WaitingOn("reply", question.id))
+        and any(dependencies.leads_to(tx, node, question.node_id) for node in nodes)
+    ]
+
+
+def remind_or_release(tx: Tx, lease: Lease, work: Iterable[NodeId]) -> None:
+    """Settle what these nodes ask this agent, before the agent waits for them.
+
+    Raise `AnswerFirst` with the question if the agent's thread holds no such reminder yet; else
+    tell the node that asked to decide by itself. The caller holds the team's row lock.
+    """
+    for question in questions_between(tx, lease, work):
+        if not _was_reminded(tx, lease, question):
+            name = planning.name_of(tx, question.sender)
+            asked = fence.enclose_words(
+                texts.truncate(question.text, texts.REASON),
+                thread=lease.thread_id,
+                author=name,
+                kind="a question",
+            )
+            told = f"{REMINDER.format(name=name, id=question.id)}\n{asked}"
+            raise AnswerFirst(told, question.id)
+        release_asker(tx, question)
+
+
+def _was_reminded(tx: Tx, lease: Lease, question: Message) -> bool:
+    return any(turn.reminds_of == question.id for turn in threads.turns(tx, lease.thread_id))
+
+
+def release_asker(tx: Tx, question: Message) -> None:
+    """End a teammate's wait for the answer to this question: it decides by itself."""
+    messages.answer(tx, question.id)
+    text = UNANSWERED.format(
+        whom=planning.name_of(tx, question.recipient),
+        question=texts.question_name(question.text),
+    )
+    waiting.settle(tx, WaitingOn("reply", question.id), text)
 
 
 def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Turn]:
@@ -65,7 +143,7 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Tu
 def has_waited(tx: Tx, lease: Lease, asked: Message) -> bool:
     """Return whether the person's time for answering a question is over. The work then goes on
     without the answer."""
-    end = patience.ends_at(TEAMS.get(tx, lease.team_id), asked)
+    end = requests.ends_at(TEAMS.get(tx, lease.team_id), asked)
     return end is not None and end <= tx.now
 
 
@@ -75,7 +153,7 @@ def limit_wait(tx: Tx, lease: Lease, waited_for: Sequence[WaitingOn]) -> None:
         return
     team = TEAMS.get(tx, lease.team_id)
     asked = [MESSAGES.get(tx, MessageId(on.id)) for on in waited_for]
-    ends = [patience.ends_at(team, message) for message in asked]
+    ends = [requests.ends_at(team, message) for message in asked]
     first = min((end for end in ends if end is not None), default=None)
     if first is not None:
         timer = new_id("timer")
@@ -106,7 +184,7 @@ def held_by(tx: Tx, lease: Lease) -> list[WorkNode]:
     """
     threads.check_lease(tx, lease)
     TEAMS.get(tx, lease.team_id, lock=True)
-    cycles.remind_or_release(tx, lease, [task.id for task in nodes.open_below(tx, lease.node_id)])
+    remind_or_release(tx, lease, [task.id for task in nodes.open_below(tx, lease.node_id)])
     # Locked: none may end between this check and the commit of a wait for it.
     found = [NODES.get(tx, t.id, lock=True) for t in nodes.open_below(tx, lease.node_id)]
     return [t for t in found if not t.status.is_final and _will_end(tx, lease.node_id, t)]

@@ -2,24 +2,28 @@
 
 Removing a wait, writing the answer into the thread and putting the node back into its queue commit
 together. A parked node has no runner, so its thread is written without a lease, under its row lock.
+The clock of a stage is paused while a node in it waits for a person.
 """
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from agiraph.domain import quotations
 from agiraph.domain.chat import IN_WORDS, ToolCall
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.events.work import NodeAssigned, ToolResult
-from agiraph.domain.ids import AgentId, MessageId, TeamId, ThreadId
+from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.stages import Stage
+from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.domain.work import NodeStatus
-from agiraph.services.board import approvals, labels, stage_clocks
-from agiraph.store import messages, nodes, threads, waits
+from agiraph.services.board import labels, requests
+from agiraph.store import messages, nodes, stages, threads, waits
 from agiraph.store.nodes import NODES
+from agiraph.store.stages import STAGES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import Wait
@@ -78,10 +82,10 @@ def time_out(tx: Tx, timer: str) -> int:
         for other in waits.of_node(tx, wait.node_id):
             if other.call_id == wait.call_id and other.waiting_on.kind == "approval":
                 # The next call with these arguments finds the request, which is still open.
-                approvals.unbind(tx, MessageId(other.waiting_on.id))
+                requests.unbind(tx, MessageId(other.waiting_on.id))
         _append_answer(tx, wait, wait.reason if wait.call_id else None, failed=False)
         _requeue(tx, wait)
-        stage_clocks.pause_or_resume_above(tx, wait.node_id)
+        pause_or_resume_above(tx, wait.node_id)
     return len(settled)
 
 
@@ -94,7 +98,7 @@ def resume(tx: Tx, waiting_on: WaitingOn) -> int:
     for wait in settled:
         waits.drop(tx, wait.node_id)
         _requeue(tx, wait)
-        stage_clocks.pause_or_resume_above(tx, wait.node_id)
+        pause_or_resume_above(tx, wait.node_id)
     return len(settled)
 
 
@@ -138,7 +142,7 @@ def interrupt(
         new = [m for m in heard if not threads.has_ref(tx, open_waits[0].thread_id, m.id)]
         if new:
             unquoted |= _end_waits(tx, open_waits, new, remark)
-            stage_clocks.pause_or_resume_above(tx, node.id)
+            pause_or_resume_above(tx, node.id)
     return unquoted
 
 
@@ -187,7 +191,7 @@ def _end_waits(
         if wait.call_id in _NO_CALL:
             waits.drop_call(tx, wait)
         elif wait.waiting_on.kind == "approval":
-            approvals.unbind(tx, MessageId(wait.waiting_on.id))
+            requests.unbind(tx, MessageId(wait.waiting_on.id))
             _append_answer(tx, wait, _NOT_APPROVED.format(what=what), failed=True, label=label)
         elif _is_for_person(wait):
             text = _NOT_ANSWERED.format(what=what, settled=settled)
@@ -279,3 +283,38 @@ def _requeue(tx: Tx, wait: Wait) -> None:
     assert node.assignee_id is not None
     tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=node.assignee_id))
     tx.wake(node.assignee_id, node.lane)
+
+
+def stage_timer(stage: Stage) -> Timer:
+    return Timer("stage", stage.id)
+
+
+def stage_seconds_left(tx: Tx, stage: Stage) -> float:
+    """Return the seconds until the stage times out, without its finished pauses."""
+    passed = (tx.now - stage.created_at).total_seconds() - stage.paused_seconds
+    return stage.contract.timeout_seconds - passed
+
+
+def pause_or_resume_above(tx: Tx, node_id: NodeId) -> None:
+    """Pause or resume the clocks of all stages above a node, by what their nodes wait for now.
+
+    Call it after a node's waits changed, in the same transaction. Locks the rows of these stages.
+    """
+    for stage in stages.above(tx, node_id):
+        pause_or_resume(tx, stage)
+
+
+def pause_or_resume(tx: Tx, stage: Stage) -> None:
+    """Pause a stage's clock while a node in it waits for a person; resume it afterwards.
+
+    A pause leaves the timer's row: if it fires, `stages.check_deadline` ignores it. Resuming sets
+    the timer anew, by the time that is left.
+    """
+    asked = stages.waits_for_person(tx, stage.id)
+    if asked and stage.paused_since is None:
+        STAGES.update(tx, stage.id, paused_since=tx.now)
+    elif not asked and stage.paused_since is not None:
+        paused = stage.paused_seconds + (tx.now - stage.paused_since).total_seconds()
+        STAGES.update(tx, stage.id, paused_since=None, paused_seconds=paused)
+        left = stage_seconds_left(tx, STAGES.get(tx, stage.id))
+        waits.set_timer(tx, stage_timer(stage), tx.now + timedelta(seconds=max(left, 0)))

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, TypedDict, Unpack, cast, get_args
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Conflict, NotFound, Refused
@@ -77,6 +77,16 @@ def remember(
     return cast("Memory", merging.merge_in(tx, memory, author=author))
 
 
+class InsightDetails(TypedDict, total=False):
+    """What may be known of an insight besides its words."""
+
+    confidence: float | None
+    source_thread_id: ThreadId | None
+    source: str | None
+    valid_until: datetime | None
+    owner: Owner | None
+
+
 def learn(
     tx: Tx,
     agent: Agent,
@@ -84,13 +94,9 @@ def learn(
     content: str,
     *,
     author: str,
-    confidence: float | None = None,
-    source_thread_id: ThreadId | None = None,
-    source: str | None = None,
     label: Label = CLEAN,
-    valid_until: datetime | None = None,
-    owner: Owner | None = None,
     relation: Relation = merging.ADD,
+    **details: Unpack[InsightDetails],
 ) -> Insight:
     """Store an insight for work. The same words from the same thread are stored once.
 
@@ -102,6 +108,8 @@ def learn(
     """
     if type not in get_args(InsightType):
         raise Refused(f"{type!r} is not a kind of insight; use {', '.join(get_args(InsightType))}.")
+    confidence, valid_until = details.get("confidence"), details.get("valid_until")
+    source_thread_id = details.get("source_thread_id")
     if confidence is not None and not 0 <= confidence <= 1:
         raise Refused(f"A confidence is between 0 and 1, not {confidence!r}.")
     content = _checked_content(content)
@@ -124,9 +132,9 @@ def learn(
         source_thread_id=source_thread_id,
         status="unverified" if is_unverified else "active",
         valid_until=_last(tx, valid_until) if is_unverified else valid_until,
-        sources=tuple(s for s in (source_thread_id, source) if s),
+        sources=tuple(s for s in (source_thread_id, details.get("source")) if s),
         label=label,
-        owner=owner or of_learned(agent),
+        owner=details.get("owner") or of_learned(agent),
     )
     gone = None
     if label or source_thread_id is not None:

@@ -1,28 +1,39 @@
-"""Answers: a person answers a question or decides on a request for approval.
+"""Answers: a person answers a question, decides on a request for approval, or allows such calls for
+longer than one time.
 
 An answer that comes after the end of the work that asked starts nothing: the person is asked what
-to do with it.
+to do with it. Only routes and commands of persons make and revoke grants; `requests.use_grant` is
+what a call may do with one.
 """
 
-from datetime import datetime
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from agiraph.domain import fence, quotations
 from agiraph.domain.chat import IN_WORDS
-from agiraph.domain.errors import Conflict, Refused
-from agiraph.domain.grants import Grant, GrantKind
-from agiraph.domain.ids import SYSTEM, AgentId, MessageId, PersonId, TeamId
+from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.events.team import GrantMade, GrantRevoked
+from agiraph.domain.grants import (
+    REACH_LASTS,
+    Grant,
+    GrantKind,
+)
+from agiraph.domain.ids import SYSTEM, AgentId, MessageId, PersonId, TeamId, new_id
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.messages import LATE, NEEDS_ANSWER, Decision, Message
+from agiraph.domain.messages import LATE, NEEDS_ANSWER, Decision, Draft, Message
 from agiraph.domain.waits import WaitingOn
-from agiraph.services.board import labels, stage_clocks, waiting
+from agiraph.redaction import redact
+from agiraph.services.board import labels, requests, waiting
 from agiraph.services.board.kind_verbs import verbs_of
-from agiraph.services.lifecycle import asks, burn_rate, daily_limit, grants
+from agiraph.services.lifecycle import overspending
 from agiraph.services.lifecycle.teams import reactivate
 from agiraph.services.mail import bus
-from agiraph.store import daily_limits, messages, teams, waits
+from agiraph.store import daily_limits, grants, messages, teams, waits
+from agiraph.store.grants import GRANTS
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
-from agiraph.store.teams import AGENTS, coordinator
+from agiraph.store.teams import AGENTS, TEAMS, coordinator
 from agiraph.store.tx import Tx
 
 REFUSED = "The human refused this call."
@@ -35,6 +46,24 @@ WHAT_NOW = (
 )
 NOTHING_WAITS = "The work that asked has ended, so this request was closed; nothing was done."
 CHOOSE = "Choose {options}. To say anything else, write to {name}."
+MAX_PATTERN = 10_000
+"""Characters of a pattern; a command may be long."""
+LONGEST_GRANT = timedelta(days=3650)
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}|\[?[0-9a-f:]+\]?")
+_WITH_SUBDOMAINS = re.compile(rf"\*\.(?:{_LABEL}\.)+{_LABEL}")
+_NAME = re.compile(r"[\w@][\w@.:/+-]{0,199}")
+NOT_A_HOST = (
+    "{pattern!r} is not a host: write it alone, such as docs.python.org, or *.python.org to "
+    "include its subdomains."
+)
+NO_ALWAYS = (
+    "This way out is decided call by call: approve this one alone. A rule of the team can allow "
+    "such calls (PATCH /teams/{team} with `permissions`)."
+)
+FOLDER = "folder:"
+"""Before the name or path of a given folder that a `trust` grant names."""
+ONE_RUN = "Whether a program runs again is decided run by run: approve this one alone."
 
 
 def answer_question(
@@ -55,7 +84,9 @@ def answer_question(
     grant. The `label` is added to that of the person's words.
     """
     if (limited := daily_limits.asked_by(tx, question_id)) is not None:
-        return daily_limit.decide(tx, limited.day, text, person_id=person_id, decision=decision)
+        return overspending.decide_on_day(
+            tx, limited.day, text, person_id=person_id, decision=decision
+        )
     if always and decision != "approve":
         raise Refused("`always` belongs to an approval: set `decision` to `approve`.")
     asked = _locked(tx, question_id)
@@ -66,7 +97,7 @@ def answer_question(
     question = bus.record_answer(
         tx, question_id, text, person_id=person_id, decision=decision, label=label
     )
-    granted = grants.always(tx, question, person_id=person_id) if always else None
+    granted = _grant_always(tx, question, person_id=person_id) if always else None
     if question.kind == "question":
         of_words = label | labels.of_person(tx, question.team_id, text)
         settled = waiting.settle(
@@ -77,8 +108,8 @@ def answer_question(
         )
         if not settled:
             _send_answer(tx, question, text, person_id, label)
-    elif burn_rate.is_about(question):
-        burn_rate.decide(tx, question, decision)
+    elif overspending.is_about_goal(question):
+        overspending.decide_on_goal(tx, question, decision)
     elif question.way_out is None:
         _decide_by_rule(tx, question, text, person_id=person_id, decision=decision)
     else:
@@ -86,7 +117,7 @@ def answer_question(
     if granted is not None:
         _approve_covered(tx, granted, person_id=person_id)
     if question.node_id is not None:
-        stage_clocks.pause_or_resume_above(tx, question.node_id)
+        waiting.pause_or_resume_above(tx, question.node_id)
     return None
 
 
@@ -121,7 +152,7 @@ def _ask_what_now(
     """Keep a late answer, and ask the person what to do with it. Raise `Conflict` if they refuse a
     request without words: there is nothing to be done."""
     if question.answered_at is None:
-        asks.close(tx, question, asks.CLOSED)
+        requests.close(tx, question, requests.CLOSED)
     text = text if text.strip() or decision != "approve" else "Approved."
     if not text.strip():
         raise Conflict(NOTHING_WAITS)
@@ -129,15 +160,17 @@ def _ask_what_now(
     agent = AGENTS.get(tx, _member_or_coordinator(tx, AgentId(question.sender)))
     bus.send(
         tx,
-        team_id=question.team_id,
-        sender=agent.id,
-        recipient=person_id,
-        kind="question",
-        text=WHAT_NOW.format(question=fence.one_line(question.text), words=text),
-        options=(GIVE.format(name=agent.name), LEAVE),
-        ref=f"{LATE}{said.id}",
+        Draft(
+            team_id=question.team_id,
+            sender=agent.id,
+            recipient=person_id,
+            kind="question",
+            text=WHAT_NOW.format(question=fence.one_line(question.text), words=text),
+            options=(GIVE.format(name=agent.name), LEAVE),
+            ref=f"{LATE}{said.id}",
+            label=question.label | said.label,
+        ),
         refusable=False,
-        label=question.label | said.label,
     )
 
 
@@ -182,12 +215,8 @@ def _decide_by_rule(
     on = WaitingOn("approval", question.id)
     if waiting.settle(tx, on, refused, failed=refused is not None):
         return
-    _send(
-        tx,
-        question,
-        f"(about {question.text!r}) {refused or f'Approved.{note} {AGAIN}'}",
-        person_id,
-    )
+    told = f"(about {question.text!r}) {refused or f'Approved.{note} {AGAIN}'}"
+    _send(tx, question, told, person_id)
 
 
 def _decide(
@@ -226,7 +255,7 @@ def _end_of_asking(tx: Tx, question: Message) -> str:
     if question.node_id is None:
         return ""
     sent = messages.asks_of_node(tx, question.node_id)
-    return f" {asks.SUBMIT}" if asks.is_denied_often(sent) else ""
+    return f" {requests.SUBMIT}" if requests.is_denied_often(sent) else ""
 
 
 def allow(
@@ -239,7 +268,7 @@ def allow(
     until: datetime | None = None,
 ) -> Grant:
     """Make a grant for a person, and approve the open requests that it covers."""
-    made = grants.make(
+    made = make_grant(
         tx, kind=kind, pattern=pattern, person_id=person_id, team_id=team_id, until=until
     )
     _approve_covered(tx, made, person_id=person_id)
@@ -249,21 +278,14 @@ def allow(
 def _approve_covered(tx: Tx, grant: Grant, *, person_id: PersonId) -> None:
     """Approve the open requests that a new grant covers: their calls may wait for a decision."""
     for other in messages.open_asks(tx, grant.team_id):
-        if grants.covers(grant, other, now=tx.now) and not is_late(tx, other):
+        if requests.covers(grant, other, now=tx.now) and not is_late(tx, other):
             answer_question(tx, other.id, "", person_id=person_id, decision="approve")
 
 
 def _send(tx: Tx, question: Message, text: str, person_id: PersonId, label: Label = CLEAN) -> None:
     """Send the answer to the agent that asked, as a message of the person."""
-    bus.send(
-        tx,
-        team_id=question.team_id,
-        sender=person_id,
-        recipient=_member_or_coordinator(tx, AgentId(question.sender)),
-        text=text,
-        in_reply_to=question.id,
-        label=label,
-    )
+    draft = _about(tx, question, text)
+    bus.send(tx, replace(draft, sender=person_id, kind="message", label=label))
 
 
 def _tell(tx: Tx, question: Message, text: str) -> None:
@@ -271,15 +293,17 @@ def _tell(tx: Tx, question: Message, text: str) -> None:
 
     The notice names the tool only: a page may have dictated the arguments.
     """
-    bus.send(
-        tx,
+    bus.send(tx, _about(tx, question, text), refusable=False)
+
+
+def _about(tx: Tx, question: Message, text: str) -> Draft:
+    return Draft(
         team_id=question.team_id,
         sender=SYSTEM,
         recipient=_member_or_coordinator(tx, AgentId(question.sender)),
         kind="notice",
         text=text,
         in_reply_to=question.id,
-        refusable=False,
     )
 
 
@@ -287,3 +311,129 @@ def _member_or_coordinator(tx: Tx, agent_id: AgentId) -> AgentId:
     """Return this agent's id, or the coordinator's if the agent has left the team."""
     agent = AGENTS.get(tx, agent_id)
     return agent.id if agent.retired_at is None else coordinator(tx, agent.team_id).id
+
+
+def make_grant(
+    tx: Tx,
+    *,
+    kind: GrantKind,
+    pattern: str,
+    person_id: PersonId,
+    team_id: TeamId | None,
+    until: datetime | None = None,
+    from_ask: MessageId | None = None,
+) -> Grant:
+    """Allow this from now on, in one team or (without a team) in the whole home.
+
+    Return the grant that does so; that may be an older one that is in force. A `reach` ends after
+    30 days unless the person names another end.
+    """
+    if kind == "call":
+        raise Refused("A grant for one call comes from a request; approve the request instead.")
+    pattern = _checked_pattern(kind, pattern)
+    if kind == "trust" and pattern.startswith(FOLDER):
+        pattern = _trusted_folder(tx, team_id, pattern.removeprefix(FOLDER).strip())
+    if until is not None and not tx.now < until <= tx.now + LONGEST_GRANT:
+        raise Refused(f"A grant ends in the future, within ten years, not at {until.isoformat()}.")
+    if until is None and kind == "reach":
+        until = tx.now + REACH_LASTS
+    return _insert_grant(tx, kind, pattern, person_id, team_id, until=until, from_ask=from_ask)
+
+
+def _trusted_folder(tx: Tx, team_id: TeamId | None, named: str) -> str:
+    """Return what a grant names that trusts a given folder: its real path, so that another folder
+    which gets the same name later is not trusted."""
+    among = teams.every(tx, limit=10_000) if team_id is None else [TEAMS.get(tx, team_id)]
+    for folder in (one for team in among for one in team.folders):
+        # Names of folders belong to a team; without a team only a path says which one is meant.
+        if folder.path == named or (folder.name == named and team_id is not None):
+            return folder.source
+    given = [one for team in among for one in team.folders]
+    known = ", ".join(one.source if team_id is None else FOLDER + one.name for one in given)
+    raise Refused(f"{FOLDER}{named} is no folder that was given. There are: {known or 'none'}.")
+
+
+def _grant_always(tx: Tx, request: Message, *, person_id: PersonId) -> Grant:
+    """Make the grant that allows what a request asks for, in its team, from now on (`offer`)."""
+    if request.call is None or request.ref is None:
+        raise Refused(f"{request.id} asks for no call, so nothing can be allowed for good.")
+    if requests.is_about_a_rerun(request):
+        raise Refused(ONE_RUN)
+    if (offered := requests.offer(request)) is None:
+        raise Refused(NO_ALWAYS.format(team=request.team_id))
+    kind, pattern = offered
+    if kind == "call":
+        return _insert_grant(tx, kind, pattern, person_id, request.team_id, from_ask=request.id)
+    return make_grant(
+        tx,
+        kind=kind,
+        pattern=pattern,
+        person_id=person_id,
+        team_id=request.team_id,
+        from_ask=request.id,
+    )
+
+
+def revoke_grant(tx: Tx, grant_id: str, *, team_id: TeamId | None = None) -> Grant:
+    """End a grant. With `team_id` only one of that team, or of the whole home."""
+    grant = GRANTS.find(tx, grant_id, lock=True)
+    if grant is None or (team_id is not None and grant.team_id not in (None, team_id)):
+        raise NotFound("grant", grant_id, known="`agiraph grants TEAM` lists them.")
+    if not grants.revoke(tx, grant_id):
+        raise Conflict(f"{grant_id} was revoked at {grant.revoked_at:%Y-%m-%d %H:%M} UTC.")
+    if grant.team_id is not None:
+        tx.emit(grant.team_id, GrantRevoked(grant_id=grant_id))
+    return GRANTS.get(tx, grant_id)
+
+
+def _insert_grant(
+    tx: Tx,
+    kind: GrantKind,
+    pattern: str,
+    person_id: PersonId,
+    team_id: TeamId | None,
+    *,
+    until: datetime | None = None,
+    from_ask: MessageId | None = None,
+) -> Grant:
+    if team_id is not None:
+        TEAMS.get(tx, team_id, lock=True)  # two persons who allow the same make one grant
+    for known in grants.in_force(tx, team_id) if team_id is not None else []:
+        what = (known.kind, known.pattern, known.team_id, known.until, known.uses_left)
+        if what == (kind, pattern, team_id, until, None):
+            return known
+    grant = Grant(
+        id=new_id("grant"),
+        kind=kind,
+        pattern=pattern,
+        person_id=person_id,
+        created_at=tx.now,
+        team_id=team_id,
+        until=until,
+        from_ask=from_ask,
+    )
+    GRANTS.insert(tx, grant)
+    if team_id is not None:
+        made = GrantMade(grant_id=grant.id, kind=kind, pattern=pattern, from_ask=from_ask)
+        tx.emit(team_id, made)
+    return grant
+
+
+def _checked_pattern(kind: GrantKind, pattern: str) -> str:
+    """Return the pattern as it is compared; raise `Refused` if it names nothing exact."""
+    if kind != "command":
+        pattern = pattern.strip()
+    if not pattern.strip() or len(pattern) > MAX_PATTERN:
+        raise Refused(f"A grant names what it allows, in 1 to {MAX_PATTERN:,} characters.")
+    if redact(pattern) != pattern:
+        raise Refused("That holds a secret, which no grant keeps. Allow the call itself instead.")
+    if kind in ("command", "trust"):  # what a program says is trusted by the words that run it
+        return pattern
+    if kind in ("read", "reach"):
+        pattern = pattern.lower().removesuffix(".")
+        if not _HOST.fullmatch(pattern) and not _WITH_SUBDOMAINS.fullmatch(pattern):
+            raise Refused(NOT_A_HOST.format(pattern=pattern[:200]))
+        return pattern
+    if not _NAME.fullmatch(pattern):
+        raise Refused(f"{pattern[:200]!r} is not a name: write the exact name, without wildcards.")
+    return pattern

@@ -11,7 +11,7 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import BriefingDecided, BriefingRated
 from agiraph.domain.ids import MessageId, NodeId
-from agiraph.domain.messages import Message, Rating
+from agiraph.domain.messages import Draft, Message, Rating
 from agiraph.domain.outcomes import Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.work import NodeStatus, StopReason
@@ -98,13 +98,15 @@ def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
         return _end_reflection(tx, lease, reason=f"told before: {similar.id}", scored=scored)
     message = bus.send(
         tx,
-        team_id=lease.team_id,
-        sender=lease.agent_id,
-        recipient=team.owner_id,
-        kind="briefing",
-        title=title or texts.first_line(text),
-        text=text,
-        node_id=known.work,
+        Draft(
+            team_id=lease.team_id,
+            sender=lease.agent_id,
+            recipient=team.owner_id,
+            kind="briefing",
+            title=title or texts.first_line(text),
+            text=text,
+            node_id=known.work,
+        ),
         refusable=False,
     )
     MESSAGES.update(tx, message.id, summary=_summary(verdict, message.text))

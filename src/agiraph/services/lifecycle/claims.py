@@ -11,7 +11,7 @@ from agiraph.domain.outcomes import Parked
 from agiraph.domain.plurals import times
 from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
-from agiraph.services.board import budgets, leases, planning, stage_clocks, texts, waiting
+from agiraph.services.board import budgets, leases, planning, texts, waiting
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, teams, threads, waits, work_stop
@@ -190,7 +190,7 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     )
     leases.end_run(tx, lease)
     tx.emit(node.team_id, NodeWaiting(node_id=node.id, on=on, reason=reason))
-    stage_clocks.pause_or_resume_above(tx, node.id)
+    waiting.pause_or_resume_above(tx, node.id)
     if said := _unseen_interrupts(tx, node):
         waiting.interrupt(tx, lease.agent_id, said)
     planning.assign_unowned(tx, node.team_id)  # the node may have created work for others

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from agiraph.domain import quotations, work_kinds
 from agiraph.domain.acts import Act
@@ -12,15 +12,16 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.fence import enclose
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
 from agiraph.domain.labels import CLEAN, Label, join
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.tools import WorkDecision
+from agiraph.domain.value import value
 from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import leases, planning, texts, waiting
 from agiraph.services.board.kind_verbs import KindVerbs
 from agiraph.services.board.texts import first_line, join_limited, truncate
-from agiraph.services.lifecycle import endings, routing, summaries
+from agiraph.services.lifecycle import endings, routing, work_state
 from agiraph.services.lifecycle.teams import reactivate
 from agiraph.services.mail import bus, deliveries
 from agiraph.store import messages, nodes, teams, threads
@@ -43,17 +44,23 @@ class MessagePart(NamedTuple):
     words: str
 
 
+class Saying(TypedDict, total=False):
+    """How a person says something to an agent."""
+
+    client_id: str | None
+    nudge: bool
+    attachments: tuple[Attachment, ...]
+    label: Label
+
+
 def say(
     tx: Tx,
     agent_id: AgentId,
     text: str,
     *,
     person_id: PersonId,
-    client_id: str | None = None,
-    nudge: bool = False,
-    attachments: tuple[Attachment, ...] = (),
     said_to: AgentId | None = None,
-    label: Label = CLEAN,
+    **how: Unpack[Saying],
 ) -> Message:
     """Send a person's message to an agent and make sure that a reply node answers it.
 
@@ -61,6 +68,8 @@ def say(
     from arriving between an agent's last yield point and the end of its node. Files may come
     without words. `said_to` is the agent in whose conversation the person mentioned this one.
     """
+    client_id, attachments = how.get("client_id"), how.get("attachments", ())
+    nudge = how.get("nudge", False)
     agent = teams.lock(tx, agent_id)
     team = teams.TEAMS.get(tx, agent.team_id)
     if team.status == "archived":
@@ -71,21 +80,22 @@ def say(
     is_new = client_id is None or messages.by_client(tx, team.id, client_id) is None
     if is_new and not answered:
         reactivate(tx, team.id)  # an idle agent begins with it at once
-    said = bus.send(
+    return bus.send(
         tx,
-        team_id=team.id,
-        sender=person_id,
-        recipient=agent.id,
-        text=text if text.strip() or not attachments else words_for(attachments),
-        kind="nudge" if nudge else "message",
-        ref=None if said_to is None else messages.said_in(said_to),
-        client_id=client_id,
+        Draft(
+            team_id=team.id,
+            sender=person_id,
+            recipient=agent.id,
+            text=text if text.strip() or not attachments else words_for(attachments),
+            kind="nudge" if nudge else "message",
+            ref=None if said_to is None else messages.said_in(said_to),
+            client_id=client_id,
+            reply_id=_pending_reply(tx, agent, person_id).id if answered and is_new else None,
+            attachments=attachments,
+            label=how.get("label", CLEAN),
+        ),
         sets_to_work=not answered,
-        reply_id=_pending_reply(tx, agent, person_id).id if answered and is_new else None,
-        attachments=attachments,
-        label=label,
     )
-    return said
 
 
 def words_for(files: Sequence[Attachment]) -> str:
@@ -101,10 +111,7 @@ def say_to_mentioned(
     text: str,
     *,
     person_id: PersonId,
-    client_id: str | None = None,
-    nudge: bool = False,
-    attachments: tuple[Attachment, ...] = (),
-    label: Label = CLEAN,
+    **how: Unpack[Saying],
 ) -> list[Message]:
     """Send a message that was written in one agent's conversation to the agents that it mentions.
 
@@ -116,20 +123,14 @@ def say_to_mentioned(
     found = [teams.AGENTS.get(tx, one) for one in sorted(set(mentioned))]
     if strangers := [one.id for one in found if one.team_id != team_id]:
         raise Refused(f"{', '.join(strangers)} is not on this team; mention members of the team.")
-    return [
-        say(
-            tx,
-            one.id,
-            text,
-            person_id=person_id,
-            client_id=f"{client_id}:{one.id}" if client_id and place else client_id,
-            nudge=nudge,
-            attachments=attachments,
-            said_to=agent_id if one.id != agent_id else None,
-            label=label,
-        )
-        for place, one in enumerate(found)
-    ]
+    said: list[Message] = []
+    client_id = how.get("client_id")
+    for place, one in enumerate(found):
+        if client_id and place:
+            how["client_id"] = f"{client_id}:{one.id}"
+        said_to = agent_id if one.id != agent_id else None
+        said.append(say(tx, one.id, text, person_id=person_id, said_to=said_to, **how))
+    return said
 
 
 def _pending_reply(tx: Tx, agent: Agent, person_id: PersonId) -> WorkNode:
@@ -162,46 +163,60 @@ def undecided_rest(
     return routing.left_over(tx, messages.to_answer(tx, reply_id), decided, acts)
 
 
+@value
+class ReplyCalls:
+    """What the calls of a reply did."""
+
+    decided: frozenset[WorkDecision] = frozenset()
+    parts: Sequence[MessagePart] = ()
+    """What it says of the parts of the message."""
+    acts: Sequence[Act] = ()
+    consulted: tuple[str, ...] = ()
+    """What the agent looked up."""
+
+
+NO_CALLS = ReplyCalls()
+
+
 def end_reply(
     tx: Tx,
     lease: Lease,
     outcome: Finished | Failed,
     *,
     text: str,
-    decided: frozenset[WorkDecision] = frozenset(),
-    parts: Sequence[MessagePart] = (),
-    acts: Sequence[Act] = (),
-    consulted: tuple[str, ...] = (),
+    did: ReplyCalls = NO_CALLS,
     summarise_upto: str = "",
 ) -> None:
     """Send the reply and end its node; a request about which nothing was decided becomes work.
 
-    What the reply's calls `decided` and did is done already; what it says of the `parts` of the
-    message is done here. Every message reaches the agent's open work at its next yield point.
-    Reply, new work and the reply node's end commit together. `consulted` is what the agent looked
-    up; a summary is queued of the messages up to `summarise_upto`.
+    What the reply's calls decided and did is done already; what it says of the parts of the message
+    is done here. Every message reaches the agent's open work at its next yield point. Reply, new
+    work and the reply node's end commit together. A summary is queued of the messages up to
+    `summarise_upto`.
     """
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
     # Under the agent's lock its open work stays the same until the commit: no claim, end or
     # message of this agent comes in between.
     person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
-    decided, acts, unheard = _decide(tx, agent, lease.node_id, parts, decided, acts)
+    decided, acts, unheard = _decide(tx, agent, lease.node_id, did.parts, did.decided, did.acts)
     acts = routing.drop_told_to_stopped(acts)
     acts = routing.drop_said_before(tx, agent, lease.node_id, decided, acts)
     acts = _hand_on(tx, agent, lease.node_id, decided, acts, unheard)
     asked = messages.to_answer(tx, lease.node_id)
     reply = bus.send(
         tx,
-        team_id=lease.team_id,
-        sender=agent.id,
-        recipient=person_id,
-        text=text,
-        node_id=lease.node_id,
-        in_reply_to=asked[-1].id if asked else None,
+        Draft(
+            team_id=lease.team_id,
+            sender=agent.id,
+            recipient=person_id,
+            text=text,
+            node_id=lease.node_id,
+            in_reply_to=asked[-1].id if asked else None,
+            consulted=did.consulted,
+            acts=tuple(acts),
+        ),
         refusable=False,
-        consulted=consulted,
-        acts=tuple(acts),
     )
     own = bus.told_own(tx, agent.id, acts)
     if others := tuple(act for act in acts if act not in own):
@@ -209,7 +224,7 @@ def end_reply(
     if len(asked) > 1:  # `send` has queued it for the channel of the last one
         deliveries.queue_reply(tx, reply, [message.id for message in asked[:-1]])
     if summarise_upto:
-        summaries.queue(tx, agent, person_id, upto=summarise_upto)
+        work_state.queue_summary(tx, agent, person_id, upto=summarise_upto)
     endings.end_node(tx, lease, outcome)
 
 
@@ -309,11 +324,13 @@ def _tell_of_reply(tx: Tx, agent: Agent, asked: Sequence[Message], reply: Messag
     for node_id in {node for one in read for node in threads.open_with(tx, agent.id, one)}:
         told = bus.send(
             tx,
-            team_id=agent.team_id,
-            sender=SYSTEM,
-            recipient=agent.id,
-            kind="notice",
-            text=bus.said_and_done(reply),
+            Draft(
+                team_id=agent.team_id,
+                sender=SYSTEM,
+                recipient=agent.id,
+                kind="notice",
+                text=bus.said_and_done(reply),
+            ),
             refusable=False,
         )
         messages.set_hearer(tx, [told.id], node_id)

@@ -14,15 +14,15 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.grants import Grant
 from agiraph.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
 from agiraph.domain.labels import Label
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Draft, Message
 from agiraph.domain.plurals import counted, times
 from agiraph.domain.waits import Timer, WaitingOn
 from agiraph.home.kept_files import DAY
-from agiraph.services.board import approvals
+from agiraph.services.board import requests
 from agiraph.services.knowledge import files, items
-from agiraph.services.lifecycle import answers, grants
-from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
-from agiraph.services.triggers import confirmation, definitions
+from agiraph.services.lifecycle import answers
+from agiraph.services.mail import bus, deliveries, inbox
+from agiraph.services.triggers import definitions
 from agiraph.store import grants as grant_rows
 from agiraph.store import messages, triggers, waits
 from agiraph.store.file_labels import FileLabel
@@ -93,8 +93,8 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
 
 def _of_ask(tx: Tx, request: Message) -> Entry:
     assert request.call is not None
-    offered = grants.offer(request)
-    if approvals.is_about_a_rerun(request):
+    offered = requests.offer(request)
+    if requests.is_about_a_rerun(request):
         why = "its run was interrupted"
     else:
         why = "a rule of the team asks" if request.way_out is None else request.way_out.why
@@ -230,7 +230,7 @@ def _confirm(tx: Tx, identity: str, person_id: PersonId) -> None:
         file_id, _, beginning = identity.partition(AT)
         files.confirm(tx, file_id, author=person_id, digest=beginning)
     elif TRIGGERS.find(tx, identity) is not None:
-        confirmation.confirm(tx, TriggerId(identity))
+        definitions.confirm(tx, TriggerId(identity))
     else:
         items.confirm(tx, identity, author=person_id)
 
@@ -273,7 +273,7 @@ def notify(tx: Tx, team_id: TeamId) -> None:
     There is one such item in the inbox for each team: the next notice takes its place.
     """
     team = TEAMS.get(tx, team_id, lock=True)
-    if (end := quiet_hours.end_of_quiet(team, tx.now)) is not None:
+    if (end := deliveries.end_of_quiet(team, tx.now)) is not None:
         waits.set_timer(tx, Timer("digest", team_id), end)
         return
     found = of_team(tx, team_id, person_id=team.owner_id)
@@ -285,13 +285,15 @@ def notify(tx: Tx, team_id: TeamId) -> None:
     if last is None:
         bus.send(
             tx,
-            team_id=team_id,
-            sender=SYSTEM,
-            recipient=team.owner_id,
-            kind="report",
-            title="Digest",
-            text=text,
-            ref=messages.DIGEST + team_id,
+            Draft(
+                team_id=team_id,
+                sender=SYSTEM,
+                recipient=team.owner_id,
+                kind="report",
+                title="Digest",
+                text=text,
+                ref=messages.DIGEST + team_id,
+            ),
             refusable=False,
         )
         return

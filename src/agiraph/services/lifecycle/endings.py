@@ -19,7 +19,7 @@ from agiraph.domain.events.work import (
     NodeWaiting,
 )
 from agiraph.domain.ids import SYSTEM, NodeId, TeamId
-from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS
+from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS, Draft
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.similarity import is_repetition
@@ -30,18 +30,18 @@ from agiraph.services.board import (
     labels,
     leases,
     planning,
-    stage_clocks,
+    requests,
     stages,
     texts,
     unfinished,
     waiting,
 )
 from agiraph.services.board.kind_verbs import verbs_of
-from agiraph.services.knowledge import files
-from agiraph.services.lifecycle import asks, idle, spoken_questions
+from agiraph.services.knowledge import files, reflection
+from agiraph.services.lifecycle import spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.services.triggers import definitions, firing
+from agiraph.services.triggers import definitions, due, firing
 from agiraph.store import (
     dependencies,
     messages,
@@ -80,7 +80,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         owner=None,
     )
     _close_thread(tx, node)
-    asks.close_all(tx, node.id)
+    requests.close_all(tx, node.id)
     ended = _EVENTS[status](node_id=node.id, reason=outcome.reason, result=text, doubts=doubts)
     tx.emit(node.team_id, ended)
     if not _children_run_on(node):
@@ -88,7 +88,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     _notify_waiters(tx, node, text)
     _turn_late_mail_into_work(tx, agent, node.id)
     spoken_questions.release_unheard(tx, agent.id)
-    idle.start_if_idle(tx, agent, node)
+    _start_if_idle(tx, agent, node)
     # After the late mail: an agent that just got new work stays.
     roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
@@ -288,10 +288,10 @@ def _end_without_run(
         # The agent after the node, the reverse of `claims.claim`. If both meet, PostgreSQL aborts
         # one of the transactions, and its verb starts again with the state that the other left.
         agent = teams.lock(tx, node.assignee_id)
-        asks.close_all(tx, node.id)
+        requests.close_all(tx, node.id)
         _turn_late_mail_into_work(tx, agent, node.id)
         spoken_questions.release_unheard(tx, agent.id)
-        idle.start_if_idle(tx, agent, node)
+        _start_if_idle(tx, agent, node)
         roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
     unfinished.end_wait_for_tasks(tx, node)
@@ -300,7 +300,7 @@ def _end_without_run(
 def _close_thread(tx: Tx, node: WorkNode) -> None:
     """Drop the node's waits and close its thread. The raised epoch fences a runner still at it."""
     waits.drop(tx, node.id)
-    stage_clocks.pause_or_resume_above(tx, node.id)
+    waiting.pause_or_resume_above(tx, node.id)
     # A later node may have continued the thread; its run must not be fenced.
     if (thread := threads.of_node(tx, node.id)) is None or thread.node_id != node.id:
         return
@@ -352,15 +352,17 @@ def tell_stage_end(tx: Tx, stage: Stage | None) -> str | None:
     assert opener.assignee_id is not None
     bus.send(
         tx,
-        team_id=stage.team_id,
-        sender=SYSTEM,
-        recipient=opener.assignee_id,
-        kind="result" if stage.status == "met" else "failure",
-        title=texts.truncate(f"Stage {stage.name!r}", texts.TITLE),
-        text=stages.summary(tx, stage, opener.thread_id or opener.id),
-        ref=f"{messages.STAGE}{stage.id}",
+        Draft(
+            team_id=stage.team_id,
+            sender=SYSTEM,
+            recipient=opener.assignee_id,
+            kind="result" if stage.status == "met" else "failure",
+            title=texts.truncate(f"Stage {stage.name!r}", texts.TITLE),
+            text=stages.summary(tx, stage, opener.thread_id or opener.id),
+            ref=f"{messages.STAGE}{stage.id}",
+            label=labels.of_wait(tx, WaitingOn("stage", stage.id)),
+        ),
         refusable=False,
-        label=labels.of_wait(tx, WaitingOn("stage", stage.id)),
     )
     return opener.assignee_id
 
@@ -388,15 +390,17 @@ def _report_end(tx: Tx, node: WorkNode, text: str, report: Callable[[str], str])
         return
     bus.send(
         tx,
-        team_id=node.team_id,
-        sender=node.assignee_id or SYSTEM,
-        recipient=recipient,
-        kind="result" if node.status is NodeStatus.COMPLETED else "failure",
-        title=texts.subject_of(node) if is_person(recipient) else texts.title_of(node),
-        text=texts.for_person(node, text)
-        if is_person(recipient)
-        else report(_thread_above(tx, node) or recipient),
-        node_id=node.id,
+        Draft(
+            team_id=node.team_id,
+            sender=node.assignee_id or SYSTEM,
+            recipient=recipient,
+            kind="result" if node.status is NodeStatus.COMPLETED else "failure",
+            title=texts.subject_of(node) if is_person(recipient) else texts.title_of(node),
+            text=texts.for_person(node, text)
+            if is_person(recipient)
+            else report(_thread_above(tx, node) or recipient),
+            node_id=node.id,
+        ),
         refusable=False,
     )
 
@@ -457,14 +461,16 @@ def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
     tx.emit(node.team_id, NodeWaiting(node_id=node.id, on=[], reason=reason))
     bus.send(
         tx,
-        team_id=node.team_id,
-        sender=SYSTEM,
-        recipient=_coordinator_or_owner(tx, node.team_id),
-        kind="nudge",  # becomes new work for a coordinator that has none left
-        title=texts.title_of(node),
-        text=f"{texts.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
-        "somebody with assign_worker all the same, or go on without it.",
-        node_id=node.id,
+        Draft(
+            team_id=node.team_id,
+            sender=SYSTEM,
+            recipient=_coordinator_or_owner(tx, node.team_id),
+            kind="nudge",  # becomes new work for a coordinator that has none left
+            title=texts.title_of(node),
+            text=f"{texts.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
+            "somebody with assign_worker all the same, or go on without it.",
+            node_id=node.id,
+        ),
         refusable=False,
     )
 
@@ -500,3 +506,17 @@ def _turn_late_mail_into_work(tx: Tx, agent: Agent, ended: NodeId) -> None:
     except Refused:
         return  # the team is full, so the agent cannot come back: its mail stays unread
     messages.mark_seen(tx, [m.id for m in late])
+
+
+def _start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
+    """Start idle triggers and a reflection if the node that has just ended was the agent's last.
+
+    After a reflection, go on with the ended threads that it left.
+    """
+    verbs_of(last).agent_idle(tx, agent, last)
+    if not last.is_work or nodes.has_open(tx, agent.id):
+        return
+    due.agent_idle(tx, agent, last)
+    # A run that found nothing to do needs no reflection.
+    if not firing.found_nothing_to_do(last) and last.kind.is_reflected_on:
+        reflection.start(tx, agent, last)

@@ -1,4 +1,5 @@
-"""Incoming: processes each message that a channel received from its paired person, once.
+"""Incoming: processes each message that a channel received from its paired person, once, and the
+slash commands among them, such as `/teams`.
 
 The key of a message and its effects commit in one transaction, so a message that is received twice,
 or again after a crash, has no second effect. A sender who is not paired gets no answer and causes
@@ -8,17 +9,20 @@ no work.
 from collections.abc import Sequence
 from datetime import timedelta
 
-from agiraph.domain.agents import Agent
+from agiraph.domain.acts import describe
+from agiraph.domain.agents import Agent, Team
 from agiraph.domain.channels import ChannelState, Choice, Incoming
-from agiraph.domain.errors import Conflict, Refused
+from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.ids import AgentId, MessageId
 from agiraph.domain.messages import LATE, NEEDS_ANSWER, Message, option_with_number
 from agiraph.domain.value import value
-from agiraph.services.lifecycle import answers, channel_commands, conversation
-from agiraph.services.mail import pairing
-from agiraph.store import channels, deliveries, inbox_items, teams
+from agiraph.services.lifecycle import answers, client_turns, conversation, routing
+from agiraph.services.mail import deliveries, pairing
+from agiraph.store import channels, inbox_items, teams
+from agiraph.store import deliveries as delivery_rows
 from agiraph.store.channels import CHANNELS
 from agiraph.store.messages import MESSAGES
+from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 READING_FOR = timedelta(minutes=3)
@@ -40,6 +44,13 @@ WHICH = (
     "the number of one of them and your words, or answer in the inbox."
 )
 NOT_HERE = "This request can be decided in the inbox only: the message does not show all of it."
+HELP = (
+    "/teams lists your teams, /to TEAM or /to TEAM/AGENT chooses whom you write to, /inbox counts "
+    "what waits for you, /undo takes back the last thing that a reply did, /mute HOURS and "
+    "/unmute hold messages back."
+)
+MOST_TEAMS = 30
+MOST_HOURS = 24 * 14
 
 
 @value
@@ -75,8 +86,8 @@ def take(tx: Tx, name: str, incoming: Incoming) -> Taken | None:
         return None
     if pairing.redeem(tx, channel, incoming):
         channels.record(tx, name, incoming.key, None)
-        return Taken(notice=PAIRED.format(help=channel_commands.HELP))
-    answered = deliveries.by_receipt(tx, name, incoming.replies_to)
+        return Taken(notice=PAIRED.format(help=HELP))
+    answered = delivery_rows.by_receipt(tx, name, incoming.replies_to)
     # A sender's address can be forged where the channel does not check it. Only the recipient of
     # a message of ours knows its receipt.
     is_proven = incoming.is_proven or answered is not None
@@ -102,10 +113,10 @@ def _choose(tx: Tx, channel: ChannelState, choice: Choice) -> Taken:
     """Answer a question, or decide on an approval, by a button under the message that shows it."""
     about = MESSAGES.find(tx, choice.message_id)
     if choice.act is not None and about is not None:
-        return Taken(notice=channel_commands.undo(tx, channel, about, choice.act))
+        return Taken(notice=_undo(tx, channel, about, choice.act))
     if about is None or about.recipient != channel.person_id or about.kind not in NEEDS_ANSWER:
         return Taken(notice="There is no such question any more.")
-    sent = [d for d in deliveries.of_message(tx, about.id) if d.channel == channel.name]
+    sent = [d for d in delivery_rows.of_message(tx, about.id) if d.channel == channel.name]
     is_closed = about.answered_at is not None
     may_decide = choice.decision is not None and any(d.may_decide for d in sent)
     if about.kind == "approval" and not may_decide and not is_closed:
@@ -139,13 +150,13 @@ def _hear(
         said = option_with_number(about.options, incoming.text) or incoming.text
         answers.answer_question(tx, about.id, said, person_id=channel.person_id)
         return Taken(), None
-    if notice := channel_commands.undo_last(tx, channel, incoming.text, about):
+    if notice := _undo_last(tx, channel, incoming.text, about):
         return Taken(notice=notice), None
-    if about is None and (notice := channel_commands.run(tx, channel, incoming.text)) is not None:
+    if about is None and (notice := _run_command(tx, channel, incoming.text)) is not None:
         return Taken(notice=notice), None
     agent = _addressee(tx, channel, about)
     if agent is None:
-        return Taken(notice=channel_commands.ask_recipient(tx)), None
+        return Taken(notice=_ask_recipient(tx)), None
     said = conversation.say(
         tx,
         agent.id,
@@ -161,9 +172,9 @@ def _hear(
 def _listed(tx: Tx, channel: ChannelState, about: Message) -> list[MessageId]:
     """Return the questions that stand in one message of the channel with this one, by their
     numbers; none if it stands alone."""
-    sent = [d for d in deliveries.of_message(tx, about.id) if d.channel == channel.name]
+    sent = [d for d in delivery_rows.of_message(tx, about.id) if d.channel == channel.name]
     receipt = sent[0].receipt if sent else None
-    found = [] if receipt is None else deliveries.of_receipt(tx, channel.name, receipt)
+    found = [] if receipt is None else delivery_rows.of_receipt(tx, channel.name, receipt)
     return [each.message_id for each in found] if len(found) > 1 else []
 
 
@@ -224,5 +235,96 @@ def _addressee(tx: Tx, channel: ChannelState, about: Message | None) -> Agent | 
         agent = None
     if agent is not None:
         return agent if agent.retired_at is None else teams.coordinator(tx, agent.team_id)
-    open_teams = channel_commands.open_teams(tx)
+    open_teams = _open_teams(tx)
     return teams.coordinator(tx, open_teams[0].id) if len(open_teams) == 1 else None
+
+
+def _open_teams(tx: Tx) -> list[Team]:
+    """Return the teams that can be written to, oldest first."""
+    return [team for team in teams.every(tx, limit=10_000) if team.status != "archived"]
+
+
+def _ask_recipient(tx: Tx) -> str:
+    """Return the text that asks the person for the recipient of their message, with the teams to
+    choose from."""
+    names = [f"- {team.name}" for team in _open_teams(tx)][-MOST_TEAMS:]
+    if not names:
+        return 'There is no team yet. Make one with: agiraph new "GOAL"'
+    listed = "\n".join(names)
+    return f"To whom? Write /to NAME first, or reply to a message of theirs.\n{listed}"
+
+
+def _run_command(tx: Tx, channel: ChannelState, text: str) -> str | None:
+    """Carry out a command; return what to say about it, or None if the text is not a command.
+
+    The caller holds the lock of the channel's row.
+    """
+    word, _, rest = text.strip().partition(" ")
+    match word.lower().partition("@")[0]:  # Telegram adds the bot's name in some menus
+        case "/start" | "/help":
+            return HELP
+        case "/teams":
+            chosen = None if channel.agent_id is None else AGENTS.find(tx, channel.agent_id)
+            now = "" if chosen is None else f"You write to {_name_and_team(tx, chosen.id)}.\n"
+            return now + "\n".join(f"- {team.name}" for team in _open_teams(tx)[-MOST_TEAMS:])
+        case "/to":
+            return _choose_agent(tx, channel, rest.strip())
+        case "/inbox":
+            asked = inbox_items.InboxFilter(person_id=channel.person_id)
+            count = len(inbox_items.waiting_for_person(tx, asked, limit=100))
+            return f"Questions and requests that wait for you: {count}."
+        case "/mute":
+            return _mute(tx, channel, rest.strip())
+        case "/unmute":
+            CHANNELS.update(tx, channel.name, muted_until=None)
+            deliveries.reschedule(tx, channel.person_id)
+            return "Messages come at once again."
+        case _:
+            return None
+
+
+def _undo_last(tx: Tx, channel: ChannelState, text: str, about: Message | None) -> str:
+    """Carry out `/undo` or `/undo N`, of the reply that it answers, else of the last one on this
+    channel; return what to say about it, or nothing if the text is another one."""
+    word, _, number = text.strip().partition(" ")
+    if word.lower().partition("@")[0] != "/undo":
+        return ""
+    reply = about if about is not None else delivery_rows.last_with_acts(tx, channel.name)
+    if reply is None or not reply.acts:
+        return "There is nothing to undo: that reply did nothing."
+    number = number.strip() or str(len(reply.acts))
+    known = {str(place): place - 1 for place in range(1, len(reply.acts) + 1)}
+    if number not in known:
+        return f"Write /undo N with 1 to {len(reply.acts)}."
+    return _undo(tx, channel, reply, known[number])
+
+
+def _undo(tx: Tx, channel: ChannelState, reply: Message, place: int) -> str:
+    """Undo what a reply to the channel's person did; return what to say about it."""
+    if reply.recipient != channel.person_id or not 0 <= place < len(reply.acts):
+        return "There is no such reply any more."
+    return describe(routing.undo(tx, reply.id, place).acts[place])
+
+
+def _choose_agent(tx: Tx, channel: ChannelState, name: str) -> str:
+    try:
+        agent = client_turns.find_agent(tx, name)
+    except NotFound:
+        return f"There is no {name!r}.\n{_ask_recipient(tx)}"
+    CHANNELS.update(tx, channel.name, agent_id=agent.id)
+    return f"You write to {_name_and_team(tx, agent.id)} now."
+
+
+def _mute(tx: Tx, channel: ChannelState, hours: str) -> str:
+    count = int(hours) if hours.isascii() and hours.isdigit() and len(hours) < 5 else 0
+    if not 1 <= count <= MOST_HOURS:
+        return f"Write /mute HOURS with 1 to {MOST_HOURS} hours."
+    until = tx.now + timedelta(hours=count)
+    CHANNELS.update(tx, channel.name, muted_until=until)
+    deliveries.reschedule(tx, channel.person_id)
+    return f"Muted until {until:%Y-%m-%d %H:%M} UTC. Replies to what you write still come."
+
+
+def _name_and_team(tx: Tx, agent_id: str) -> str:
+    agent = AGENTS.get(tx, agent_id)
+    return f"{agent.name} of {TEAMS.get(tx, agent.team_id).name!r}"

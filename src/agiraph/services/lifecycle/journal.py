@@ -15,7 +15,6 @@ from agiraph.domain.chat import (
     THINKING,
     Attachment,
     Lease,
-    ProviderData,
     Reserved,
     ToolCall,
     Turn,
@@ -36,7 +35,8 @@ from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.persons import is_person
 from agiraph.domain.value import value
 from agiraph.domain.waits import Timer, WaitingOn
-from agiraph.domain.work import Halt, StopReason, Usage
+from agiraph.domain.work import Halt, StopReason
+from agiraph.providers.base import Reply
 from agiraph.services.board import budgets, labels, leases, texts
 from agiraph.services.board.budgets import Envelope, LimitsOfRun
 from agiraph.services.board.kind_verbs import verbs_of
@@ -176,16 +176,10 @@ def _deliver_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
 def reply(
     tx: Tx,
     lease: Lease,
+    given: Reply,
     *,
-    text: str,
-    calls: tuple[ToolCall, ...],
-    model: str,
-    usage: Usage,
     purpose: str = "work",
-    provider_data: ProviderData | None = None,
-    is_cut: bool = False,
-    readings: Mapping[str, str] | None = None,
-    after_lost: bool = False,
+    readings: Mapping[str, str],
 ) -> tuple[Turn, bool]:
     """Write a model's whole reply, and book what it cost in the same transaction. Return it, and
     whether a person's message waits.
@@ -193,21 +187,21 @@ def reply(
     `readings` tells by a call's id how it was read, if the model wrote it in another form. If a
     try before it got no answer, that one costs what was reserved.
     """
-    if after_lost:
+    if given.after_lost:
         leases.charge_lost_try(tx, lease, purpose=purpose)
-    usage = usage.bounded()  # a count that no row can hold must not undo the reply
+    usage = given.usage.bounded()  # a count that no row can hold must not undo the reply
     writer = _ThreadWriter(tx, lease)
     turn = writer.write(
         role="assistant",
-        text=text,
-        calls=calls,
-        model=model,
+        text=given.text,
+        calls=given.calls,
+        model=given.model,
         usage=usage,
-        provider_data=provider_data or ProviderData(),
-        is_cut=is_cut,
+        provider_data=given.provider_data,
+        is_cut=given.is_cut,
     )
     # In one commit with the reply: a crash between the two would lose the cost or charge it twice.
-    spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
+    spend.settle(tx, lease, purpose=purpose, model=given.model, usage=usage)
     tx.emit(
         lease.team_id,
         TurnAdded(
@@ -215,8 +209,8 @@ def reply(
             thread_id=lease.thread_id,
             agent_id=lease.agent_id,
             seq=turn.seq,
-            text=without_marks(text)[:PREVIEW],
-            calls=[_call_preview(call, readings or {}) for call in calls],
+            text=without_marks(given.text)[:PREVIEW],
+            calls=[_call_preview(call, readings) for call in given.calls],
             tokens=usage.tokens,
             usd=usage.usd,
             refusal=turn.provider_data.refusal or None,

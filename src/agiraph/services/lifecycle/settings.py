@@ -1,5 +1,7 @@
-"""Settings: change what a person chose when they created a team, such as its mode or its name."""
+"""Settings: change what a person chose when they created a team, such as its mode or its name; the
+team's row follows what they write into its files SOUL.md and GOAL.md."""
 
+import re
 from dataclasses import asdict
 from datetime import datetime
 from typing import TypedDict, Unpack
@@ -20,12 +22,15 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged, TeamResumed
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import AgentId, NodeId, TeamId
+from agiraph.domain.labels import CLEAN
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board import team_hosts
 from agiraph.services.board.texts import subject_of
-from agiraph.services.lifecycle import goal_budget
+from agiraph.services.lifecycle import continuations
 from agiraph.services.lifecycle import teams as lifecycle
-from agiraph.services.mail import deliveries, quiet_hours
+from agiraph.services.lifecycle.teams import check_goal
+from agiraph.services.mail import deliveries
 from agiraph.services.triggers import definitions, team_heartbeat
 from agiraph.services.triggers.definitions import MIN_GAP_S
 from agiraph.store import persons, teams
@@ -35,6 +40,11 @@ from agiraph.store.tx import Tx
 
 MIN_CYCLE_S = 30.0
 """The shortest interval of a team's cycles. A person sets it and sees what each costs."""
+_HEADING = re.compile(r"\A\s*#\s*(soul|goal)\s*$", re.IGNORECASE | re.MULTILINE)
+DOCUMENT_COLUMNS = {"SOUL.md": "soul", "GOAL.md": "goal"}
+"""The columns that follow a file."""
+SOUL_LIMIT = 100_000
+"""Characters, because it goes into every prompt."""
 
 
 class Settings(TypedDict, total=False):
@@ -78,7 +88,7 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
     """
     if "budget" in settings:
         # Before the team's lock: nodes are locked before their team.
-        goal_budget.change(tx, team_id, settings["budget"], by=by)
+        continuations.change_goal_budget(tx, team_id, settings["budget"], by=by)
     team = TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
         raise Refused(ARCHIVED.format(team.name))
@@ -118,7 +128,7 @@ def _asking_columns(tx: Tx, team: Team, settings: Settings) -> dict[str, object]
         # The hours that a person names first are those of their own clock.
         known = team.quiet_zone if team.quiet_hours else persons.zone_of_team(tx, team.id)
         zone = settings.get("quiet_zone", known)
-        quiet_hours.check(hours, zone)
+        deliveries.check_quiet_hours(hours, zone)
         columns |= {"quiet_hours": hours, "quiet_zone": zone}
     if "channel" in settings:
         channel = settings["channel"]
@@ -201,3 +211,24 @@ def _follow_mode(tx: Tx, team: Team) -> None:
         TEAMS.update(tx, team.id, status="active")
         tx.emit(team.id, TeamResumed())
         definitions.revive(tx, team.id)
+
+
+def follow_document(tx: Tx, team_id: TeamId, path: str, text: str) -> Team:
+    """Set the column that follows a file to its new text, without the heading; return the team. A
+    goal changes in words only: open work goes on, and no new run starts."""
+    column = DOCUMENT_COLUMNS[path]
+    team = TEAMS.get(tx, team_id, lock=True)
+    if team.status == "archived":
+        raise Refused(ARCHIVED.format(team.name))
+    words = _HEADING.sub("", text, count=1).strip()
+    if column == "goal":
+        check_goal(words)
+    elif len(words) > SOUL_LIMIT:
+        raise Refused(
+            f"The soul is longer than {SOUL_LIMIT:,} characters; put details in a note in memory/."
+        )
+    TEAMS.update(tx, team_id, **{column: words})
+    if column == "goal":
+        team_hosts.allow(tx, team_id, team.owner_id, words, CLEAN, lasts=True)
+    tx.emit(team_id, TeamChanged(changed=[column], name=team.name, mode=team.mode))
+    return TEAMS.get(tx, team_id)

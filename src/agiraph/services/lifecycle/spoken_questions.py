@@ -5,6 +5,7 @@ would have sent it, and the node waits for the answer.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.errors import NotFound, Refused
@@ -14,7 +15,7 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.spoken import for_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import cycles, labels, texts, unfinished, waiting
+from agiraph.services.board import labels, texts, unfinished, waiting
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
@@ -54,28 +55,20 @@ def _answer(tx: Tx, lease: Lease, words: str) -> str:
     Return the sentence that tells the agent so; an empty string if nobody asked.
     """
     threads.check_lease(tx, lease)
-    TEAMS.get(tx, lease.team_id, lock=True)  # before the questions are read: see `cycles.refuse`
+    TEAMS.get(tx, lease.team_id, lock=True)  # first: see `unfinished.refuse_cycle`
     if not words.strip():
         return ""
     told: list[str] = []
-    for asked in cycles.questions(tx, lease, unfinished.awaited_ids(tx, lease)):
+    for asked in unfinished.questions_between(tx, lease, unfinished.awaited_ids(tx, lease)):
         if asked.seen_at is None:
             continue  # the words were said before the agent heard the question
         try:
             hops = bus.next_hops(tx, lease, asked.sender)
         except Refused:
-            cycles.release(tx, asked)
+            unfinished.release_asker(tx, asked)
             continue
-        bus.send(
-            tx,
-            team_id=lease.team_id,
-            sender=lease.agent_id,
-            recipient=asked.sender,
-            text=words,
-            node_id=lease.node_id,
-            hops=hops,
-            refusable=False,
-        )
+        draft = bus.from_work(lease, asked.sender, words, hops=hops)
+        bus.send(tx, draft, refusable=False)
         told.append(bus.name_of(tx, asked.sender))
     return ANSWERED.format(whom=", ".join(dict.fromkeys(told))) if told else ""
 
@@ -158,17 +151,8 @@ def ask_teammate(tx: Tx, lease: Lease, teammate: AgentId, text: str) -> Message:
     if hops >= MAX_HOPS and not nodes.has_open(tx, teammate):
         # The question would start no work, so nobody would read it.
         raise Refused(f"{bus.name_of(tx, teammate)} {NOT_HEARD}")
-    return bus.send(
-        tx,
-        team_id=lease.team_id,
-        sender=lease.agent_id,
-        recipient=teammate,
-        kind="question",
-        text=text.strip(),
-        node_id=lease.node_id,
-        hops=hops,
-        refusable=False,
-    )
+    draft = bus.from_work(lease, teammate, text.strip(), hops=hops)
+    return bus.send(tx, replace(draft, kind="question"), refusable=False)
 
 
 def answer_with_result(tx: Tx, node: WorkNode, report: Callable[[str], str]) -> bool:
@@ -195,7 +179,7 @@ def release(tx: Tx, node: WorkNode) -> None:
         return
     for question in messages.open_questions_to(tx, node.assignee_id):
         if question.seen_at is not None:
-            cycles.release(tx, question)
+            unfinished.release_asker(tx, question)
 
 
 def release_unheard(tx: Tx, agent_id: AgentId) -> None:
@@ -203,4 +187,4 @@ def release_unheard(tx: Tx, agent_id: AgentId) -> None:
     questions. The caller holds the agent's row lock."""
     if not nodes.has_open(tx, agent_id):
         for question in messages.open_questions_to(tx, agent_id):
-            cycles.release(tx, question)
+            unfinished.release_asker(tx, question)

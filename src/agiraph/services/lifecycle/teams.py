@@ -1,8 +1,14 @@
-"""Teams: create a team, set its goal, and pause, resume, stop, complete, archive or restore it."""
+"""Teams: create a team, set its goal, and pause, resume, stop, complete, archive or restore it; end
+all work of a team, or stop the work of all teams until a person resumes it.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+import orjson
+from pydantic import TypeAdapter
 
 from agiraph.domain.agents import (
     ARCHIVED,
@@ -28,23 +34,31 @@ from agiraph.domain.events.team import (
     TeamRestored,
     TeamResumed,
     TeamStopped,
+    WorkResumed,
+    WorkStopped,
 )
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.work import GOAL_TURNS, Budget, Line, NodeStatus, WorkNode
-from agiraph.services.board import acceptance_lines, budgets, named_hosts, planning, texts
+from agiraph.domain.messages import Draft
+from agiraph.domain.value import value
+from agiraph.domain.work import GOAL_TURNS, Budget, Lane, Line, NodeStatus, Queue, WorkNode
+from agiraph.services.board import acceptance_lines, budgets, planning, team_hosts, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions, firing, team_heartbeat
-from agiraph.store import nodes, teams
+from agiraph.store import nodes, teams, work_stop
 from agiraph.store.nodes import NODES
+from agiraph.store.teams import AGENTS, TEAMS, at_work, kept
 from agiraph.store.tx import Tx
 
 GOAL_LIMIT = 100_000
 HOUR = 3600.0
 """Seconds after its last work at which a coordinator's heartbeat wakes it, by default."""
+LANES: tuple[Lane, ...] = ("work", "reply", "reflection")
+MOST_LISTED = 100
+"""Interrupted tasks that are listed by name."""
 
 
 class NewTeam(NamedTuple):
@@ -55,6 +69,32 @@ class NewTeam(NamedTuple):
     node: WorkNode | None
 
 
+class GoalDetails(TypedDict, total=False):
+    """What a person gives a goal with."""
+
+    budget: Budget | None
+    acceptance: Sequence[str | Line]
+    """What done means; without any, the coordinator writes it down."""
+    attachments: tuple[Attachment, ...]
+    """Files that the coordinator's first turn has."""
+    label: Label
+    """Of a goal that a program wrote for the person."""
+
+
+class TeamDetails(GoalDetails, total=False):
+    """Fields of `Team` that a new team takes over as they are, and the details of its goal."""
+
+    mode: Mode
+    permissions: tuple[Rule, ...]
+    limits: Limits | None
+    learns: bool
+    soul: str
+    review: Review
+    trust: Trust
+    folders: tuple[GivenFolder, ...]
+    effort: Effort | None
+
+
 def create(
     tx: Tx,
     *,
@@ -62,60 +102,37 @@ def create(
     goal: str,
     model: str,
     name: str = "",
-    mode: Mode = "finite",
-    budget: Budget | None = None,
-    permissions: tuple[Rule, ...] = (),
     tools: tuple[str, ...] = (),
-    limits: Limits | None = None,
-    learns: bool = True,
-    soul: str = "",
     start: bool = True,
     heartbeat: float | None = HOUR,
-    review: Review = "auto",
-    trust: Trust = "standard",
-    folders: tuple[GivenFolder, ...] = (),
-    effort: Effort | None = None,
-    acceptance: Sequence[str | Line] = (),
-    attachments: tuple[Attachment, ...] = (),
-    label: Label = CLEAN,
+    **details: Unpack[TeamDetails],
 ) -> NewTeam:
-    """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal.
-
-    `acceptance` is what done means for the goal; without any, the coordinator writes it down. The
-    coordinator's first turn has the attachments. `label`: a program wrote the goal for the person.
-    """
+    """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal."""
     check_goal(goal)
-    if acceptance and not start:
+    if details.get("acceptance") and not start:
         raise Refused("Acceptance lines belong to a goal: give them when the team starts with it.")
-    if attachments and not start:
+    if details.get("attachments") and not start:
         raise Refused("Attachments belong to a goal: give them when the team starts with it.")
+    given: dict[str, Any] = {n: v for n, v in details.items() if v is not None}
+    of_goal = {name: given.pop(name) for name in GoalDetails.__annotations__ if name in given}
     team = Team(
         id=TeamId(new_id("team")),
         name=name.strip() or name_from_goal(goal),
         goal=goal.strip(),
         created_at=tx.now,
         owner_id=owner_id,
-        mode=mode,
-        permissions=permissions,
-        limits=limits or Limits(),
-        learns=learns,
-        soul=soul.strip(),
-        review=review,
-        trust=trust,
-        folders=folders,
-        effort=effort,
+        soul=given.pop("soul", "").strip(),
+        **given,
     )
     teams.TEAMS.insert(tx, team)
-    tx.emit(team.id, TeamCreated(name=team.name, goal=team.goal, mode=mode))
-    named_hosts.allow(tx, team.id, owner_id, team.goal, label, lasts=True)
+    tx.emit(team.id, TeamCreated(name=team.name, goal=team.goal, mode=team.mode))
+    team_hosts.allow(tx, team.id, owner_id, team.goal, of_goal.get("label", CLEAN), lasts=True)
     coordinator = roster.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
-    node = None
-    if start:
-        node = start_goal(tx, team, coordinator, budget, acceptance, attachments, label)
+    node = start_goal(tx, team, coordinator, **of_goal) if start else None
     if heartbeat:
-        team_heartbeat.create(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
+        team_heartbeat.create(tx, coordinator, seconds=heartbeat, node=node, mode=team.mode)
     return NewTeam(team, coordinator, node)
 
 
@@ -127,17 +144,9 @@ def check_goal(goal: str) -> None:
         raise Refused(f"The goal is longer than {GOAL_LIMIT:,} characters; put details in a file.")
 
 
-def start_goal(
-    tx: Tx,
-    team: Team,
-    coordinator: Agent,
-    budget: Budget | None,
-    acceptance: Sequence[str | Line] = (),
-    attachments: tuple[Attachment, ...] = (),
-    label: Label = CLEAN,
-) -> WorkNode:
+def start_goal(tx: Tx, team: Team, coordinator: Agent, **given: Unpack[GoalDetails]) -> WorkNode:
     """Create the node of the team's goal with its files, assigned to the coordinator."""
-    lines, kinds = acceptance_lines.checked(acceptance)
+    lines, kinds = acceptance_lines.checked(given.get("acceptance", ()))
     node = planning.create(
         tx,
         team_id=team.id,
@@ -146,13 +155,13 @@ def start_goal(
         source="system",
         creator_id=team.owner_id,
         assignee_id=coordinator.id,
-        budget=replace(budget or Budget(turns=GOAL_TURNS), chosen={}),
+        budget=replace(given.get("budget") or Budget(turns=GOAL_TURNS), chosen={}),
         acceptance=lines,
         line_kinds=kinds,
         given_lines=len(lines),
-        label=label,
+        label=given.get("label", CLEAN),
     )
-    if attachments:
+    if attachments := given.get("attachments"):
         _attach(tx, node, coordinator, attachments)
     return node
 
@@ -165,14 +174,16 @@ def _attach(
     one = len(attachments) == 1
     bus.send(
         tx,
-        team_id=goal.team_id,
-        sender=goal.creator_id,
-        recipient=coordinator.id,
-        kind="nudge",
-        text=f"{'This file belongs' if one else 'These files belong'} to the goal.",
-        node_id=goal.id,
+        Draft(
+            team_id=goal.team_id,
+            sender=goal.creator_id,
+            recipient=coordinator.id,
+            kind="nudge",
+            text=f"{'This file belongs' if one else 'These files belong'} to the goal.",
+            node_id=goal.id,
+            attachments=attachments,
+        ),
         is_mail=False,
-        attachments=attachments,
     )
 
 
@@ -265,7 +276,12 @@ def set_goal(
     coordinator = teams.coordinator(tx, team_id)
     budget = budget or budgets.for_next_goal(tx, team_id, {})
     aimed = teams.TEAMS.get(tx, team_id)
-    node = start_goal(tx, aimed, coordinator, budget, acceptance, attachments)
+    details: GoalDetails = {
+        "budget": budget,
+        "acceptance": acceptance,
+        "attachments": attachments,
+    }
+    node = start_goal(tx, aimed, coordinator, **details)
     team_heartbeat.pay_from(tx, node)
     firing.pay_from(tx, node)
     return teams.TEAMS.get(tx, team_id)
@@ -365,3 +381,115 @@ def _switch(
     elif to != "paused":
         definitions.end_with_team(tx, team_id, to)
     return teams.TEAMS.get(tx, team_id)
+
+
+@value
+class InterruptedTask:
+    """A task that was running when all work was stopped."""
+
+    team_id: str
+    team: str
+    agent_id: str
+    agent: str
+    node_id: str
+    title: str
+    lane: Lane
+
+
+@value
+class WorkStop:
+    """An emergency stop that is in force."""
+
+    at: datetime
+    by: str
+    """The name of the token that stopped the work."""
+    running: int
+    """Tasks that were interrupted."""
+    queued: int
+    """Tasks that were ready to run."""
+    interrupted: tuple[InterruptedTask, ...] = ()
+    told: tuple[str, ...] = ()
+    """The teams whose history has the stop, which must get its end too."""
+
+
+_STORED = TypeAdapter(WorkStop)
+
+
+def halt(tx: Tx, team_id: TeamId) -> int:
+    """Stop a team and cancel all its open nodes in every lane; return how many there were.
+
+    Runners are notified at once. They kill their commands with all processes these started.
+    """
+    is_on = TEAMS.get(tx, team_id, lock=True).status in ("active", "paused")
+    found = [node for lane in LANES for node in nodes.still_open(tx, team_id, lane)]
+    if is_on:
+        stop(tx, team_id)
+    for node in found:
+        # `stop`, or the cancel of a node above, may have ended it.
+        if nodes.is_open(tx, node.id):
+            endings.cancel(tx, node.id)
+    return len(found)
+
+
+def stop_all(tx: Tx, *, by: str) -> WorkStop:
+    """Interrupt every run of every team, and let none begin until `resume_all`.
+
+    Nothing is cancelled: each runner ends its commands and puts its node back into the queue. The
+    stop is a row, so it holds for all processes and after a restart. While work is stopped, this
+    returns the stop that is in force.
+    """
+    if (before := found_stop(tx)) is not None:
+        return before
+    running = nodes.all_running(tx)
+    stop = WorkStop(
+        at=tx.now,
+        by=by,
+        running=len(running),
+        queued=nodes.count_assigned(tx),
+        interrupted=tuple(_interrupted(tx, node) for node in running[:MOST_LISTED]),
+        told=tuple(at_work(tx)),
+    )
+    if not work_stop.begin(tx, orjson.dumps(asdict(stop)).decode()):
+        # Another process stopped the work in the same moment.
+        other = found_stop(tx)
+        assert other is not None
+        return other
+    for node in running:
+        assert node.assignee_id is not None
+        tx.cancel(node.assignee_id, node.lane)
+    for team_id in stop.told:
+        tx.emit(TeamId(team_id), WorkStopped(by=by))
+    return stop
+
+
+def found_stop(tx: Tx) -> WorkStop | None:
+    """Return the emergency stop that is in force; None if work may run."""
+    noted = work_stop.find(tx)
+    return None if noted is None else _STORED.validate_json(noted)
+
+
+def resume_all(tx: Tx) -> int:
+    """End the emergency stop and wake every queue with work; return how many queues these are."""
+    stop = found_stop(tx)
+    if stop is None or not work_stop.end(tx):
+        return 0
+    queues: list[Queue] = nodes.queues(tx)
+    for queue in queues:
+        tx.wake(*queue)
+    # Also teams that were stopped or archived meanwhile: their history has the beginning.
+    for team_id in sorted(kept(tx).intersection(stop.told).union(at_work(tx))):
+        tx.emit(team_id, WorkResumed())
+    return len(queues)
+
+
+def _interrupted(tx: Tx, node: WorkNode) -> InterruptedTask:
+    assert node.assignee_id is not None
+    return InterruptedTask(
+        team_id=node.team_id,
+        team=TEAMS.get(tx, node.team_id).name,
+        agent_id=node.assignee_id,
+        agent=AGENTS.get(tx, node.assignee_id).name,
+        node_id=node.id,
+        title=texts.subject_of(node),
+        lane=node.lane,
+    )

@@ -1,14 +1,16 @@
-"""Bus: send messages between agents and people, and record answers to questions."""
+"""Bus: send messages between agents and people, record answers to questions, and send a person each
+report of the runtime once.
+"""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
 from agiraph.domain import attached_files, fence, quotations, spoken
 from agiraph.domain.acts import Act, as_text, describe
 from agiraph.domain.agents import Agent
-from agiraph.domain.chat import Attachment, Lease, ToolCall
+from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
 from agiraph.domain.events.mail import MessageSent, QuestionAnswered, QuestionAsked
 from agiraph.domain.ids import SYSTEM, AgentId, MessageId, NodeId, PersonId, TeamId, new_id
@@ -18,15 +20,17 @@ from agiraph.domain.messages import (
     MAX_HOPS,
     NEEDS_ANSWER,
     Decision,
+    Draft,
     EndsWaits,
     Message,
-    MessageKind,
+    Notice,
 )
 from agiraph.domain.persons import is_person
 from agiraph.domain.sinks import WayOut
 from agiraph.domain.visible import is_blank
 from agiraph.domain.waits import WaitingOn
-from agiraph.services.board import labels, leases, named_hosts, planning, texts, waiting
+from agiraph.domain.work import WorkNode
+from agiraph.services.board import labels, leases, planning, team_hosts, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
 from agiraph.services.members import roster
@@ -37,6 +41,9 @@ from agiraph.store.rows import to_json
 from agiraph.store.tx import Tx
 
 TEXT_LIMIT = texts.MESSAGE
+DECISIONS = ("approve", "deny")
+"""The options of a request for approval."""
+_DRAFTED = [field.name for field in fields(Draft)]
 ANSWER_HOLDS = timedelta(days=1)
 """How long a person's answer is the answer to the same question of the same node."""
 REPLY_SHOWN = 600
@@ -53,30 +60,12 @@ MESSAGES_AN_HOUR = 6
 
 def send(
     tx: Tx,
+    draft: Draft,
     *,
-    team_id: TeamId,
-    sender: str,
-    recipient: str,
-    text: str,
-    kind: MessageKind = "message",
-    title: str = "",
-    options: tuple[str, ...] = (),
-    node_id: NodeId | None = None,
-    in_reply_to: MessageId | None = None,
-    ref: str | None = None,
-    client_id: str | None = None,
-    hops: int = 0,
     sets_to_work: bool = True,
     is_mail: bool = True,
-    reply_id: NodeId | None = None,
-    attachments: tuple[Attachment, ...] = (),
     refusable: bool = True,
-    call: ToolCall | None = None,
-    way_out: WayOut | None = None,
-    label: Label = CLEAN,
     notifies: bool = True,
-    consulted: tuple[str, ...] = (),
-    acts: tuple[Act, ...] = (),
     is_urgent: bool = False,
     to_everyone: bool = False,
 ) -> Message:
@@ -88,45 +77,30 @@ def send(
     `is_mail=False` is for what belongs to a task: the recipient gets it with the task, and is
     neither woken nor interrupted by it. `refusable=False` is for reports of the runtime: a text
     that is too long or empty is shortened or filled in instead of refused, so that no text can keep
-    a node from ending. The `label` is added to that of the sender's work. `notifies=False` sends it
-    to no channel of a person. `consulted` is what the sender of a reply looked up.
+    a node from ending. The draft's label is added to that of the sender's work. `notifies=False`
+    sends it to no channel of a person.
     """
-    # An approval shows each character that the person decides on.
-    if is_person(recipient) and not is_person(sender) and kind != "approval":
-        text = spoken.for_person(text)
-    text, title = _checked(text, title, refusable=refusable)
-    if client_id is not None and (before := messages.by_client(tx, team_id, client_id)):
-        return _repeated(before, sender=sender, recipient=recipient, text=text)
+    draft = _checked(draft, refusable=refusable)
+    team_id, recipient = draft.team_id, draft.recipient
+    if draft.client_id and (before := messages.by_client(tx, team_id, draft.client_id)):
+        return _repeated(before, draft)
     agent = _lock_recipient(tx, team_id, recipient)  # before `has_open`, as the end of work does
-    answered = [] if kind != "message" or to_everyone else _heard_from(tx, recipient, by=sender)
-    kind, in_reply_to = ("answer", answered[-1].id) if answered else (kind, in_reply_to)
-    asks = sets_to_work and is_mail and kind in ASKS_FOR_WORK and hops < MAX_HOPS
+    is_answer = draft.kind == "message" and not to_everyone
+    answered = _heard_from(tx, recipient, by=draft.sender) if is_answer else []
+    if answered:
+        draft = replace(draft, kind="answer", in_reply_to=answered[-1].id)
+    asks = sets_to_work and is_mail and draft.kind in ASKS_FOR_WORK and draft.hops < MAX_HOPS
     starts_work = asks and agent is not None and not nodes.has_open(tx, agent.id)
+    given: dict[str, Any] = {name: getattr(draft, name) for name in _DRAFTED}
+    given["attachments"] = tuple(map(attached_files.storable, draft.attachments))
+    given["label"] = draft.label | _label(tx, draft)
     message = Message(
+        **given,
         id=MessageId(new_id("msg")),
-        team_id=team_id,
         seq=messages.next_seq(tx, team_id, recipient),
-        sender=sender,
-        recipient=recipient,
-        text=text,
         created_at=tx.now,
-        kind=kind,
-        title=title,
-        options=options,
-        node_id=node_id,
-        in_reply_to=in_reply_to,
-        ref=ref,
-        client_id=client_id,
-        hops=hops,
         seen_at=tx.now if starts_work or not is_mail else None,
-        reply_id=reply_id,
-        attachments=tuple(map(attached_files.storable, attachments)),
-        label=label | _label(tx, team_id, sender, text, attachments, node_id),
-        call=call,
-        way_out=way_out,
-        consulted=consulted,
-        acts=acts,
-        ends_waits=_ended_waits(sender, kind, is_urgent=is_urgent, to_everyone=to_everyone),
+        ends_waits=_ended_waits(draft, is_urgent=is_urgent, to_everyone=to_everyone),
     )
     _store(tx, message, notifies)
     if agent is not None and is_mail and not _answer(tx, message, answered):
@@ -134,17 +108,15 @@ def send(
     return message
 
 
-def _ended_waits(
-    sender: str, kind: MessageKind, *, is_urgent: bool, to_everyone: bool
-) -> EndsWaits:
+def _ended_waits(draft: Draft, *, is_urgent: bool, to_everyone: bool) -> EndsWaits:
     """Return which waits of its recipient a message ends."""
-    if is_person(sender):
+    if is_person(draft.sender):
         # What is said to everyone answers nobody's question.
         return "teammates" if to_everyone else "all"
-    if is_urgent or kind == "question":
+    if is_urgent or draft.kind == "question":
         return "all"
     # A suggestion asks the coordinator to decide while the work it is about goes on.
-    return "teammates" if kind in ("nudge", "notice", "suggestion") else "none"
+    return "teammates" if draft.kind in ("nudge", "notice", "suggestion") else "none"
 
 
 def _heard_from(tx: Tx, asker: str, *, by: str) -> list[Message]:
@@ -184,33 +156,36 @@ def _hand_over(tx: Tx, agent: Agent, message: Message, starts_work: bool) -> Non
         waiting.interrupt(tx, agent.id, [message])
 
 
-def _label(
-    tx: Tx,
-    team_id: TeamId,
-    sender: str,
-    text: str,
-    attachments: tuple[Attachment, ...],
-    node_id: NodeId | None,
-) -> Label:
-    if is_person(sender):
-        return labels.of_person(tx, team_id, text, attachments)
-    return labels.of_words(tx, sender, node_id)
+def _label(tx: Tx, draft: Draft) -> Label:
+    if is_person(draft.sender):
+        return labels.of_person(tx, draft.team_id, draft.text, draft.attachments)
+    return labels.of_words(tx, draft.sender, draft.node_id)
 
 
-def _checked(text: str, title: str, *, refusable: bool) -> tuple[str, str]:
-    """Return text and title within their limits. Raise `Refused` for a bad text if refusable."""
+def _checked(draft: Draft, *, refusable: bool) -> Draft:
+    """Return a draft with text and title within their limits, in words for its reader. Raise
+    `Refused` for a bad text if refusable."""
+    text, title = draft.text, draft.title
+    # An approval shows each character that the person decides on.
+    if is_person(draft.recipient) and not is_person(draft.sender) and draft.kind != "approval":
+        text = spoken.for_person(text)
     if not refusable:
         text, title = texts.fit_message(text), texts.truncate(title, texts.TITLE)
+    _check_text(text)
+    return replace(draft, text=text, title=title)
+
+
+def _check_text(text: str) -> None:
     if is_blank(text):
         raise Refused("An empty message says nothing; write what you want to say.")
     if len(text) > TEXT_LIMIT:
         raise Refused(f"A message holds {TEXT_LIMIT:,} characters; publish a file and name it.")
-    return text, title
 
 
-def _repeated(before: Message, *, sender: str, recipient: str, text: str) -> Message:
+def _repeated(before: Message, draft: Draft) -> Message:
     """Return the message stored under this client_id before. Raise `Conflict` if it differs."""
-    if (before.sender, before.recipient, before.text) == (sender, recipient, text):
+    sent = (draft.sender, draft.recipient, draft.text)
+    if (before.sender, before.recipient, before.text) == sent:
         return before
     raise Conflict(f"{before.client_id!r} was used for another message; take a new client_id.")
 
@@ -233,7 +208,7 @@ def _store(tx: Tx, message: Message, notifies: bool) -> None:
         deliveries.queue(tx, message)
     if is_person(message.sender):
         sender = PersonId(message.sender)
-        named_hosts.allow(tx, message.team_id, sender, message.text, message.label)
+        team_hosts.allow(tx, message.team_id, sender, message.text, message.label)
     is_for_person = message.kind in NEEDS_ANSWER and is_person(message.recipient)
     if not is_for_person:
         return tx.emit(message.team_id, _sent(message))
@@ -275,7 +250,8 @@ def last_of_too_many(tx: Tx, lease: Lease, recipient: str, text: str) -> Message
 
 def append(tx: Tx, last: Message, text: str) -> None:
     """Add a text to the last message that a node sent to a person. It counts as new again."""
-    text, _ = _checked(spoken.for_person(text), "", refusable=True)
+    text = spoken.for_person(text)
+    _check_text(text)
     _lock_recipient(tx, last.team_id, last.recipient)
     whole = f"{last.text}\n\n{text}"
     seq = messages.next_seq(tx, last.team_id, last.recipient)
@@ -284,19 +260,9 @@ def append(tx: Tx, last: Message, text: str) -> None:
     tx.emit(last.team_id, _sent(MESSAGES.get(tx, last.id)))
 
 
-def broadcast(
-    tx: Tx,
-    *,
-    team_id: TeamId,
-    sender: str,
-    text: str,
-    node_id: NodeId | None = None,
-    hops: int = 0,
-    is_urgent: bool = False,
-    label: Label = CLEAN,
-) -> list[Message]:
-    """Send a message to every other member of the team. It ends no wait for a person, unless it is
-    urgent.
+def broadcast(tx: Tx, draft: Draft, *, is_urgent: bool = False) -> list[Message]:
+    """Send a message to every other member of the team, whatever recipient its draft names. It ends
+    no wait for a person, unless it is urgent.
 
     Of the idle members only the coordinator starts work on it. The others read it when they next
     work: a broadcast should not cost one node for each member.
@@ -304,20 +270,14 @@ def broadcast(
     return [
         send(
             tx,
-            team_id=team_id,
-            sender=sender,
-            recipient=agent.id,
-            text=text,
-            node_id=node_id,
-            hops=hops,
+            replace(draft, recipient=agent.id),
             sets_to_work=agent.role == "coordinator",
             is_urgent=is_urgent,
             to_everyone=True,
-            label=label,
         )
         # `send` locks each recipient. The order of `members` is the same for every broadcast.
-        for agent in teams.members(tx, team_id)
-        if agent.id != sender
+        for agent in teams.members(tx, draft.team_id)
+        if agent.id != draft.sender
     ]
 
 
@@ -431,44 +391,66 @@ def _fenced_call(message: Message, thread: str) -> str:
     return fence.enclose(text, thread=thread, what=what)
 
 
+def from_work(lease: Lease, recipient: str, text: str, *, hops: int = 0) -> Draft:
+    """Return the draft of a message that an agent sends in its work."""
+    return Draft(
+        team_id=lease.team_id,
+        sender=lease.agent_id,
+        recipient=recipient,
+        text=text,
+        node_id=lease.node_id,
+        hops=hops,
+    )
+
+
+def to_person(tx: Tx, node: WorkNode, text: str) -> Draft:
+    """Return the draft of a message from a node's agent to the person whom the node is for."""
+    return Draft(
+        team_id=node.team_id,
+        sender=node.assignee_id or SYSTEM,
+        recipient=planning.person_for(tx, node),
+        text=text,
+        node_id=node.id,
+    )
+
+
 def ask(
     tx: Tx,
     lease: Lease,
-    *,
     text: str,
-    kind: MessageKind = "question",
+    *,
     options: Sequence[str] = (),
     ref: str | None = None,
     refusable: bool = True,
-    call: ToolCall | None = None,
-    way_out: WayOut | None = None,
-    notifies: bool = True,
 ) -> Message:
     """Send a question to the person whom the node is for. Return the open question if the node asks
     the same again, or the one that it was added to: see `OPEN_QUESTIONS`."""
-    if kind == "question":
-        # An interrupted call is made again in the same words, and a node that fails again asks the
-        # same: the person must not find the question twice.
-        before = messages.open_question(tx, lease.node_id, text)
-        if before is not None and before.options == tuple(options):
-            return before
-        if (collected := _collect(tx, lease, text, options)) is not None:
-            return collected
-    return send(
-        tx,
-        team_id=lease.team_id,
-        sender=lease.agent_id,
-        recipient=planning.person_for(tx, nodes.NODES.get(tx, lease.node_id)),
-        kind=kind,
-        text=text,
-        options=tuple(options),
-        node_id=lease.node_id,
-        ref=ref,
-        refusable=refusable,
-        call=call,
-        way_out=way_out,
-        notifies=notifies,
-    )
+    # An interrupted call is made again in the same words, and a node that fails again asks the
+    # same: the person must not find the question twice.
+    before = messages.open_question(tx, lease.node_id, text)
+    if before is not None and before.options == tuple(options):
+        return before
+    if (collected := _collect(tx, lease, text, options)) is not None:
+        return collected
+    draft = to_person(tx, nodes.NODES.get(tx, lease.node_id), text)
+    draft = replace(draft, kind="question", options=tuple(options), ref=ref)
+    return send(tx, draft, refusable=refusable)
+
+
+def request(
+    tx: Tx,
+    lease: Lease,
+    text: str,
+    *,
+    ref: str,
+    call: ToolCall,
+    way_out: WayOut | None = None,
+    notifies: bool = True,
+) -> Message:
+    """Ask the person whom the node is for to approve a call."""
+    draft = to_person(tx, nodes.NODES.get(tx, lease.node_id), text)
+    draft = replace(draft, kind="approval", options=DECISIONS, ref=ref, call=call, way_out=way_out)
+    return send(tx, draft, notifies=notifies)
 
 
 def _collect(tx: Tx, lease: Lease, text: str, options: Sequence[str]) -> Message | None:
@@ -556,5 +538,15 @@ def keep_answer(
         label=label | labels.of_person(tx, question.team_id, text),
     )
     MESSAGES.insert(tx, reply)
-    named_hosts.allow(tx, question.team_id, person_id, text, reply.label)
+    team_hosts.allow(tx, question.team_id, person_id, text, reply.label)
     return reply
+
+
+def report_once(tx: Tx, node: WorkNode, notices: Iterable[Notice]) -> None:
+    """Send each notice to the person that a node works for, unless the team has one with its
+    key."""
+    for notice in notices:
+        if messages.by_client(tx, node.team_id, notice.key) is None:
+            draft = replace(to_person(tx, node, notice.text), sender=SYSTEM, kind="report")
+            told = replace(draft, title=notice.title, client_id=notice.key)
+            send(tx, told, refusable=False)

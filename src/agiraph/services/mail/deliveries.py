@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from agiraph.domain import hours as daily
 from agiraph.domain.agents import Team
 from agiraph.domain.channels import ChannelState, Receipt
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
@@ -16,11 +17,10 @@ from agiraph.domain.events.mail import DeliveryFailed, DeliverySent
 from agiraph.domain.ids import MessageId, PersonId, new_id
 from agiraph.domain.labels import join
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, Message, MessageKind
-from agiraph.domain.moments import as_text
+from agiraph.domain.moments import as_text, parse_zone
 from agiraph.domain.persons import is_person
 from agiraph.domain.plurals import counted
-from agiraph.services.board import named_hosts, patience, planning
-from agiraph.services.mail import quiet_hours
+from agiraph.services.board import planning, requests, team_hosts
 from agiraph.store import channels, deliveries, messages, persons
 from agiraph.store.channels import CHANNELS
 from agiraph.store.deliveries import DELIVERIES
@@ -86,6 +86,12 @@ def queue(tx: Tx, message: Message) -> None:
             queue_for(tx, message, channel)
     elif message.kind == "message" and message.in_reply_to is not None:
         queue_reply(tx, message, [message.in_reply_to])
+
+
+def queue_once(tx: Tx, message: Message) -> None:
+    """Queue a message as `queue` does, unless it was: a call begins to wait for its answer."""
+    if not deliveries.of_message(tx, message.id):
+        queue(tx, message)
 
 
 def queue_reply(tx: Tx, reply: Message, answered: Sequence[MessageId]) -> None:
@@ -214,7 +220,7 @@ def _first_due(tx: Tx, message: Message, channel: ChannelState, *, since: dateti
     due = max(due, team.muted_until or due)
     is_notice = (message.ref or "").startswith(messages.DIGEST)
     can_wait = message.kind == "briefing" or is_notice
-    return quiet_hours.end_of_quiet(team, due) or due if can_wait else due
+    return end_of_quiet(team, due) or due if can_wait else due
 
 
 def reschedule(tx: Tx, person_id: PersonId) -> None:
@@ -323,18 +329,18 @@ def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
         address="" if channel is None else channel.address or "",
         answers=answers,
         waits_until=_waits_until(tx, message),
-        is_silent=quiet_hours.end_of_quiet(team, tx.now) is not None,
+        is_silent=end_of_quiet(team, tx.now) is not None,
     )
 
 
 def _waits_until(tx: Tx, message: Message) -> str:
-    until = patience.waits_until(tx, message)
+    until = requests.waits_until(tx, message)
     return "" if until is None else as_text(until, persons.zone_of(tx, PersonId(message.recipient)))
 
 
 def _without_links(tx: Tx, message: Message, team: Team) -> Message:
     """Return a labelled message as channels get it: they may open what is a link in it."""
-    write = named_hosts.without_links(tx, team, message.label)
+    write = team_hosts.without_links(tx, team, message.label)
     call = message.call
     return replace(
         message,
@@ -488,3 +494,20 @@ def edit_later(tx: Tx, failed: OutgoingMessage, *, pause_s: float | None = None)
         pause, changes = max(pause, EDIT_BACKOFF * 2**row.tries), {"tries": row.tries + 1}
     DELIVERIES.update(tx, row.id, due_at=tx.now + min(pause, MAX_BACKOFF), **changes)
     return tx.alarm()
+
+
+def check_quiet_hours(hours: str, zone: str) -> None:
+    """Raise `Refused` for hours or a time zone that cannot be read."""
+    if hours and daily.parse(hours).is_whole_day:
+        raise Refused(
+            f"Quiet hours {hours!r} leave no time to send anything; leave out at least a minute."
+        )
+    parse_zone(zone)
+
+
+def end_of_quiet(team: Team, now: datetime) -> datetime | None:
+    """Return when the current quiet hours end, or None outside of quiet hours."""
+    if not team.quiet_hours:
+        return None
+    quiet = daily.parse(team.quiet_hours)
+    return quiet.next_end(now, team.quiet_zone) if quiet.contain(now, team.quiet_zone) else None

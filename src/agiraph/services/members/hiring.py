@@ -6,10 +6,9 @@ An address is a teammate's name, a specialist's name, `new:provider/model`,
 
 import shlex
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from agiraph.domain.agents import Agent, Specialist
-from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured, NotFound, Refused
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.labels import CLEAN, Label
@@ -156,26 +155,20 @@ def _hire(
     stem: str,
     role: str,
     model: str,
-    command: str | None = None,
-    tools: tuple[str, ...] = (),
-    identity: str = "",
-    effort: Effort | None = None,
+    **details: Unpack[roster.AgentDetails],
 ) -> Agent:
-    team_id = hirer.agent.team_id
+    team_id, is_program = hirer.agent.team_id, details.get("command") is not None
     return roster.hire(
         tx,
         team_id,
         name=roster.free_name(tx, team_id, stem),
         role=role,
         model=model,
-        kind="llm" if command is None else "cli",
-        command=command,
-        tools=tools,
-        identity=identity,
-        effort=effort,
+        kind="cli" if is_program else "llm",
+        **details,
         persistent=False,
         parent_thread_id=hirer.thread_id,
-        label=CLEAN if command is None else hirer.label,
+        label=hirer.label if is_program else CLEAN,
     )
 
 

@@ -19,7 +19,7 @@ from agiraph.domain.research_report import Counts, Report
 from agiraph.domain.sentences import units
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.redaction import mask_secrets
-from agiraph.services.board import labels, planning, texts
+from agiraph.services.board import labels, texts
 from agiraph.services.knowledge import items
 from agiraph.services.mail import bus
 from agiraph.services.research import parts as research_parts
@@ -295,31 +295,14 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
 
 
 def _send_to_inbox(tx: Tx, node: WorkNode, *, kind: MessageKind, title: str, text: str) -> None:
-    bus.send(
-        tx,
-        team_id=node.team_id,
-        sender=node.assignee_id or "system",
-        recipient=planning.person_for(tx, node),
-        kind=kind,
-        title=title,
-        text=text,
-        node_id=node.id,
-        refusable=False,
-    )
+    draft = replace(bus.to_person(tx, node, text), kind=kind, title=title)
+    bus.send(tx, draft, refusable=False)
 
 
 def _send_summary(tx: Tx, node: WorkNode, text: str) -> None:
     """Send a summary as the agent that was asked, in its conversation with the person."""
     assert node.asked_of is not None
-    bus.send(
-        tx,
-        team_id=node.team_id,
-        sender=node.asked_of,
-        recipient=planning.person_for(tx, node),
-        text=text,
-        node_id=node.id,
-        refusable=False,
-    )
+    bus.send(tx, replace(bus.to_person(tx, node, text), sender=node.asked_of), refusable=False)
 
 
 def summary(report: str) -> str:

@@ -1,6 +1,7 @@
 """Starting: create a research job for a question, with a researcher hired for it."""
 
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import Refused
@@ -36,30 +37,37 @@ SEARCH, FETCH = "web_search", "web_fetch"
 """The tools whose calls a job counts."""
 
 
+class Wanted(TypedDict, total=False):
+    """How much research is wanted, and whether it may ask."""
+
+    depth: Depth | None
+    searches: int | None
+    pages: int | None
+    asks: bool
+    """Whether it came from a conversation, so that it may ask the person once."""
+
+
 def start(
     tx: Tx,
     hirer: Hirer,
     goal: str,
     *,
-    depth: Depth | None = None,
-    searches: int | None = None,
-    pages: int | None = None,
     person_id: PersonId | None = None,
     parent_id: NodeId | None = None,
     label: Label = CLEAN,
-    asks: bool = False,
     earlier: WorkNode | None = None,
     standing: Trigger | None = None,
+    **wanted: Unpack[Wanted],
 ) -> WorkNode:
     """Create a research job for a newly hired researcher.
 
     With `parent_id` it is part of that work and paid from its budget; otherwise the person with
     `person_id` asked for it, or without one the team's owner. Without a `label` the question is in
-    words of a person or of a clean thread, and the readers are public. `asks`: it came from a
-    conversation, so that it may ask the person once. With `earlier`, it has the ledger and the
-    label of that job from the start. `standing` is the trigger of a question that is asked again
-    and again.
+    words of a person or of a clean thread, and the readers are public. With `earlier`, it has the
+    ledger and the label of that job from the start. `standing` is the trigger of a question that is
+    asked again and again.
     """
+    depth, searches, pages = wanted.get("depth"), wanted.get("searches"), wanted.get("pages")
     _check_request(goal, searches, pages)
     if earlier is not None:
         _check_earlier(tx, hirer.agent, earlier)
@@ -87,7 +95,7 @@ def start(
         team_id=node.team_id,
         question=goal.strip(),
         depth=depth,
-        asks=asks,
+        asks=wanted.get("asks", False),
         continues=None if earlier is None else earlier.id,
         searches=searches,
         pages=pages,

@@ -5,10 +5,10 @@ import secrets
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypedDict, Unpack, get_args
 
 from agiraph.domain.agents import Agent
-from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.events.triggers import TriggerChanged, TriggerCreated
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId, new_id
 from agiraph.domain.labels import CLEAN, Label
@@ -41,6 +41,15 @@ class Created(NamedTuple):
     """The secret of a webhook. The database keeps only its hash, so it is shown here or never."""
 
 
+class Origin(TypedDict, total=False):
+    """Who makes a trigger, in which work, to whom its work was promised, and what they had read."""
+
+    made_by: str | None
+    made_in: WorkNode | None
+    promised_to: str | None
+    label: Label
+
+
 def create(
     tx: Tx,
     *,
@@ -49,17 +58,15 @@ def create(
     config: dict[str, Any],
     action: ActionType = "wake_agent",
     payload: dict[str, Any] | None = None,
-    made_by: str | None = None,
-    made_in: WorkNode | None = None,
-    promised_to: str | None = None,
-    label: Label = CLEAN,
     is_bounded: bool = False,
+    **origin: Unpack[Origin],
 ) -> Created:
     """Create a trigger for an agent. Limits apply if the agent creates it itself.
 
     `made_by` is a person, an agent or the runtime; without it the team's owner. With `is_bounded`
     the trigger gets the bounds of labelled ones, and is refused if it exceeds a limit of theirs.
     """
+    made_by, made_in = origin.get("made_by"), origin.get("made_in")
     # Before `count_made`: two calls of one agent would both take the last free place.
     agent = teams.lock(tx, agent_id)
     team = TEAMS.get(tx, agent.team_id)
@@ -96,8 +103,8 @@ def create(
         cursor=events.head(tx, team.id),
         # Only the hash: a reader of the database or of a backup cannot call the webhook.
         secret=None if secret is None else hash_of(secret),
-        promised_to=promised_to,
-        label=label,
+        promised_to=origin.get("promised_to"),
+        label=origin.get("label", CLEAN),
     )
     _insert(tx, trigger)
     return Created(trigger, secret)
@@ -421,3 +428,25 @@ def revive(
             # The team did not work; what happened in the meantime is no reason to wake anybody.
             TRIGGERS.update(tx, trigger.id, cursor=events.head(tx, team_id))
             _rearm(tx, trigger)
+
+
+def confirm(tx: Tx, trigger_id: TriggerId) -> Trigger:
+    """Let a labelled trigger fire for as long as its configuration says.
+
+    Its words stay labelled: the work that it starts still asks before it takes a way out.
+    """
+    # The agent's row before the trigger's, as every verb takes them.
+    teams.lock(tx, TRIGGERS.get(tx, trigger_id).agent_id)
+    trigger = TRIGGERS.get(tx, trigger_id, lock=True)
+    if not trigger.label or trigger.status not in ("active", "paused"):
+        raise Conflict(f"{trigger_id} is {trigger.status}: it does not wait for a decision.")
+    read = registry.kind_of(trigger).read(trigger.config)
+    until = None if read.until is None else parse_moment(read.until, read.zone)
+    bounds = {"max_fires": read.max_fires, "until": until}
+    TRIGGERS.update(tx, trigger_id, confirmed_at=tx.now, **bounds)
+    due = None if trigger.due_at is None else slot_at(trigger.due_at)
+    changed = TriggerChanged(
+        trigger_id=trigger.id, agent_id=trigger.agent_id, status=trigger.status, due_at=due
+    )
+    tx.emit(trigger.team_id, changed)
+    return TRIGGERS.get(tx, trigger_id)

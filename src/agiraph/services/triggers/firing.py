@@ -18,6 +18,7 @@ from agiraph.domain.events.triggers import (
 from agiraph.domain.fence import enclose, enclose_foreign
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.messages import Draft
 from agiraph.domain.persons import is_person
 from agiraph.domain.triggers import EndedWith, Firing, Outcome, Trigger, TriggerStatus
 from agiraph.domain.waits import Timer
@@ -213,15 +214,17 @@ def _perform(tx: Tx, trigger: Trigger, slot: str, cause: _Cause) -> Firing:
             to = str(trigger.payload["to"])
             bus.send(
                 tx,
-                team_id=trigger.team_id,
-                sender=trigger.agent_id,
-                recipient=to,
-                text=trigger.payload["content"],
-                # Nobody has just asked, so the person may be looking elsewhere.
-                kind="report" if is_person(to) else "message",
-                title=REMINDER if is_person(to) else "",
-                node_id=trigger.payer_id,
-                label=trigger.label,
+                Draft(
+                    team_id=trigger.team_id,
+                    sender=trigger.agent_id,
+                    recipient=to,
+                    text=trigger.payload["content"],
+                    # Nobody has just asked, so the person may be looking elsewhere.
+                    kind="report" if is_person(to) else "message",
+                    title=REMINDER if is_person(to) else "",
+                    node_id=trigger.payer_id,
+                    label=trigger.label,
+                ),
             )
         case "run_callback":
             # The callback runs outside of any transaction: the trigger worker takes the errand.

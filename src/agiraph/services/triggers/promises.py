@@ -25,25 +25,31 @@ class Promise(NamedTuple):
     state: State
 
 
+class When(NamedTuple):
+    """When a promise is kept: at one time, or again and again as a cron expression says. Without a
+    zone, a time without an offset is in the person's."""
+
+    moment: str
+    repeats: str = ""
+    zone: str = ""
+
+
 def make(
     tx: Tx,
     agent: Agent,
     node: WorkNode,
     *,
     what: str,
-    when: str = "",
-    repeats: str = "",
-    zone: str = "",
+    when: When,
     label: Label = CLEAN,
     is_bounded: bool = False,
 ) -> Promise:
     """Record a promise to the person whom the node is for, and create the trigger that wakes the
-    agent at its time, or again and again as a cron expression says. Without `zone` a time without
-    an offset is in the person's zone."""
+    agent at its time."""
     if not what.strip():
         raise Refused("Say what you promise.")
     to = planning.person_for(tx, node)
-    type, config = timing(tx, when, repeats, zone or persons.zone_of(tx, to))
+    type, config = timing(tx, when.moment, when.repeats, when.zone or persons.zone_of(tx, to))
     made = definitions.create(
         tx,
         agent_id=agent.id,

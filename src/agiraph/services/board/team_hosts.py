@@ -1,5 +1,6 @@
-"""Named hosts: an address that a person types lets commands of the team reach its host, and stays a
-link in what agents write."""
+"""Team hosts: which hosts commands of a team may reach because a person typed an address, and which
+they have reached.
+"""
 
 import ipaddress
 from collections.abc import Callable
@@ -8,12 +9,14 @@ from functools import partial
 
 from agiraph.domain import quotations
 from agiraph.domain.agents import Team
-from agiraph.domain.events.team import GrantMade
+from agiraph.domain.chat import Lease
+from agiraph.domain.events.team import GrantMade, GrantUsed
+from agiraph.domain.events.work import NetworkReached, NetworkRefused
 from agiraph.domain.grants import REACH_LASTS, Grant
 from agiraph.domain.ids import PersonId, TeamId, new_id
 from agiraph.domain.labels import Label
 from agiraph.services.board import labels
-from agiraph.store import grants, messages
+from agiraph.store import grants, messages, threads
 from agiraph.store.grants import GRANTS
 from agiraph.store.tx import Tx
 from agiraph.web import links
@@ -22,6 +25,8 @@ MOST_HOSTS = 20
 """Hosts that one text lets commands reach."""
 MAX_MESSAGES = 200
 """Messages of persons that are searched for an address, newest first."""
+COMMAND = "bash"
+"""The tool that events of grants name."""
 
 
 def allow(
@@ -90,3 +95,40 @@ def _is_public(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_global
     except ValueError:
         return "." in host and not host.endswith((".local", ".localhost", ".internal"))
+
+
+def record(tx: Tx, lease: Lease, *, call_id: str, host: str, use: str, label: Label) -> None:
+    """Record that a command reaches a host, and label its thread; raise `Fenced` for a stale lease.
+
+    The gate calls this before it sends anything: after a crash the thread is labelled although the
+    command has no answer, and so are the files that the command has written.
+    """
+    threads.check_lease(tx, lease)  # also locks the row, so that no other label is lost
+    grant = _grant_for(tx, lease, use, host)
+    if grant is not None and grants.use(tx, grant):
+        used = GrantUsed(grant_id=grant.id, node_id=lease.node_id, call_id=call_id, tool=COMMAND)
+        tx.emit(lease.team_id, used)
+    reached = NetworkReached(
+        node_id=lease.node_id,
+        call_id=call_id,
+        host=host,
+        use=use,
+        grant_id=None if grant is None else grant.id,
+    )
+    tx.emit(lease.team_id, reached)
+    if label:
+        threads.add_label(tx, lease.thread_id, label)
+
+
+def record_refusals(tx: Tx, lease: Lease, *, call_id: str, sentences: list[str]) -> None:
+    """Record what the gate refused a command."""
+    refused = NetworkRefused(node_id=lease.node_id, call_id=call_id, sentences=sentences)
+    tx.emit(lease.team_id, refused)
+
+
+def _grant_for(tx: Tx, lease: Lease, use: str, host: str) -> Grant | None:
+    """Return the grant by which a host is reached; None for a host that needs none."""
+    if use == "packages":
+        return None
+    reach = grants.find(tx, lease.team_id, "reach", host)
+    return reach or (grants.find(tx, lease.team_id, "read", host) if use == "git" else None)
