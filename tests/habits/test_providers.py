@@ -13,12 +13,11 @@ from agiraph.domain.errors import (
     QuotaSpent,
 )
 from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.providers.attempts import Fallback, Retrying
 from agiraph.providers.base import Request
-from agiraph.providers.fallback import Fallback
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.patience import LOCAL, REMOTE, Patience
 from agiraph.providers.registry import Account, Keys
-from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Garbage, Stall, Status, Step
 from tests.conformance.threads import SPEC

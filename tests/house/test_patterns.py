@@ -24,16 +24,16 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "the wire format of a vendor or of a model's chat template": (
         "policies/written_call providers/facts/server_facts providers/http/events"
-        " providers/options providers/servers providers/wires/anthropic providers/wires/chat_forms"
-        " providers/wires/chat_messages providers/wires/effort providers/wires/gemini"
-        " providers/wires/gemini_reader providers/wires/request_buffer providers/wires/responses"
+        " providers/options providers/servers providers/wires/anthropic"
+        " providers/wires/chat_completions providers/wires/effort providers/wires/gemini"
+        " providers/wires/request_buffer providers/wires/responses"
         " providers/wires/text providers/wires/text_calls providers/wires/trained_calls"
         " providers/searching tools/call_reading domain/json_text"
     ),
     "the error codes and waiting times that servers send": (
         "providers/diagnosis providers/http/errors providers/http/rate_limits"
     ),
-    "endless repetition of the same characters, in any language": "providers/wires/repetition",
+    "endless repetition of the same characters, in any language": "providers/wires/pieces",
     "marks of our own prompts (fences, notices) that a text repeats or imitates": (
         "domain/fence domain/spoken policies/forged_notice services/knowledge/recall tools/looking"
     ),

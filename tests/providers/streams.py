@@ -18,11 +18,11 @@ from agiraph.domain.work import MOST_TOKENS
 from agiraph.providers.base import Reply
 from agiraph.providers.http.client import Response
 from agiraph.providers.wires import text_calls, wire
-from agiraph.providers.wires.anthropic_reader import AnthropicReader
-from agiraph.providers.wires.chat_reader import ChatReader
-from agiraph.providers.wires.gemini_reader import GeminiReader
+from agiraph.providers.wires.anthropic import AnthropicReader
+from agiraph.providers.wires.chat_completions import ChatReader
+from agiraph.providers.wires.gemini import GeminiReader
 from agiraph.providers.wires.reply_builder import ResponseReader
-from agiraph.providers.wires.responses_reader import ResponsesReader
+from agiraph.providers.wires.responses import ResponsesReader
 from agiraph.testing import Call, Says, says
 from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.form import Format

@@ -5,11 +5,10 @@ import pytest
 from agiraph.domain.chat import Transcript
 from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.domain.work import NodeStatus
+from agiraph.providers.attempts import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker, Fallback, Guarded
 from agiraph.providers.base import Reply, Request
 from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.circuit import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker, Guarded
 from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.fallback import Fallback
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Status

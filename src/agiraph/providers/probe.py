@@ -11,7 +11,7 @@ from agiraph.domain.chat import ToolSpec, Transcript, Turn
 from agiraph.domain.errors import Misconfigured, ModelError
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.time import SystemClock
-from agiraph.providers.base import Model, Reply, Request
+from agiraph.providers.base import Model, Reply, Request, parts_of
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.options import TrainedForm
 from agiraph.providers.wires.trained_calls import calls_in
@@ -134,7 +134,7 @@ class _Calls:
         )
 
     async def _cache(self) -> Check:
-        provider = self.name.removeprefix("text/").partition("/")[0]
+        provider = parts_of(self.name)[0]
         # Local servers cache every prompt, and a long one takes them long.
         is_own = self.catalogue.registry.is_own_server(provider)
         asked = f"{_SMALL_FILLER if is_own else _FILLER}\n{_QUESTION}"

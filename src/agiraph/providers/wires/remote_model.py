@@ -1,20 +1,103 @@
 """Remote model: what the models of all wires share: an address, a key, and how they are asked."""
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from agiraph.domain.effort import Effort, first_effort
+from agiraph.domain.errors import (
+    KeyRefused,
+    ModelError,
+    ModelGarbled,
+    ModelMissing,
+    ModelRefused,
+    ModelSilent,
+    QuotaSpent,
+)
+from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
 from agiraph.providers.options import NONE, ModelOptions
 from agiraph.providers.wires.reply_builder import ResponseReader
-from agiraph.providers.wires.request_settings import Attempt, Ladder, Refusals, Settings, ask
-from agiraph.providers.wires.wire import request_reply, retry_without_reasoning
+from agiraph.providers.wires.usage import BYTES_PER_TOKEN, estimate
+from agiraph.providers.wires.wire import finished, read_response
+
+log: logging.Logger = logging.getLogger("agiraph.providers")
 
 KEY = "{key}"
 """Stands for the key in a wire's header."""
 BEARER = ("authorization", f"Bearer {KEY}")
+CUMULATIVE = "cumulative"
+"""Learned of a server: each piece of its text contains all the text so far."""
+SLOW = "slow"
+"""Learned of a server: it did not begin a reply in time, and is given longer the next time."""
+SLOW_FACTOR = 2.0
+
+Part = dict[str, Any]
+Ladder = Callable[[Effort], Sequence[Part]]
+"""Returns the forms of an effort in one API, the best first. A refused form is followed by the
+next one, and the last by none."""
+
+_REASONING_WORDS = ("signature", "`thinking`", "encrypted content", "encrypted_content",
+                    "of type 'reasoning'", "items are not persisted")  # fmt: skip
+"""Words in the error of a vendor that refuses reasoning of its own. Only OpenAI has an error code
+for it; all name the field in the message."""
+_EFFORT_WORDS = ("effort", "thinking", "reasoning", "chat_template_kwargs", "unknown name",
+                 "extra inputs", "extra_forbidden", "unrecognized")  # fmt: skip
+"""Words in the error of a server that refuses a setting for thinking."""
+_ONLY_NOW = ("must start with a thinking block", "expected `thinking`")
+"""Anthropic's words for a thread that cannot be continued with thinking at this point: another
+model made the calls that wait for their results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The optional settings of one request, in the form of its wire."""
+
+    effort: Part = field(default_factory=dict[str, Any])
+    """The fields that say how much the model thinks; empty: none are sent."""
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields from the settings file, to be merged into the request."""
+
+
+def plain(request: Request) -> Settings:
+    """Return the settings of a request to a model without options, at no special effort."""
+    return Settings(temperature=request.temperature, max_output_tokens=request.max_output_tokens)
+
+
+@dataclass(slots=True)
+class Refusals:
+    """What a model's server has refused, for the life of the process."""
+
+    forms: dict[Effort, int] = field(default_factory=dict[Effort, int])
+    """By effort: how many of its forms were refused."""
+    takes_temperature: bool = True
+
+    def form(self, ladder: Ladder, effort: Effort | None) -> Part:
+        """Return the form of the effort that was not refused yet; empty if there is none."""
+        if effort is None:
+            return {}
+        forms, refused = ladder(effort), self.forms.get(effort, 0)
+        return forms[refused] if refused < len(forms) else {}
+
+    def give_up(self, form: Part, ladder: Ladder, effort: Effort, why: str) -> None:
+        """Ask for an effort in its next form, unless another request has found that out already."""
+        if self.form(ladder, effort) != form:
+            return
+        self.forms[effort] = self.forms.get(effort, 0) + 1
+        instead = self.form(ladder, effort) or "its own default"
+        log.warning(
+            "A model refuses the effort %r as %s; from now on it is asked with %s. %s",
+            effort,
+            form,
+            instead,
+            why,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,36 +113,52 @@ class RemoteModel(ABC):
     refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
     learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
     """Names of what earlier replies have shown about this server and model, such as a chat template
-    that accepts no system message (`chat_forms.py`)."""
+    that accepts no system message."""
 
     @abstractmethod
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply: ...
 
-    async def ask(self, attempt: Attempt, request: Request, ladder: Ladder) -> Reply:
-        """Return the reply to the request, asked with the settings that the server accepts."""
-        return await ask(
-            attempt,
-            request,
-            name=self.name,
-            options=self.options,
-            refusals=self.refusals,
-            ladder=ladder,
-        )
-
-    async def ask_with_reasoning(
+    async def ask(
         self,
         send: Callable[[Settings], Awaitable[Reply]],
         request: Request,
         ladder: Ladder,
-        drop_reasoning: Callable[[], bool],
+        drop_reasoning: Callable[[], bool] = lambda: False,
     ) -> Reply:
-        """Return the reply; if the vendor refuses its own reasoning, `drop_reasoning` is called
-        and the request is sent without it."""
+        """Send the request with its settings; if the server refuses one of them, send it without.
 
-        async def attempt(settings: Settings) -> Reply:
-            return await retry_without_reasoning(lambda: send(settings), drop_reasoning)
-
-        return await self.ask(attempt, request, ladder)
+        What was refused is not asked for again in this process, and one warning says so.
+        `drop_reasoning` is called if the vendor refuses its own reasoning in the thread. Anthropic
+        and Google sign reasoning, OpenAI encrypts it: another model, other tools or a compacted
+        thread may invalidate it.
+        """
+        options, may_think = self.options, True
+        effort = first_effort(request.effort, options.effort)
+        temperature = options.temperature if request.temperature is None else request.temperature
+        while True:
+            settings = Settings(
+                effort=self.refusals.form(ladder, effort) if may_think else {},
+                temperature=temperature if self.refusals.takes_temperature else None,
+                max_output_tokens=request.max_output_tokens or options.max_output_tokens,
+                body=options.body,
+            )
+            try:
+                return await send(settings)
+            except ModelRefused as error:
+                said = str(error).lower()
+                if any(words in said for words in _REASONING_WORDS) and drop_reasoning():
+                    continue
+                if isinstance(error, (KeyRefused, ModelMissing, QuotaSpent)):
+                    raise
+                if settings.temperature is not None and "temperature" in said:
+                    self.refusals.takes_temperature = False
+                    log.warning("%s takes no temperature, so none is sent: %s", self.name, error)
+                elif settings.effort and any(words in said for words in _ONLY_NOW):
+                    may_think = False
+                elif effort and settings.effort and any(words in said for words in _EFFORT_WORDS):
+                    self.refusals.give_up(settings.effort, ladder, effort, f"{self.name}: {error}")
+                else:
+                    raise
 
     async def post(
         self,
@@ -72,19 +171,55 @@ class RemoteModel(ABC):
         on_delta: OnDelta | None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Send one request and return its whole reply. `key_header`: the name of the header for the
-        key, and its value with KEY in place of the key; a server without a key gets none."""
+        """Send one request and return the whole reply, or raise a `ModelError`.
+
+        A response that breaks off is an error: a reply is never returned in part. `key_header`: the
+        name of the header for the key, and its value with KEY in place of the key; a server without
+        a key gets none.
+        """
+        url, sent_bytes = self.base_url.rstrip("/") + path, sum(map(len, body))
+        patience = self.http.patience_with(url, self.name)
+        if SLOW in self.learned:
+            patience = patience.longer(SLOW_FACTOR)
+        if CUMULATIVE in self.learned:
+            reader.reply.expect_cumulative()
+        slot = await self.http.rate_limits.of(self.name, self.key).acquire(
+            request.team, sent_bytes // BYTES_PER_TOKEN, request.longest_wait_s
+        )
+        try:
+            await self.http.post(
+                url,
+                headers=self._headers(key_header, headers or {}),
+                body=body,
+                handle=lambda response: read_response(response, reader, on_delta),
+                patience=patience,
+                slot=slot,
+            )
+            reply = finished(reader, request, name=self.name, sent_bytes=sent_bytes)
+        except ModelError as error:
+            self._learn(error, reader, request, sent_bytes)
+            raise
+        finally:
+            slot.answer()  # if the connection failed before any response
+        if reader.reply.is_cumulative:
+            self.learned.add(CUMULATIVE)
+        slot.settle(reply.usage)
+        fault("fx:after:llm")
+        return reply
+
+    def _headers(self, key_header: tuple[str, str], headers: Mapping[str, str]) -> dict[str, str]:
         name, value = key_header
         keyed = {name: value.replace(KEY, self.key)} if self.key else {}
-        return await request_reply(
-            self.http,
-            self.base_url.rstrip("/") + path,
-            name=self.name,
-            headers={**(headers or {}), **keyed, **self.options.headers},
-            key=self.key,
-            body=body,
-            reader=reader,
-            request=request,
-            on_delta=on_delta,
-            learned=self.learned,
-        )
+        return {"content-type": "application/json", **headers, **keyed, **self.options.headers}
+
+    def _learn(
+        self, error: ModelError, reader: ResponseReader, request: Request, sent_bytes: int
+    ) -> None:
+        """Note what a failed request shows of the server; say in the error what it cost."""
+        if isinstance(error, ModelSilent):
+            self.learned.add(SLOW)
+        if isinstance(error, ModelGarbled):
+            spent = estimate(reader.reply, request, sent_bytes)
+            error.input_tokens, error.output_tokens = spent.input_tokens, spent.output_tokens
+        # Some servers repeat the key that they refuse. Error texts are stored and shown.
+        error.args = (str(error).replace(self.key or "\0", "[key]"),)

@@ -1,9 +1,8 @@
-"""Wire: sends a request to a model and builds the reply, in the way that all vendors share.
+"""Wire: reads a response into a reply, in the way that all vendors share.
 
-A vendor's module encodes the request and brings a `ResponseReader` for its response format.
+A vendor's module brings a `ResponseReader` for its response format.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,25 +11,14 @@ import orjson
 from agiraph.domain.errors import (
     ModelError,
     ModelGarbled,
-    ModelRefused,
-    ModelSilent,
     ModelUnavailable,
 )
-from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http.client import HttpClient, Response
-from agiraph.providers.http.connection import Body
+from agiraph.providers.http.client import Response
 from agiraph.providers.http.errors import error_for_status, error_text
 from agiraph.providers.http.events import CUT_OFF, EventStreamParser, parse_object, read_object
 from agiraph.providers.wires import usage as usages
-from agiraph.providers.wires.reply_builder import ResponseReader
-from agiraph.providers.wires.thoughts import ThoughtFilter
-
-CUMULATIVE = "cumulative"
-"""Learned of a server: each piece of its text contains all the text so far."""
-SLOW = "slow"
-"""Learned of a server: it did not begin a reply in time, and is given longer the next time."""
-SLOW_FACTOR = 2.0
+from agiraph.providers.wires.reply_builder import ResponseReader, ThoughtFilter
 
 UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 """The exceptions of code that reads a field which is missing or has another type."""
@@ -44,68 +32,6 @@ _STATUS_OF_ERROR_TYPE = {
     "request_too_large": 413,
 }
 """Anthropic's error types that a retry does not help. Any other type counts as 503."""
-
-_REASONING_WORDS = ("signature", "`thinking`", "encrypted content", "encrypted_content",
-                    "of type 'reasoning'", "items are not persisted")  # fmt: skip
-"""Words in the error of a vendor that refuses reasoning of its own."""
-
-
-async def request_reply(
-    http: HttpClient,
-    url: str,
-    *,
-    name: str,
-    headers: dict[str, str],
-    key: str,
-    body: Body,
-    reader: ResponseReader,
-    request: Request,
-    on_delta: OnDelta | None,
-    learned: set[str] | None = None,
-) -> Reply:
-    """Send the request and return the whole reply, or raise a `ModelError`.
-
-    A response that breaks off is an error: a reply is never returned in part. `learned`: what is
-    known of this server, which is added to.
-    """
-    headers = {"content-type": "application/json", **headers}
-    known: set[str] = set() if learned is None else learned
-    patience = http.patience_with(url, name).longer(SLOW_FACTOR if SLOW in known else 1.0)
-    if CUMULATIVE in known:
-        reader.reply.expect_cumulative()
-    shown = None if on_delta is None else ThoughtFilter(on_delta)
-    estimated = sum(map(len, body)) // usages.BYTES_PER_TOKEN
-    slot = await http.rate_limits.of(name, key).acquire(
-        request.team, estimated, request.longest_wait_s
-    )
-    try:
-        await http.post(
-            url,
-            headers=headers,
-            body=body,
-            handle=lambda response: read_response(response, reader, shown.feed if shown else None),
-            patience=patience,
-            slot=slot,
-        )
-        if shown is not None:
-            shown.end()
-        reply = finished(reader, request, name=name, sent_bytes=sum(map(len, body)))
-        if reader.reply.is_cumulative:
-            known.add(CUMULATIVE)
-    except ModelError as error:
-        if isinstance(error, ModelSilent):
-            known.add(SLOW)
-        if isinstance(error, ModelGarbled):
-            spent = usages.estimate(reader.reply, request, sum(map(len, body)))
-            error.input_tokens, error.output_tokens = spent.input_tokens, spent.output_tokens
-        # Some servers repeat the key that they refuse. Error texts are stored and shown.
-        error.args = (str(error).replace(key or "\0", "[key]"),)
-        raise
-    finally:
-        slot.answer()  # if the connection failed before any response
-    slot.settle(reply.usage)
-    fault("fx:after:llm")
-    return reply
 
 
 def finished(reader: ResponseReader, request: Request, *, name: str, sent_bytes: int) -> Reply:
@@ -124,13 +50,14 @@ def finished(reader: ResponseReader, request: Request, *, name: str, sent_bytes:
 async def read_response(
     response: Response, reader: ResponseReader, on_delta: OnDelta | None
 ) -> None:
-    """Read a response with status 200 into the reader's reply."""
+    """Read a response with status 200 into the reader's reply; show its text without thoughts."""
     # We always ask for a stream, but some compatible servers and gateways answer with one JSON
     # object.
     is_stream = response.content_type == "text/event-stream"
+    shown = None if on_delta is None else ThoughtFilter(on_delta)
     try:
         if is_stream:
-            await _read_stream(response, reader, on_delta)
+            await _read_stream(response, reader, shown.feed if shown else None)
         else:
             body = await read_object(response)
             if body.get("error"):
@@ -143,6 +70,8 @@ async def read_response(
         if is_stream:
             problem = "An event of the stream cannot be read"
         raise ModelGarbled(f"{problem}: {error!r}") from error
+    if shown is not None:
+        shown.end()
 
 
 async def _read_stream(
@@ -211,24 +140,3 @@ def _checked(reply: Reply, request: Request) -> Reply:
     # Gemini may send calls without ids, and some OpenAI-compatible servers repeat theirs.
     calls = request.transcript.with_unique_ids(reply.calls)
     return reply if calls == reply.calls else replace(reply, calls=calls)
-
-
-async def retry_without_reasoning(
-    attempt: Callable[[], Awaitable[Reply]], drop_reasoning: Callable[[], bool]
-) -> Reply:
-    """Send the request; if the vendor refuses its own reasoning in it, send it without reasoning.
-
-    Anthropic and Google sign reasoning, OpenAI encrypts it. It is valid only for the model that
-    reasoned and for the same messages before it: another model of the vendor, other tools or a
-    compacted thread may invalidate it.
-    """
-    try:
-        return await attempt()
-    except ModelRefused as error:
-        reason = str(error).lower()
-        # Only OpenAI has an error code for it; all name the field in the message.
-        if not any(words in reason for words in _REASONING_WORDS):
-            raise
-        if not drop_reasoning():
-            raise
-    return await attempt()
