@@ -56,11 +56,10 @@ from agiraph.runtime.configured_limits import rates as rates_of
 from agiraph.runtime.configured_limits import shown as shown_limit
 from agiraph.runtime.program_setup import Command
 from agiraph.web.access import Web
-from agiraph.web.configured import MakeVendorEngine
+from agiraph.web.configured import MakeVendorEngine, shown_indexes
 from agiraph.web.configured import origin as engine_origin
 from agiraph.web.configured import shown as shown_engine
 from agiraph.web.configured import web as web_of
-from agiraph.web.gate.configured import shown as shown_indexes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

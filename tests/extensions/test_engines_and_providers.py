@@ -21,8 +21,7 @@ from agiraph.home.layout import Home
 from agiraph.runtime.channels import DeliveryFailed, is_two_way
 from agiraph.runtime.channels.own import resolved
 from agiraph.runtime.channels.wanted import WantedChannel
-from agiraph.web.access import Web
-from agiraph.web.own_engine import WantedEngine
+from agiraph.web.access import WantedEngine, Web
 from tests.extensions.files import put
 from tests.fences import opened
 

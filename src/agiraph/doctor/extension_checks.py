@@ -9,7 +9,7 @@ from agiraph.extensions.skills import Skills
 from agiraph.home import health as home_health
 from agiraph.home.layout import Home
 from agiraph.runtime.channels.wanted import WantedChannel
-from agiraph.web.own_engine import WantedEngine
+from agiraph.web.access import WantedEngine
 
 NAME = "own tools"
 

@@ -6,7 +6,7 @@ from agiraph.domain.search import Engine
 from agiraph.extensions.resolving import web_with_keys
 from agiraph.providers.searching import VendorEngine
 from agiraph.redaction import redact
-from agiraph.web import default_engine, readiness
+from agiraph.web import access
 from agiraph.web.configured import shown
 from agiraph.web.open_sources import OpenEngine
 from agiraph.web.search import SEARXNG_FORBIDS, SEARXNG_LINES, SETTINGS
@@ -23,7 +23,7 @@ async def check(checkup: Checkup) -> None:
     """
     web = checkup.settings.web
     if checkup.models is not None:
-        web = default_engine.present(web_with_keys(web, checkup.models))
+        web = access.present(web_with_keys(web, checkup.models))
     engine = web.engine
     if engine is None:
         return checkup.note(NAME, f"Agents cannot search the web. To let them, set {SETTINGS}.")
@@ -33,7 +33,7 @@ async def check(checkup: Checkup) -> None:
     if engine.name != "searxng" and not checkup.online:
         return checkup.fine(NAME, said)
     if isinstance(engine, OpenEngine):
-        why = await readiness.why_no_search(web)
+        why = await access.why_no_search(web)
         return checkup.note(NAME, f"{said} {why}") if why else checkup.fine(NAME, said)
     try:
         await engine.search(QUERY, limit=1)

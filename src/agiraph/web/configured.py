@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.search import Engine
 from agiraph.redaction import keep
-from agiraph.web.access import Web
+from agiraph.web.access import PREFIX, WantedEngine, Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
-from agiraph.web.gate.configured import indexes as configured_indexes
+from agiraph.web.gate.indexes import PackageIndexes, PythonSources
 from agiraph.web.open_sources import OpenEngine
-from agiraph.web.own_engine import PREFIX, WantedEngine
 from agiraph.web.reading_hosts import ReadingHosts, is_entry
 from agiraph.web.search import RemoteEngine
 
@@ -26,6 +26,12 @@ EXAMPLE = (
 READING_EXAMPLE = (
     '[web] with reading_hosts = ["docs.example.org", "*.example.com", "example.net/wiki/"]'
 )
+PACKAGES_EXAMPLE = (
+    '[packages] with python = ["https://index.example/simple"], npm = "https://npm.example/" or '
+    'cargo = "https://cargo.example/index/"; what is missing there, pip, npm and cargo are asked'
+)
+_IndexAddress = Annotated[str, Field(pattern=r"^(https?|file)://")]
+_RegistryAddress = Annotated[str, Field(pattern=r"^(sparse\+)?https?://")]
 VARIABLES = {
     "brave": "BRAVE_API_KEY",
     "serper": "SERPER_API_KEY",
@@ -44,6 +50,9 @@ one); with "" as the vendor's name, that of the first vendor with a key. None if
 stand_ins: dict[str, StandIn] = {}
 """Hosts that a test plays on loopback. Only Python code in this process can fill it, and none of
 the program's does: no file, environment variable, option or request leads here."""
+
+
+_Table = TypeVar("_Table", bound=BaseModel)
 
 
 class _Entry(BaseModel):
@@ -68,6 +77,14 @@ class _WebEntry(BaseModel):
     reading_hosts: list[str] | None = None
 
 
+class _PackagesEntry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    python: list[_IndexAddress] | None = None
+    npm: _RegistryAddress | None = None
+    cargo: _RegistryAddress | None = None
+
+
 def web(
     path: Path,
     written: Any,
@@ -87,19 +104,14 @@ def web(
         engine=_engine(path, chosen, environ, vendor_engine),
         follows_keys=chosen is None,
         reading_hosts=_reading_hosts(path, reading),
-        indexes=configured_indexes(path, packages),
+        indexes=package_indexes(path, packages),
     )
 
 
 def _reading_hosts(path: Path, written: Any) -> ReadingHosts:
     if written is None:
         return ReadingHosts()
-    try:
-        entry = _WebEntry.model_validate(written)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in ("web", *first["loc"]))
-        raise Misconfigured(f"{path}: {where}: {first['msg']}. Write {READING_EXAMPLE}.") from error
+    entry = _read(path, "web", _WebEntry, written, READING_EXAMPLE)
     hosts = entry.reading_hosts
     if wrong := [host for host in hosts or () if not is_entry(host)]:
         raise Misconfigured(
@@ -155,7 +167,7 @@ def _engine(
         return vendor_engine("", "") or OpenEngine()
     if (own := _own_engine(chosen)) is not None:
         return own
-    entry = _read(path, chosen)
+    entry = _read(path, "search", _Entry, chosen, EXAMPLE)
     match entry.provider:
         case "none":
             return None
@@ -212,10 +224,30 @@ def _key(path: Path, variable: str, environ: Mapping[str, str]) -> str:
     return key
 
 
-def _read(path: Path, written: Any) -> _Entry:
+def _read(path: Path, table: str, kind: type[_Table], written: Any, example: str) -> _Table:
     try:
-        return _Entry.model_validate(written)
+        return kind.model_validate(written)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in ("search", *first["loc"]))
-        raise Misconfigured(f"{path}: {where}: {first['msg']}. Write {EXAMPLE}.") from error
+        where = ".".join(str(part) for part in (table, *first["loc"]))
+        raise Misconfigured(f"{path}: {where}: {first['msg']}. Write {example}.") from error
+
+
+def package_indexes(path: Path, written: Any) -> PackageIndexes:
+    """Return where commands get packages from. Passwords in addresses are kept out of all logs."""
+    if written is None:
+        return PackageIndexes()
+    entry = _read(path, "packages", _PackagesEntry, written, PACKAGES_EXAMPLE)
+    named: list[str] = [*(entry.python or []), entry.npm or "", entry.cargo or ""]
+    for number, url in enumerate(named):
+        if password := urlsplit(url).password:
+            keep({f"password of index {number}": password})
+    python = None if entry.python is None else PythonSources(indexes=tuple(entry.python))
+    return PackageIndexes(python=python, npm=entry.npm, cargo=entry.cargo)
+
+
+def shown_indexes(indexes: PackageIndexes) -> dict[str, str]:
+    """Return the addresses that the settings name, by the key of the table."""
+    python = "" if indexes.python is None else ", ".join(indexes.python.indexes)
+    found = {"python": python, "npm": indexes.npm or "", "cargo": indexes.cargo or ""}
+    return {name: value for name, value in found.items() if value}

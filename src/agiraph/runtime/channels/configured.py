@@ -19,7 +19,7 @@ from agiraph.runtime.channels.telegram import Telegram
 from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.wanted import WantedChannel
 from agiraph.runtime.channels.webhook import Webhook
-from agiraph.web.own_engine import PREFIX
+from agiraph.web.access import PREFIX
 
 EXAMPLE = (
     '[channels.NAME] with type = "terminal"; or "webhook" with url (or url_env) and, if it is to '
