@@ -16,7 +16,6 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelError
 from agiraph.domain.work import MOST_TOKENS
 from agiraph.providers.base import Reply
-from agiraph.providers.http.client import Response
 from agiraph.providers.wires import text_calls, wire
 from agiraph.providers.wires.anthropic import AnthropicReader
 from agiraph.providers.wires.chat_completions import ChatReader
@@ -92,7 +91,7 @@ class StreamWire:
 def read(name: str, body: bytes, pieces: list[bytes] | None = None) -> Reply:
     """Return the reply in these bytes, as the wire `name` reads it, or raise a `ModelError`."""
     reader = WIRES[name].reader()
-    response = Response(_Exchange([body] if pieces is None else pieces), "host")
+    response = _Exchange([body] if pieces is None else pieces)
     _run(wire.read_response(response, reader, None))
     reply = wire.finished(reader, ASKED, name="house/m", sent_bytes=1000)
     if name != "text":

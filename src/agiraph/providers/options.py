@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from agiraph.domain.effort import EFFORTS, Effort
 from agiraph.domain.errors import Misconfigured
 from agiraph.redaction import keep
 
+T = TypeVar("T")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OWN_HEADERS = frozenset(
     ("authorization", "x-api-key", "x-goog-api-key", "content-type", "content-length",
@@ -96,7 +97,7 @@ def _options(where: str, given: dict[str, Any], environ: Mapping[str, str]) -> M
         headers=headers_of(where, given.get("headers", {}), environ),
         body=_body(where, given.get("body", {})),
         calls=calls_of(where, given.get("calls")),
-        prompt=_prompt(where, given.get("prompt", "auto")),
+        prompt=_one_of(f"{where} prompt", given.get("prompt", "auto"), PROMPT_SIZES),
     )
 
 
@@ -116,9 +117,7 @@ def efforts_of(path: Path, written: Any) -> dict[str, Effort]:
 
 
 def _effort(where: str, value: Any) -> Effort | None:
-    if value is not None and value not in EFFORTS:
-        raise Misconfigured(f"{where} effort {value!r} is not one of {', '.join(EFFORTS)}.")
-    return value
+    return None if value is None else _one_of(f"{where} effort", value, EFFORTS)
 
 
 def _temperature(where: str, value: Any) -> float | None:
@@ -137,14 +136,12 @@ def _limit(where: str, value: Any) -> int | None:
 
 def calls_of(where: str, value: Any) -> CallForm | None:
     """Return how calls of a model or server are read; None if nothing is said."""
-    if value is not None and value not in CALL_FORMS:
-        raise Misconfigured(f"{where} calls {value!r} is not one of {', '.join(CALL_FORMS)}.")
-    return value
+    return None if value is None else _one_of(f"{where} calls", value, CALL_FORMS)
 
 
-def _prompt(where: str, value: Any) -> PromptSize:
-    if value not in PROMPT_SIZES:
-        raise Misconfigured(f"{where} prompt {value!r} is not one of {', '.join(PROMPT_SIZES)}.")
+def _one_of(where: str, value: Any, choices: tuple[T, ...]) -> T:
+    if value not in choices:
+        raise Misconfigured(f"{where} {value!r} is not one of {', '.join(map(str, choices))}.")
     return value
 
 

@@ -27,7 +27,6 @@ from agiraph.providers.wires.request_buffer import (
     buffer_of,
     call_id,
     call_of,
-    is_failed,
     replace_buffer,
     suffix,
     to_json,
@@ -198,7 +197,7 @@ def _result(turn: Turn) -> Part:
     result: Part = {"type": "tool_result", "tool_use_id": call_id(turn.ref or "", _IDS)}
     if content := [*_text(turn.text), *map(_attachment, turn.attachments)]:
         result["content"] = content
-    if is_failed(turn):
+    if turn.failed:
         result["is_error"] = True
     return result
 

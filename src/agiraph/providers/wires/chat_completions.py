@@ -26,7 +26,6 @@ from agiraph.providers.wires.request_buffer import (
     attachment_text,
     buffer_of,
     call_id,
-    is_failed,
     suffix,
     to_json,
     tool_name,
@@ -310,7 +309,7 @@ class ChatEncoder:
 
 
 def _result(turn: Turn) -> str:
-    return f"Error: {turn.text}" if is_failed(turn) else turn.text
+    return f"Error: {turn.text}" if turn.failed else turn.text
 
 
 def _text(text: str) -> Part:

@@ -27,7 +27,6 @@ from agiraph.providers.wires.request_buffer import (
     attachment_text,
     buffer_of,
     call_of,
-    is_failed,
     replace_buffer,
     suffix,
     to_json,
@@ -142,7 +141,7 @@ class _TurnEncoder:
 
     def _result(self, turn: Turn) -> Part:
         identity = turn.ref or ""
-        response = {"error" if is_failed(turn) else "output": turn.text}
+        response = {"error" if turn.failed else "output": turn.text}
         name = self._names.get(identity, "unknown")
         return {"functionResponse": {"id": identity, "name": name, "response": response}}
 

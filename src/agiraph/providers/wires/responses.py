@@ -34,7 +34,6 @@ from agiraph.providers.wires.request_buffer import (
     buffer_of,
     call_id,
     call_of,
-    is_failed,
     replace_buffer,
     suffix,
     to_json,
@@ -201,7 +200,7 @@ def _call(call: ToolCall, identity: str | None = None) -> Part:
 
 
 def _result(turn: Turn) -> Part:
-    text = f"Error: {turn.text}" if is_failed(turn) else turn.text
+    text = f"Error: {turn.text}" if turn.failed else turn.text
     output: str | list[Part] = text
     if turn.attachments:
         output = [*_words(text), *map(_attachment, turn.attachments)]

@@ -53,7 +53,8 @@ async def read_response(
     """Read a response with status 200 into the reader's reply; show its text without thoughts."""
     # We always ask for a stream, but some compatible servers and gateways answer with one JSON
     # object.
-    is_stream = response.content_type == "text/event-stream"
+    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_stream = content_type == "text/event-stream"
     shown = None if on_delta is None else ThoughtFilter(on_delta)
     try:
         if is_stream:
