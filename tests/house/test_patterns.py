@@ -60,7 +60,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     "files and protocols with a standard: cron, cgroups, git, ZIP, mail, PDF, package indexes": (
         "domain/cron home/cgroups home/front_matter home/pipes home/zip_stream"
         " runtime/channels/mail_reading web/gate/forwarding web/gate/git_reading web/gate/indexes"
-        " web/gate/package_names web/gate/python_pages web/open_sources web/pdf_page web/pdf_text"
+        " web/gate/package_names web/gate/python_index web/open_sources web/pdf_page web/pdf_text"
     ),
     "a field or command with a format that we define: hours, moments, amounts, codes, settings": (
         "api/access_control api/deps api/model_setup api/openai_compat/requests"

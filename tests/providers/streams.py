@@ -16,7 +16,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelError
 from agiraph.domain.work import MOST_TOKENS
 from agiraph.providers.base import Reply
-from agiraph.providers.wires import text_calls, wire
+from agiraph.providers.wires import remote_model, text_calls
 from agiraph.providers.wires.anthropic import AnthropicReader
 from agiraph.providers.wires.chat_completions import ChatReader
 from agiraph.providers.wires.gemini import GeminiReader
@@ -92,8 +92,8 @@ def read(name: str, body: bytes, pieces: list[bytes] | None = None) -> Reply:
     """Return the reply in these bytes, as the wire `name` reads it, or raise a `ModelError`."""
     reader = WIRES[name].reader()
     response = _Exchange([body] if pieces is None else pieces)
-    _run(wire.read_response(response, reader, None))
-    reply = wire.finished(reader, ASKED, name="house/m", sent_bytes=1000)
+    _run(remote_model.read_response(response, reader, None))
+    reply = remote_model.finished(reader, ASKED, name="house/m", sent_bytes=1000)
     if name != "text":
         return reply
     return Reply(text=reply.text, calls=text_calls.parse(reply.text, KEY).calls, usage=reply.usage)
