@@ -66,6 +66,15 @@ async def test_when_all_models_fail_the_error_names_each_failure() -> None:
         await chain.reply(REQUEST)
 
 
+async def test_an_error_in_a_chain_says_that_an_earlier_model_may_have_cost_money() -> None:
+    lost = ScriptedModel("a/1", [ModelUnavailable("broke off")])
+    free = ScriptedModel("b/2", [ModelRefused("bad key", unused=True)])
+    unasked = ScriptedModel("c/3", [])
+    with pytest.raises(ModelRefused, match="bad key") as caught:
+        await Fallback((lost, free, unasked)).reply(REQUEST)
+    assert (caught.value.unused, unasked.requests) == (False, [])
+
+
 async def test_the_fallback_takes_over_a_run_from_an_overloaded_provider(world: World) -> None:
     """The first answers 529; the second continues the thread and is named in its turns."""
     async with ModelServer(lambda seen: Status(529)) as broken:

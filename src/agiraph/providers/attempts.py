@@ -230,5 +230,6 @@ class Fallback:
                 continue
             if is_last or not reply.provider_data.refusal:
                 return tried.with_cost(reply)
-            tried.usage += reply.usage  # half an answer; the next model answers without it
+            # Half an answer, which is paid for; the next model answers without it.
+            tried.usage, tried.unused = tried.usage + reply.usage, False
         raise AssertionError("the last model answers or raises")
