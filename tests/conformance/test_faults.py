@@ -16,9 +16,9 @@ from agiraph.domain.errors import (
     ModelUnavailable,
     QuotaSpent,
 )
+from agiraph.providers.attempts import Retrying
 from agiraph.providers.base import Request
 from agiraph.providers.http.client import HttpClient
-from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Script, Seen, Step
 from tests.conformance.conftest import ModelOn, WireModel
@@ -87,7 +87,9 @@ async def test_a_fault_raises_the_right_error_and_is_retried_only_if_it_is_tempo
             reply = await patient.reply(request())
             # A garbled reply is paid for as well.
             assert reply.usage.is_estimated is (fault.end == "garbled")
-            assert replace(reply, usage=whole.usage) == whole
+            # A try that may have cost something and brought no answer is said with the reply.
+            assert reply.after_lost is (fault.end != "garbled" and not caught.value.unused)
+            assert replace(reply, usage=whole.usage, after_lost=False) == whole
             assert (len(server.requests), clock.slept) == (2, waits)
 
 

@@ -20,8 +20,7 @@ from agiraph.extensions.own_threads import OwnThreads
 from agiraph.home.layout import Home
 from agiraph.runtime.channels import DeliveryFailed, WantedChannel, is_two_way
 from agiraph.runtime.channels.own import resolved
-from agiraph.web.access import Web
-from agiraph.web.own_engine import WantedEngine
+from agiraph.web.access import WantedEngine, Web
 from tests.extensions.files import put
 from tests.fences import opened
 

@@ -9,7 +9,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.events.work import TurnAdded
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.policies.written_call import written_call
-from agiraph.providers.wires.chat_reader import ChatReader
+from agiraph.providers.wires.chat_completions import ChatReader
 from agiraph.runtime.steps import MAX_CALLS_PER_REPLY
 from agiraph.store import triggers
 from agiraph.store.teams import AGENTS

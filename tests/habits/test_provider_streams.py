@@ -10,17 +10,15 @@ import pytest
 
 from agiraph.domain.errors import ModelRepeats, ModelUnavailable, PromptCut
 from agiraph.domain.work import Budget, NodeStatus, StopReason, Usage
+from agiraph.providers.attempts import CircuitBreaker, Guarded, Retrying
 from agiraph.providers.base import Request
 from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.circuit import CircuitBreaker, Guarded
 from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.registry import Account, Keys, Registry
-from agiraph.providers.retry import Retrying
 from agiraph.providers.servers import Server
-from agiraph.providers.wires.pieces import Pieces
-from agiraph.providers.wires.repetition import RepetitionGuard
+from agiraph.providers.wires.pieces import Pieces, RepetitionGuard
 from agiraph.providers.wires.usage import check_prompt
 from agiraph.services.board import costs
 from agiraph.testing import ManualClock, ModelServer, World, call, says

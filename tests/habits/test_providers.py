@@ -8,17 +8,17 @@ import pytest
 from agiraph.domain.chat import ProviderData, VendorParts
 from agiraph.domain.errors import (
     ModelDeclined,
+    ModelRefused,
     ModelSilent,
     ModelUnavailable,
     QuotaSpent,
 )
 from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.providers.attempts import Fallback, Retrying
 from agiraph.providers.base import Request
-from agiraph.providers.fallback import Fallback
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.patience import LOCAL, REMOTE, Patience
 from agiraph.providers.registry import Account, Keys
-from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Garbage, Stall, Status, Step
 from tests.conformance.threads import SPEC
@@ -115,6 +115,16 @@ async def test_p2_the_next_model_answers_without_the_half_and_both_are_paid(
 
     assert (reply.text, reply.is_cut) == ("Whole.", False)
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (110, 25)
+
+
+async def test_p2_a_half_is_paid_even_if_the_next_model_cannot_be_asked(http: HttpClient) -> None:
+    refusal = ModelRefused("bad key", unused=True)
+    async with ModelServer([WITHHELD["openai"]]) as server:
+        chain = Fallback((on(server, http), ScriptedModel("b/2", [refusal])))
+        with pytest.raises(ModelRefused) as caught:
+            await chain.reply(request())
+
+    assert not caught.value.unused
 
 
 FILTERED = {

@@ -24,16 +24,16 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "the wire format of a vendor or of a model's chat template": (
         "policies/written_call providers/facts/server_facts providers/http/events"
-        " providers/options providers/servers providers/wires/anthropic providers/wires/chat_forms"
-        " providers/wires/chat_messages providers/wires/effort providers/wires/gemini"
-        " providers/wires/gemini_reader providers/wires/request_buffer providers/wires/responses"
+        " providers/options providers/servers providers/wires/anthropic"
+        " providers/wires/chat_completions providers/wires/effort providers/wires/gemini"
+        " providers/wires/request_buffer providers/wires/responses"
         " providers/wires/text providers/wires/text_calls providers/wires/trained_calls"
         " providers/searching tools/call_reading domain/json_text"
     ),
     "the error codes and waiting times that servers send": (
         "providers/diagnosis providers/http/errors providers/http/rate_limits"
     ),
-    "endless repetition of the same characters, in any language": "providers/wires/repetition",
+    "endless repetition of the same characters, in any language": "providers/wires/pieces",
     "marks of our own prompts (fences, notices) that a text repeats or imitates": (
         "domain/fence domain/spoken policies/forged_notice services/knowledge/recall tools/looking"
     ),
@@ -60,7 +60,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     "files and protocols with a standard: cron, cgroups, git, ZIP, mail, PDF, package indexes": (
         "domain/cron home/cgroups home/front_matter home/pipes home/zip_stream"
         " runtime/channels/mail_reading web/gate/forwarding web/gate/git_reading web/gate/indexes"
-        " web/gate/package_names web/gate/python_pages web/open_sources web/pdf_page web/pdf_text"
+        " web/gate/package_names web/gate/python_index web/open_sources web/pdf_page web/pdf_text"
     ),
     "a field or command with a format that we define: hours, moments, amounts, codes, settings": (
         "api/access_control api/deps api/model_setup api/openai_compat/requests"

@@ -16,13 +16,12 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelError
 from agiraph.domain.work import MOST_TOKENS
 from agiraph.providers.base import Reply
-from agiraph.providers.http.client import Response
-from agiraph.providers.wires import text_calls, wire
-from agiraph.providers.wires.anthropic_reader import AnthropicReader
-from agiraph.providers.wires.chat_reader import ChatReader
-from agiraph.providers.wires.gemini_reader import GeminiReader
+from agiraph.providers.wires import remote_model, text_calls
+from agiraph.providers.wires.anthropic import AnthropicReader
+from agiraph.providers.wires.chat_completions import ChatReader
+from agiraph.providers.wires.gemini import GeminiReader
 from agiraph.providers.wires.reply_builder import ResponseReader
-from agiraph.providers.wires.responses_reader import ResponsesReader
+from agiraph.providers.wires.responses import ResponsesReader
 from agiraph.testing import Call, Says, says
 from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.form import Format
@@ -92,9 +91,9 @@ class StreamWire:
 def read(name: str, body: bytes, pieces: list[bytes] | None = None) -> Reply:
     """Return the reply in these bytes, as the wire `name` reads it, or raise a `ModelError`."""
     reader = WIRES[name].reader()
-    response = Response(_Exchange([body] if pieces is None else pieces), "host")
-    _run(wire.read_response(response, reader, None))
-    reply = wire.finished(reader, ASKED, name="house/m", sent_bytes=1000)
+    response = _Exchange([body] if pieces is None else pieces)
+    _run(remote_model.read_response(response, reader, None))
+    reply = remote_model.finished(reader, ASKED, name="house/m", sent_bytes=1000)
     if name != "text":
         return reply
     return Reply(text=reply.text, calls=text_calls.parse(reply.text, KEY).calls, usage=reply.usage)

@@ -5,11 +5,10 @@ import pytest
 from agiraph.domain.chat import Transcript
 from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.domain.work import NodeStatus
+from agiraph.providers.attempts import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker, Fallback, Guarded
 from agiraph.providers.base import Reply, Request
 from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.circuit import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker, Guarded
 from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.fallback import Fallback
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Status
@@ -65,6 +64,15 @@ async def test_when_all_models_fail_the_error_names_each_failure() -> None:
     chain = Fallback((ScriptedModel("a/1", _unavailable(1)), ScriptedModel("b/2", _unavailable(1))))
     with pytest.raises(ModelUnavailable, match=r"^a/1: down b/2: down$"):
         await chain.reply(REQUEST)
+
+
+async def test_an_error_in_a_chain_says_that_an_earlier_model_may_have_cost_money() -> None:
+    lost = ScriptedModel("a/1", [ModelUnavailable("broke off")])
+    free = ScriptedModel("b/2", [ModelRefused("bad key", unused=True)])
+    unasked = ScriptedModel("c/3", [])
+    with pytest.raises(ModelRefused, match="bad key") as caught:
+        await Fallback((lost, free, unasked)).reply(REQUEST)
+    assert (caught.value.unused, unasked.requests) == (False, [])
 
 
 async def test_the_fallback_takes_over_a_run_from_an_overloaded_provider(world: World) -> None:

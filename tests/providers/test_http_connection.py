@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agiraph.domain.errors import ContextExceeded, ModelUnavailable
-from agiraph.providers.http.client import HttpClient, Response
+from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import (
     MAX_BUFFERED_BYTES,
     SEND_CHUNK_BYTES,
@@ -87,7 +87,7 @@ async def test_a_response_that_is_not_read_to_its_end_leaves_a_reusable_connecti
         for _ in range(2):
             gate.clear()
             said = await http.post(
-                server.url, headers={}, body=(b"{}",), handle=Response.read_chunk
+                server.url, headers={}, body=(b"{}",), handle=lambda response: response.read_chunk()
             )
             assert said == b"all"
             gate.set()

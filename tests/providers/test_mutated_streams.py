@@ -11,7 +11,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelError
 from agiraph.providers.base import Model, Reply
 from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires import call_pieces, wire
+from agiraph.providers.wires import call_pieces, remote_model
 from agiraph.providers.wires.anthropic import AnthropicModel
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.providers.wires.gemini import GeminiModel
@@ -128,7 +128,7 @@ def _repairs_json(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _needs_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that takes a stream for whole wherever it ends."""
-    monkeypatch.setattr(wire, "CUT_OFF", "")
+    monkeypatch.setattr(remote_model, "CUT_OFF", "")
 
     class Never(Exception):
         pass
@@ -137,16 +137,16 @@ def _needs_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
         def __new__(cls, *_: object) -> "Quiet":
             raise Never
 
-    taken = wire._read_stream
+    taken = remote_model._read_stream
 
     async def lenient(*given: object) -> None:
-        monkeypatch.setattr(wire, "ModelUnavailable", Quiet)
+        monkeypatch.setattr(remote_model, "ModelUnavailable", Quiet)
         try:
             await taken(*given)  # type: ignore[arg-type]
         except Never:
             return
 
-    monkeypatch.setattr(wire, "_read_stream", lenient)
+    monkeypatch.setattr(remote_model, "_read_stream", lenient)
 
 
 def _drops_nameless_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def _ignores_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _crashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that does not expect a field of another type."""
-    monkeypatch.setattr(wire, "UNREADABLE", (KeyError, ValueError))
+    monkeypatch.setattr(remote_model, "UNREADABLE", (KeyError, ValueError))
 
 
 PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {

@@ -6,8 +6,8 @@ import pytest
 
 from agiraph.domain.work import Usage
 from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.wires.gemini_reader import GeminiReader
-from agiraph.providers.wires.responses_reader import ResponsesReader
+from agiraph.providers.wires.gemini import GeminiReader
+from agiraph.providers.wires.responses import ResponsesReader
 
 MILLION = 1_000_000
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
-from agiraph.providers.retry import Retrying
+from agiraph.providers.attempts import Retrying
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.testing import ManualClock, ModelServer, says
 from agiraph.testing.model_server import (

@@ -29,8 +29,7 @@ from agiraph.testing import World, call, says
 from agiraph.testing.script import Says
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.research import READER
-from agiraph.web.access import Web
-from agiraph.web.default_engine import DefaultEngine
+from agiraph.web.access import DefaultEngine, Web
 from agiraph.web.search import LocalEngine
 from tests.web.sites import Site, fetcher, html, site
 

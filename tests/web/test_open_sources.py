@@ -12,9 +12,8 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.search import Hit, Results
 from agiraph.testing.clock import ManualClock
 from agiraph.web import open_sources
-from agiraph.web.access import Web
+from agiraph.web.access import Web, why_no_search
 from agiraph.web.open_sources import SOURCES, OpenEngine
-from agiraph.web.readiness import why_no_search
 from tests import open_source_apis
 from tests.known_web import SITES
 from tests.local_web import local_web

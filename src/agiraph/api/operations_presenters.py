@@ -25,7 +25,7 @@ from agiraph.api.status_presenters import sandbox_view
 from agiraph.domain.access import Token
 from agiraph.domain.findings import Finding
 from agiraph.home import health, last_backup
-from agiraph.providers.circuit import CircuitBreaker
+from agiraph.providers.attempts import CircuitBreaker
 from agiraph.providers.listing import ListedProvider, listing
 from agiraph.redaction import redact
 from agiraph.services import health as work_health

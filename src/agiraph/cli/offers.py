@@ -8,7 +8,7 @@ import click
 from agiraph.cli.models import opened
 from agiraph.cli.session import clean
 from agiraph.config import Settings
-from agiraph.providers.discovery import LocalModel, local_models
+from agiraph.providers.listing import LocalModel, local_models
 
 DEMO = "demo"
 MOST_OFFERED = 9

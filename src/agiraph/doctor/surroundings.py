@@ -1,8 +1,11 @@
 """Surroundings: the checks of search, packages, own tools and MCP servers."""
 
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from agiraph.config import Settings
 from agiraph.doctor.checkup import Checkup
@@ -22,11 +25,14 @@ from agiraph.mcp_client.settings import McpServer
 from agiraph.providers.searching import VendorEngine
 from agiraph.redaction import redact
 from agiraph.runtime.channels import WantedChannel
-from agiraph.web import default_engine, readiness
+from agiraph.web import access
+from agiraph.web.access import WantedEngine
+from agiraph.web.addresses import AddressPolicy
 from agiraph.web.configured import shown, shown_indexes
-from agiraph.web.gate import index_check
+from agiraph.web.gate.indexes import PackageIndexes
+from agiraph.web.gate.rules import Denied
+from agiraph.web.gate.upstream import Upstream
 from agiraph.web.open_sources import OpenEngine
-from agiraph.web.own_engine import WantedEngine
 from agiraph.web.search import SEARXNG_FORBIDS, SEARXNG_LINES, SETTINGS
 
 
@@ -46,7 +52,7 @@ async def check_search(checkup: Checkup) -> None:
     """
     web = checkup.settings.web
     if checkup.models is not None:
-        web = default_engine.present(web_with_keys(web, checkup.models))
+        web = access.present(web_with_keys(web, checkup.models))
     engine = web.engine
     if engine is None:
         return checkup.note("search", f"Agents cannot search the web. To let them, set {SETTINGS}.")
@@ -56,7 +62,7 @@ async def check_search(checkup: Checkup) -> None:
     if engine.name != "searxng" and not checkup.online:
         return checkup.fine("search", said)
     if isinstance(engine, OpenEngine):
-        why = await readiness.why_no_search(web)
+        why = await access.why_no_search(web)
         return checkup.note("search", f"{said} {why}") if why else checkup.fine("search", said)
     try:
         await engine.search("wikipedia", limit=1)
@@ -91,7 +97,7 @@ async def check_packages(checkup: Checkup) -> None:
         )
         checkup.fine("packages", redact(f"{said} `agiraph doctor --online` asks them."))
         return
-    async for state in index_check.check(web.indexes, web.fetcher.policy):
+    async for state in index_states(web.indexes, web.fetcher.policy):
         name, what = f"packages {state.kind}", redact(state.url)
         if state.fault:
             checkup.note(name, f"{what} cannot be read: {redact(state.fault)}")
@@ -220,3 +226,44 @@ async def opened(settings: Settings, name: str) -> AsyncGenerator[tuple[Home, Mc
         yield home, servers
     finally:
         await servers.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexState:
+    """What came of asking one index."""
+
+    kind: str
+    url: str
+    """Without a user name and password."""
+    fault: str = ""
+    """Why it cannot be read; empty if it answers."""
+
+
+async def index_states(indexes: PackageIndexes, policy: AddressPolicy) -> AsyncIterator[IndexState]:
+    """Ask each index for a page and yield whether it answers. "Not found" is an answer, too."""
+    python = await indexes.python_sources()
+    wanted = [("python", url, f"{url.rstrip('/')}/pip/") for url in python.indexes]
+    if npm := await indexes.npm_registry():
+        wanted.append(("npm", npm, f"{npm.rstrip('/')}/-/ping"))
+    if cargo := (await indexes.cargo_index()).removeprefix("sparse+"):
+        wanted.append(("cargo", cargo, f"{cargo.rstrip('/')}/config.json"))
+    upstream = Upstream(policy)
+    try:
+        for kind, url, page in wanted:
+            shown = upstream.trust(url)
+            fault = await _fault(upstream, upstream.trust(page))
+            yield IndexState(kind=kind, url=shown, fault=fault)
+    finally:
+        await upstream.close()
+
+
+async def _fault(upstream: Upstream, page: str) -> str:
+    if urlsplit(page).scheme == "file":
+        folder = Path(unquote(urlsplit(page).path)).parent
+        return "" if folder.is_dir() else "There is no such folder."
+    try:
+        async with upstream.get(page) as response:
+            is_there = response.status < 400 or response.status == 404
+            return "" if is_there else f"It answers {response.status}."
+    except Denied as denied:
+        return denied.sentence

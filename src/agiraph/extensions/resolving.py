@@ -11,10 +11,8 @@ from agiraph.extensions.own_models import OwnProvider
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.registry import ModelFactory
 from agiraph.providers.searching import VendorEngine, vendor_engine
-from agiraph.web.access import Web
-from agiraph.web.default_engine import DefaultEngine
+from agiraph.web.access import DefaultEngine, WantedEngine, Web
 from agiraph.web.open_sources import OpenEngine
-from agiraph.web.own_engine import WantedEngine
 
 
 def web_with_keys(web: Web, models: Catalogue) -> Web:

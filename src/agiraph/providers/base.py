@@ -66,6 +66,12 @@ class Model(Protocol):
         ...
 
 
+def parts_of(name: str) -> tuple[str, str]:
+    """Return provider and model of a name, without the wrapper `text/`."""
+    provider, _, model = name.removeprefix("text/").partition("/")
+    return provider, model
+
+
 def lost_usage(error: ModelGarbled) -> Usage:
     """Return what a reply cost that cannot be used."""
     tokens = error.input_tokens, error.output_tokens

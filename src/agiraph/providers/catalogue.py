@@ -1,21 +1,18 @@
 """Catalogue: from names to models with circuit breaker, retries, prices and fallbacks."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from difflib import get_close_matches
+from dataclasses import replace
+from datetime import timedelta
 
 from agiraph.domain.errors import Misconfigured, ModelError, ModelMissing
 from agiraph.domain.time import Clock
-from agiraph.providers.base import Model, OnDelta, Reply, Request
-from agiraph.providers.circuit import CircuitBreaker, Guarded
-from agiraph.providers.diagnosis import Diagnosis
+from agiraph.providers.attempts import CircuitBreaker, Fallback, Guarded, Retrying
+from agiraph.providers.base import Model, parts_of
+from agiraph.providers.diagnosis import Diagnosis, nearest
 from agiraph.providers.facts.model_facts import ModelFacts
 from agiraph.providers.facts.prices import Priced, Prices
-from agiraph.providers.fallback import Fallback
 from agiraph.providers.inventory import OWN_WINDOW_TOKENS, Inventory
 from agiraph.providers.registry import Account, ModelFactory, Registry
-from agiraph.providers.retry import Retrying
 from agiraph.providers.wires.text import TextToolModel
 from agiraph.providers.wires.trained_calls import TrainedCallsModel
 
@@ -24,38 +21,8 @@ SHORT_WAIT_S = 5.0
 MISSING_FOR = timedelta(minutes=10)
 """How long a name is refused after its provider said that it has no such model. Somebody may
 install the model meanwhile."""
-MOST_NAMED = 12
-"""Models that a refusal names as those that exist."""
 OWN = "own"
 """Stands for a model of one's own, which no list may price like a vendor's of the same name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """A model that writes down when its provider says that it does not exist, and whose errors say
-    what to do."""
-
-    model: Model
-    missing: dict[str, datetime]
-    clock: Clock
-    diagnosis: Diagnosis
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        try:
-            reply = await self.model.reply(request, on_delta)
-        except ModelError as error:
-            if isinstance(error, ModelMissing):
-                self.missing[self.name] = self.clock.now()
-                # Asked only now: a server's list of models is of no use to those that exist.
-                await self.diagnosis.inventory.ask(self.diagnosis.provider)
-            error.args = (self.diagnosis.explained(error),)
-            raise
-        self.missing.pop(self.name, None)
-        return reply
 
 
 class Catalogue:
@@ -71,8 +38,6 @@ class Catalogue:
         """By provider; of those that this process has called."""
         self._models: dict[tuple[str, bool], Model] = {}
         self._price_names: dict[str, list[str]] = {}
-        self._missing: dict[str, datetime] = {}
-        """When a provider last said that it has no model of this name."""
 
     def add(self, provider: str, factory: ModelFactory) -> None:
         """Serve `provider/…` by a model of your own, without retries, prices or circuit breaker."""
@@ -95,7 +60,6 @@ class Catalogue:
         self.inventory.forget(vendor)
         self.circuits.pop(vendor, None)
         self._models.clear()
-        self._missing.clear()
 
     def resolve(self, names: str, *, patient: bool = True) -> Model:
         """Return the model or chain, or raise `Misconfigured` with what to write instead.
@@ -118,7 +82,8 @@ class Catalogue:
         except Misconfigured as error:
             raise Misconfigured(f"{error} {self.alternatives(names)}".strip()) from error
         for name in split_chain(names):
-            said = self._missing.get(name)
+            circuit = self.circuits.get(parts_of(name)[0])
+            said = None if circuit is None else circuit.missing.get(name)
             if said is not None and self._clock.now() - said < MISSING_FOR:
                 raise Misconfigured(
                     f"{name!r} does not exist: its provider has no model of this name. "
@@ -151,7 +116,7 @@ class Catalogue:
     def served_instead(self, name: str) -> str:
         """Return the model that a server has in place of the one that is asked for; empty if it
         has that one, or nothing is known. llama.cpp's server answers to any name."""
-        provider, _, model = name.removeprefix("text/").partition("/")
+        provider, model = parts_of(name)
         answer = self.inventory.answer(provider)
         if answer is None or answer.said.listed(model) or len(answer.said.models) != 1:
             return ""
@@ -160,7 +125,7 @@ class Catalogue:
     def _unfit(self, name: str) -> str:
         """Return why this model cannot do the work as far as is known, and what to do; else ""."""
         facts, diagnosis = self.facts(name), self.diagnosis(name)
-        provider, _, model = name.removeprefix("text/").partition("/")
+        provider, model = parts_of(name)
         answer = self.inventory.answer(provider)
         if answer is not None and answer.said.lists_all and not answer.said.listed(model):
             return f"{diagnosis.place} has no model {model!r}. {diagnosis.unknown_model()}"
@@ -175,21 +140,20 @@ class Catalogue:
 
     def is_own(self, name: str) -> bool:
         """Whether a program has added this model itself, or it is scripted."""
-        return name.removeprefix("text/").partition("/")[0] in {*self._own, "demo"}
+        return parts_of(name)[0] in {*self._own, "demo"}
 
     def alternatives(self, names: str) -> str:
         """Return a sentence that names the models which are known to exist, those with a similar
         name first; empty if none is known."""
         wanted = names.partition(",")[0].strip()
-        known = [name for name in self._known(wanted) if name not in self._missing]
-        near = get_close_matches(wanted, known, n=MOST_NAMED, cutoff=0.4)
-        named = list(dict.fromkeys([*near, *known]))[:MOST_NAMED]
-        return f"Models that exist: {', '.join(named)}." if named else ""
+        missing = {name for circuit in self.circuits.values() for name in circuit.missing}
+        known = [name for name in self._known(wanted) if name not in missing]
+        return f"Models that exist: {', '.join(nearest(wanted, known))}." if known else ""
 
     def _known(self, name: str) -> Iterable[str]:
         """Yield the names in the settings, the vendors' defaults, and the price list's models of
         this name's provider, as far as their providers can be used."""
-        provider = name.removeprefix("text/").partition("/")[0]
+        provider = parts_of(name)[0]
         yield from self.prices.terms
         yield from self.inventory.names(provider)
         yield from self.registry.default_models()
@@ -262,30 +226,31 @@ class Catalogue:
         await self.registry.close()
 
     def _one(self, name: str, *, patient: bool) -> Model:
-        bare = name.removeprefix("text/")
-        provider, _, model = bare.partition("/")
+        provider, model = parts_of(name)
         if provider in self._own:
             try:
                 own = self._own[provider](model)
             except LookupError as error:
                 raise Misconfigured(f"{provider!r} has no model {model!r}.") from error
-            return own if name == bare else TextToolModel(own)
+            return TextToolModel(own) if name.startswith("text/") else own
         # One per provider, not per model: an outage hits all models of a vendor.
         circuit = self.circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
-        noted = Noted(
+        guarded = Guarded(
             model=self._wire(name),
-            missing=self._missing,
-            clock=self._clock,
-            diagnosis=self.diagnosis(name),
+            circuit=circuit,
+            explained=lambda error: self._explained(name, error),
         )
-        guarded = Guarded(model=noted, circuit=circuit)
-        if patient:
-            retrying = Retrying(model=guarded, clock=self._clock)
-        else:
-            retrying = Retrying(
-                model=guarded, clock=self._clock, max_attempts=2, max_wait_s=SHORT_WAIT_S
-            )
+        retrying = Retrying(model=guarded, clock=self._clock)
+        if not patient:
+            retrying = replace(retrying, max_attempts=2, max_wait_s=SHORT_WAIT_S)
         return Priced(model=retrying, prices=self.prices)
+
+    async def _explained(self, name: str, error: ModelError) -> str:
+        diagnosis = self.diagnosis(name)
+        if isinstance(error, ModelMissing):
+            # Asked only now: a server's list of models is of no use to those that exist.
+            await self.inventory.ask(diagnosis.provider)
+        return diagnosis.explained(error)
 
     def _wire(self, name: str) -> Model:
         if name.startswith("text/"):

@@ -67,10 +67,10 @@ class DemoModel:
         steps = [
             (
                 "What done means comes first.",
-                _call("set_acceptance", lines=list(_LINES), kinds=["ran", "ran"]),
+                demo_story.call("set_acceptance", lines=list(_LINES), kinds=["ran", "ran"]),
             ),
-            ("Then a file.", _call("write_file", **note)),
-            ("Then a command.", _call("bash", command=_COMMAND)),
+            ("Then a file.", demo_story.call("write_file", **note)),
+            ("Then a command.", demo_story.call("bash", command=_COMMAND)),
         ]
         steps = [(said, call) for said, call in steps if call.name in names]
         if len(results) < len(steps):
@@ -92,19 +92,15 @@ class DemoModel:
         if ending is None:
             return summary, None
         evidence = [_evidence(line) for line in _lines_in(lines)]
-        return summary, _call(ending, summary=summary, reached="yes", evidence=evidence)
+        return summary, demo_story.call(ending, summary=summary, reached="yes", evidence=evidence)
 
 
 def _talk(request: Request) -> tuple[str, ToolCall | None]:
     """Return what the demo says to a person. The call makes sure that its words are true."""
     asked = without_marks(next((t.text for t in request.transcript.spoken()), ""))
     if asked.rstrip().endswith(("?", "\uff1f", "\u061f")):
-        return _TO_A_STATUS_QUESTION, _call("no_work_needed")
+        return _TO_A_STATUS_QUESTION, demo_story.call("no_work_needed")
     return _TO_A_REQUEST, None
-
-
-def _call(name: str, **arguments: object) -> ToolCall:
-    return ToolCall(id="", name=name, arguments=arguments)
 
 
 def _lines_in(answer: str) -> list[str]:

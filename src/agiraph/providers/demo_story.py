@@ -65,8 +65,8 @@ def next_step(task: str, turns: Sequence[Turn], names: set[str]) -> tuple[str, T
 def _teammate() -> list[tuple[str, ToolCall]]:
     summary = "`packing.md` lists what two people pack for a weekend away."
     return [
-        ("I write the list.", _call("write_file", path="packing.md", content=_PACKING_LIST)),
-        (summary, _call("publish", summary=summary, reached="yes", evidence=[])),
+        ("I write the list.", call("write_file", path="packing.md", content=_PACKING_LIST)),
+        (summary, call("publish", summary=summary, reached="yes", evidence=[])),
     ]
 
 
@@ -75,20 +75,20 @@ def _coordinator(
 ) -> list[tuple[str, ToolCall]]:
     asked = (call.id for turn in turns for call in turn.calls if call.name == "ask_human")
     place = _place(answers.get(next(asked, None), ""))
-    task = _call(
+    task = call(
         "assign_task", agent=_TEAMMATE, description="Write the packing list", task=_PACKING,
         output="`packing.md`, a list of at most ten lines",
     )  # fmt: skip
     summary = _report(place)
     return [
-        ("What done means comes first.", _call("set_acceptance", lines=[LINE], kinds=["ran"])),
-        ("I hire a teammate.", _call("spawn_worker", name=_TEAMMATE)),
+        ("What done means comes first.", call("set_acceptance", lines=[LINE], kinds=["ran"])),
+        ("I hire a teammate.", call("spawn_worker", name=_TEAMMATE)),
         ("The teammate writes the packing list.", task),
-        ("Only you can decide this.", _call("ask_human", question=QUESTION, options=[*_PLANS])),
+        ("Only you can decide this.", call("ask_human", question=QUESTION, options=[*_PLANS])),
         (f"You chose “{place}”. I write the plan.",
-         _call("write_file", path="trip.md", content=_plan(place))),
-        ("I check that it is there.", _call("bash", command=_CHECK)),
-        (summary, _call("finish", summary=summary, reached="yes", evidence=[f"ran:{_CHECK}"])),
+         call("write_file", path="trip.md", content=_plan(place))),
+        ("I check that it is there.", call("bash", command=_CHECK)),
+        (summary, call("finish", summary=summary, reached="yes", evidence=[f"ran:{_CHECK}"])),
     ]  # fmt: skip
 
 
@@ -128,5 +128,5 @@ def _report(place: str) -> str:
     )
 
 
-def _call(tool: str, /, **arguments: object) -> ToolCall:
+def call(tool: str, /, **arguments: object) -> ToolCall:
     return ToolCall(id="", name=tool, arguments=arguments)

@@ -1,6 +1,7 @@
 """Diagnosis: from a model's error to what happened and what a person can do about it."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -13,6 +14,7 @@ from agiraph.domain.errors import (
     ModelUnavailable,
     PromptCut,
 )
+from agiraph.providers.base import parts_of
 from agiraph.providers.http.errors import NO_TOOLS, sentence
 from agiraph.providers.inventory import Answer, Inventory
 from agiraph.providers.registry import Registry
@@ -43,6 +45,12 @@ WIDEN = {
 """How the window of each local server is made larger."""
 
 
+def nearest(name: str, known: Sequence[str]) -> list[str]:
+    """Return some of the known models, those with a name similar to this one first."""
+    near = get_close_matches(name, known, n=MOST_NAMED, cutoff=0.4)
+    return list(dict.fromkeys([*near, *known]))[:MOST_NAMED]
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Says what to do about the errors of one model."""
@@ -53,7 +61,7 @@ class Diagnosis:
 
     @property
     def provider(self) -> str:
-        return self.name.removeprefix("text/").partition("/")[0]
+        return parts_of(self.name)[0]
 
     def explained(self, error: ModelError) -> str:
         """Return the error's message with what to do; the message alone if nothing is known."""
@@ -119,12 +127,10 @@ class Diagnosis:
     def unknown_model(self) -> str:
         """Return a sentence with the models that exist, those with a similar name first."""
         known = [n for n in self.inventory.every_name(self.provider) if n != self.name]
-        near = get_close_matches(self.name, known, n=MOST_NAMED, cutoff=0.4)
-        named = list(dict.fromkeys([*near, *known]))[:MOST_NAMED]
-        there = f" It has: {', '.join(named)}." if named else ""
+        there = f" It has: {', '.join(nearest(self.name, known))}." if known else ""
         if self.provider == "ollama":
-            model = self.name.removeprefix("text/").partition("/")[2]
-            return f"Check the model's name, or load it with `ollama pull {model}`.{there}"
+            pulled = f"`ollama pull {parts_of(self.name)[1]}`"
+            return f"Check the model's name, or load it with {pulled}.{there}"
         return f"Check the model's name.{there} `agiraph models` lists what there is."
 
     def no_tools(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Usage
+from agiraph.providers.base import parts_of
 from agiraph.providers.facts import packaged
 from agiraph.providers.facts.model_facts import (
     ASSUMED_WINDOW_TOKENS,
@@ -56,7 +57,7 @@ class Inventory:
 
     async def learn(self, name: str) -> None:
         """Ask the model's server for what neither settings nor packages say. Never raises."""
-        provider, model = _parts(name)
+        provider, model = parts_of(name)
         needs = self._registry.is_own_server(provider) or self._window_on_file(name) is None
         if not model or not needs:
             return
@@ -88,13 +89,13 @@ class Inventory:
                     is_wrong_key=error.is_wrong_key,
                 )
             self._answers[provider] = answer
-            self._shown = {n for n in self._shown if _parts(n)[0] != provider}
+            self._shown = {n for n in self._shown if parts_of(n)[0] != provider}
             return answer
 
     def forget(self, provider: str) -> None:
         """Forget what a provider's server said: its address or its key has changed."""
         self._answers.pop(provider, None)
-        self._shown = {name for name in self._shown if _parts(name)[0] != provider}
+        self._shown = {name for name in self._shown if parts_of(name)[0] != provider}
 
     def answer(self, provider: str) -> Answer | None:
         """Return what the provider's server said when it was last asked."""
@@ -148,7 +149,7 @@ class Inventory:
 
     def _window_on_file(self, name: str) -> Fact[int] | None:
         """Return the window as the settings or a package have it."""
-        server = self._registry.server(_parts(name)[0])
+        server = self._registry.server(parts_of(name)[0])
         return first(
             (self._prices.terms_of(name).window, "file"),
             (None if server is None else server.window, "file"),
@@ -158,7 +159,7 @@ class Inventory:
 
     def _assumed_window(self, name: str) -> int:
         """Return a cautious guess: for an unknown model of a vendor the smallest of its windows."""
-        provider, _ = _parts(name)
+        provider, _ = parts_of(name)
         if self._registry.is_own_server(provider):
             return ASSUMED_WINDOW_TOKENS
         rows = (packaged.known(f"{provider}/{model}") for model in packaged.names(provider))
@@ -166,7 +167,7 @@ class Inventory:
 
     def _from_server(self, name: str) -> Known:
         """Return what the model's server said of it."""
-        provider, model = _parts(name)
+        provider, model = parts_of(name)
         answer = self._answers.get(provider)
         if answer is None:
             return NOTHING
@@ -189,9 +190,3 @@ class Inventory:
 def _per_million(usd: float | None) -> float | None:
     """Return the price of a million tokens from that of a thousand."""
     return None if usd is None else round(usd * 1000, 6)
-
-
-def _parts(name: str) -> tuple[str, str]:
-    """Return provider and model of a name, without the wrapper `text/`."""
-    provider, _, model = name.removeprefix("text/").partition("/")
-    return provider, model

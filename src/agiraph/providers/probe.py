@@ -1,6 +1,6 @@
 """Probe: a few short calls that show what a model really does: words, tools, schemas, caching."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -11,7 +11,7 @@ from agiraph.domain.chat import ToolSpec, Transcript, Turn
 from agiraph.domain.errors import Misconfigured, ModelError
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.time import SystemClock
-from agiraph.providers.base import Model, Reply, Request
+from agiraph.providers.base import Model, Reply, Request, parts_of
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.options import TrainedForm
 from agiraph.providers.wires.trained_calls import calls_in
@@ -67,11 +67,10 @@ async def probe(
     except Misconfigured as error:
         return [Check(name="words", verdict="failed", what=str(error))]
     calls = _Calls(catalogue, name, model)
-    first = await calls.words()
+    first = await calls.check("words")
     if first.verdict == "failed":
         return [first]
-    checks = {"tool_call": calls.tool_call, "schema": calls.schema, "cache": calls.cache}
-    return [first, *[await checks[other]() for other in others]]
+    return [first, *[await calls.check(other) for other in others]]
 
 
 @dataclass(slots=True)
@@ -80,21 +79,15 @@ class _Calls:
     name: str
     model: Model
 
-    async def words(self) -> Check:
-        return await self._checked("words", self._words)
-
-    async def tool_call(self) -> Check:
-        return await self._checked("tool_call", self._tool_call)
-
-    async def schema(self) -> Check:
-        return await self._checked("schema", self._schema)
-
-    async def cache(self) -> Check:
-        return await self._checked("cache", self._cache)
-
-    async def _checked(self, name: CheckName, act: Callable[[], Awaitable[Check]]) -> Check:
+    async def check(self, name: CheckName) -> Check:
+        acts = {
+            "words": self._words,
+            "tool_call": self._tool_call,
+            "schema": self._schema,
+            "cache": self._cache,
+        }
         try:
-            return await act()
+            return await acts[name]()
         except ModelError as error:
             advice = self.catalogue.diagnosis(self.name).advice(error)
             what = redact(str(error)).removesuffix(advice).strip()
@@ -134,7 +127,7 @@ class _Calls:
         )
 
     async def _cache(self) -> Check:
-        provider = self.name.removeprefix("text/").partition("/")[0]
+        provider = parts_of(self.name)[0]
         # Local servers cache every prompt, and a long one takes them long.
         is_own = self.catalogue.registry.is_own_server(provider)
         asked = f"{_SMALL_FILLER if is_own else _FILLER}\n{_QUESTION}"

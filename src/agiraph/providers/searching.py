@@ -20,8 +20,8 @@ from agiraph.providers.http.lookup import LookupFailed, look_up
 from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.registry import Account, Keys
 from agiraph.providers.vendors import VENDOR_BY_NAME, Vendor
-from agiraph.providers.wires.anthropic_reader import anthropic_usage
-from agiraph.providers.wires.gemini_reader import gemini_usage
+from agiraph.providers.wires.anthropic import anthropic_usage
+from agiraph.providers.wires.gemini import gemini_usage
 from agiraph.providers.wires.usage import UsageReader, openai_usage
 
 TIMEOUT_S = 60.0

@@ -27,7 +27,7 @@ from agiraph.store.tx import Tx
 from agiraph.tools import addresses, rendering, saved_pages
 from agiraph.tools.base import tool
 from agiraph.tools.file_labels import SAVED
-from agiraph.web import default_engine, excerpts, links
+from agiraph.web import access, excerpts, links
 from agiraph.web.excerpts import Excerpt
 from agiraph.web.fetch import Fetched, MayRedirect
 from agiraph.web.page import WebPage, in_thread
@@ -76,7 +76,7 @@ async def web_search(
     """Search the web. Use few plain words, then read
     the best pages with web_fetch.
     """
-    engine = default_engine.present(ctx.web).engine  # the one that is booked also searches
+    engine = access.present(ctx.web).engine  # the one that is booked also searches
     if engine is None:
         raise Refused(NO_ENGINE)
     booking = f"search:{engine.name}"

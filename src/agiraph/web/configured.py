@@ -11,12 +11,11 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.search import Engine
 from agiraph.domain.sections import Section, entry
 from agiraph.redaction import keep
-from agiraph.web.access import Web
+from agiraph.web.access import PREFIX, WantedEngine, Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
 from agiraph.web.gate.indexes import PackageIndexes, PythonSources
 from agiraph.web.open_sources import OpenEngine
-from agiraph.web.own_engine import PREFIX, WantedEngine
 from agiraph.web.reading_hosts import SHIPPED, ReadingHosts, is_entry
 from agiraph.web.search import RemoteEngine
 

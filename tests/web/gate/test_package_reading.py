@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agiraph import config
+from agiraph.doctor.surroundings import index_states
 from agiraph.domain.errors import Misconfigured
 from agiraph.web.addresses import AddressPolicy
-from agiraph.web.gate import index_check
 from agiraph.web.gate.indexes import PythonSources, pip_settings
 from agiraph.web.gate.package_names import PackageNames, installed_names, names_in
 from agiraph.web.gate.rules import Rules
@@ -228,7 +228,7 @@ async def test_the_check_of_indexes_says_which_answers(upstream: Upstream, tmp_p
     missing = (tmp_path / "missing").as_uri()
     indexes.python = PythonSources(indexes=(f"{upstream.url}/simple", missing))
     indexes.npm, indexes.cargo = "http://127.0.0.1:1/", f"{upstream.url}/cargo/"
-    states = [state async for state in index_check.check(indexes, AddressPolicy())]
+    states = [state async for state in index_states(indexes, AddressPolicy())]
     assert [(state.kind, bool(state.fault)) for state in states] == [
         ("python", False),
         ("python", True),

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from agiraph.domain.sections import entry
 from agiraph.domain.work import Usage
-from agiraph.providers.base import Model, OnDelta, Reply, Request
+from agiraph.providers.base import Model, OnDelta, Reply, Request, parts_of
 from agiraph.providers.vendors import VENDOR_BY_NAME, price_list_id
 
 
@@ -69,7 +69,7 @@ class Prices:
 
 def is_free(name: str) -> bool:
     """Whether this model runs on a server that people run themselves."""
-    vendor = VENDOR_BY_NAME.get(name.removeprefix("text/").partition("/")[0])
+    vendor = VENDOR_BY_NAME.get(parts_of(name)[0])
     return vendor is not None and vendor.is_local
 
 
@@ -80,7 +80,7 @@ def listed_window(name: str) -> int | None:
 
 def _price_list_ids(name: str) -> tuple[str, str]:
     """Return the ids of provider and model in the genai-prices table."""
-    provider, _, model = name.removeprefix("text/").partition("/")
+    provider, model = parts_of(name)
     return price_list_id(provider), model
 
 

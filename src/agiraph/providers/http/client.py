@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -41,8 +40,8 @@ MAX_RETRY_AFTER_S = 24 * 3600.0
 MAX_ERROR_BYTES = 64 * 1024
 
 
-class Exchange(Protocol):
-    """A request that was sent and whose response headers have arrived."""
+class Response(Protocol):
+    """The response to a request, of which the headers have arrived."""
 
     @property
     def status(self) -> int: ...
@@ -55,24 +54,6 @@ class Exchange(Protocol):
     def begin(self) -> None:
         """Note that the first event of the reply is here; see `Patience`."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    exchange: Exchange
-    host: str
-    """The server's host, for error messages."""
-
-    @property
-    def content_type(self) -> str:
-        return self.exchange.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-    async def read_chunk(self) -> bytes:
-        return await self.exchange.read_chunk()
-
-    def begin(self) -> None:
-        """Note that the first event of the reply is here; see `Patience`."""
-        self.exchange.begin()
 
 
 ResponseHandler = Callable[[Response], Awaitable[T]]
@@ -139,7 +120,7 @@ class HttpClient:
             else:
                 exchange = self._directly(target, headers, body, patience)
             async with exchange as answered:
-                return await self._handled(answered, target, handle, slot)
+                return await self._handled(answered, host, handle, slot)
         except CertificateUntrusted as error:
             raise ModelRefused(
                 f"The certificate of {host} is not trusted ({error}). If the server is your own, "
@@ -157,7 +138,7 @@ class HttpClient:
     @asynccontextmanager
     async def _directly(
         self, target: Target, headers: dict[str, str], body: Body, patience: Patience
-    ) -> AsyncGenerator[Exchange]:
+    ) -> AsyncGenerator[Response]:
         head = _request_head(target, headers, body)
         connection: HttpConnection = await self._pool.acquire(target.origin)
         is_answered = False
@@ -179,7 +160,7 @@ class HttpClient:
         headers: dict[str, str],
         body: Body,
         patience: Patience,
-    ) -> AsyncGenerator[Exchange]:
+    ) -> AsyncGenerator[Response]:
         # Direct requests are checked in `_fixed_head`, which this path does not use.
         _refuse_line_breaks(target.path, headers.values())
         headers = {**headers, "accept-encoding": "identity"}
@@ -187,25 +168,24 @@ class HttpClient:
             yield exchange
 
     async def _handled(
-        self, exchange: Exchange, target: Target, handle: ResponseHandler[T], slot: Slot | None
+        self, response: Response, host: str, handle: ResponseHandler[T], slot: Slot | None
     ) -> T:
-        response = Response(exchange, target.host_header.decode())
         if slot is not None:
-            slot.answer(exchange.headers)
+            slot.answer(response.headers)
         # A redirect is an error too: following it would send the API key to another host.
-        if exchange.status != 200:
-            error = await self._error_of(response)
+        if response.status != 200:
+            error = await self._error_of(response, host)
             # Not for a spent quota, which is another error: waiting would not help.
-            if slot is not None and exchange.status == 429 and isinstance(error, ModelUnavailable):
+            if slot is not None and response.status == 429 and isinstance(error, ModelUnavailable):
                 slot.pace.model.block(error.retry_after or 0.0)
             raise error
         return await handle(response)
 
-    async def _error_of(self, response: Response) -> ModelError:
-        status, raw = response.exchange.status, await read_up_to(response, MAX_ERROR_BYTES)
+    async def _error_of(self, response: Response, host: str) -> ModelError:
+        status, raw = response.status, await read_up_to(response, MAX_ERROR_BYTES)
         reason = error_text(raw)
-        message = f"{response.host} answered {status}: {reason}"
-        header = response.exchange.headers.get("retry-after")
+        message = f"{host} answered {status}: {reason}"
+        header = response.headers.get("retry-after")
         return error_for_status(
             status,
             reason,

@@ -11,8 +11,7 @@ import orjson
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.json_text import objects_in_a_row, parsed
-from agiraph.providers.wires.pieces import Pieces, text_of
-from agiraph.providers.wires.repetition import RepetitionGuard
+from agiraph.providers.wires.pieces import Pieces, RepetitionGuard, text_of
 
 Arguments = dict[str, Any]
 BROKEN_CALL = (

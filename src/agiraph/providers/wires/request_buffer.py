@@ -169,11 +169,6 @@ def call_of(part: Part, turn: Turn) -> ToolCall | None:
     return turn.calls[cast(int, part["call"])] if "call" in part else None
 
 
-def is_failed(turn: Turn) -> bool:
-    """Whether a tool call's result is an error."""
-    return turn.failed
-
-
 def tool_name(name: str) -> str:
     """Return a name that all vendors accept: they refuse other ones, even those a model made up."""
     # OpenAI and Anthropic allow letters, digits, "_" and "-". Gemini also refuses a digit or a dash

@@ -52,7 +52,6 @@ from agiraph.providers.wires.text_calls import (
     parse,
     tag_name,
 )
-from agiraph.providers.wires.text_signature import signature
 
 WIRE = "text"
 KEY_LETTERS = "bcdfghjkmnpqrstvwxz23456789"
@@ -307,3 +306,42 @@ class _Templates(NamedTuple):
 def _templates() -> _Templates:
     sections = prompt("text_tool_calls").split("\n---\n")
     return _Templates(*(Template(section.strip()) for section in sections))
+
+
+Schema = dict[str, Any]
+
+_PLAIN = {
+    "string": "text",
+    "integer": "integer",
+    "number": "number",
+    "boolean": "true or false",
+    "object": "object",
+}
+_KNOWN = frozenset({"type", "description", "default", "enum", "items"})
+
+
+def signature(schema: Schema) -> str:
+    """Return the arguments as one line; a schema with nested ones as JSON schema."""
+    fields = cast(dict[str, Schema], schema.get("properties", {}))
+    required = schema.get("required", [])
+    shown: list[str] = []
+    for name, about in fields.items():
+        kind = _kind(about)
+        if kind is None:
+            return f"(arguments as a JSON schema: {orjson.dumps(schema).decode()})"
+        optional = "" if name in required else "?"
+        told = f" ({about['description']})" if about.get("description") else ""
+        shown.append(f'"{name}"{optional}: {kind}{told}')
+    return "{" + ", ".join(shown) + "}"
+
+
+def _kind(about: Schema) -> str | None:
+    """Return what a value is, in words; None for one that words are too short for."""
+    if not about.keys() <= _KNOWN:
+        return None
+    if "enum" in about:
+        return " or ".join(orjson.dumps(choice).decode() for choice in about["enum"])
+    if about.get("type") == "array":
+        inner = _kind(about.get("items", {}))
+        return None if inner is None else f"[{inner}, …]"
+    return _PLAIN.get(about.get("type", ""))

@@ -23,7 +23,7 @@ from agiraph.runtime.channels.email import Email, MailServer
 from agiraph.runtime.channels.smtp import Security, Smtp
 from agiraph.runtime.channels.telegram import Telegram
 from agiraph.runtime.channels.webhook import Webhook
-from agiraph.web.own_engine import PREFIX
+from agiraph.web.access import PREFIX
 
 _Kind = Literal["question", "approval", "briefing", "report", "failure", "result"]
 _Address = Annotated[str, Field(pattern=r"^[^@\s,<>]+@[^@\s,<>]+$")]

@@ -25,7 +25,7 @@ from agiraph.services.research.frame import Delivers, Fails, NeedsBrief, Nothing
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 from agiraph.web import links
-from agiraph.web.readiness import why_no_search
+from agiraph.web.access import why_no_search
 
 UNREADABLE = (ModelGarbled, ModelDeclined, ContextExceeded, OutOfTime, Unaffordable)
 """Errors after which the job continues without the model's answer. Other errors stop the job."""

@@ -17,7 +17,6 @@ from agiraph.domain.conversion import Converter
 from agiraph.domain.errors import AgiraphError
 from agiraph.web.addresses import AddressPolicy
 from agiraph.web.gate import forwarding, git_reading
-from agiraph.web.gate.cargo_index import CargoIndex
 from agiraph.web.gate.exchange import TEXT, Exchange, Limits, Meter
 from agiraph.web.gate.http_messages import (
     CHUNK_BYTES,
@@ -28,9 +27,9 @@ from agiraph.web.gate.http_messages import (
     read_request,
 )
 from agiraph.web.gate.indexes import PackageIndexes
-from agiraph.web.gate.npm_index import NpmIndex
 from agiraph.web.gate.packages import Index, Source
 from agiraph.web.gate.python_index import PythonIndex
+from agiraph.web.gate.registries import CargoIndex, NpmIndex
 from agiraph.web.gate.rules import Denied, Endpoint, Rules, endpoint_of
 from agiraph.web.gate.upstream import Upstream
 
