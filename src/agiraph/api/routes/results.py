@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from agiraph.api.deps import Api, ApiDep
+from agiraph.api.file_views import FoundPathView, ResultPage, ResultView
 from agiraph.api.problems import documented
-from agiraph.api.result_views import FoundPathView, ResultPage, ResultView
-from agiraph.api.routers import api_router
 from agiraph.api.routes.folders import change_view
+from agiraph.api.routing import Router
 from agiraph.api.views import FileView
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
@@ -22,7 +22,7 @@ from agiraph.services.board.results import Entry, Kind
 from agiraph.store import nodes, teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("results")
+router: Router = Router("results")
 
 TEXT_CHARACTERS = 1500
 MOST_FILES = 20
@@ -70,13 +70,7 @@ def _files(api: Api, team_id: TeamId, entries: Sequence[Entry]) -> list[list[Fil
             names = sorted(manifest, key=lambda name: (name.count("/"), name))[:MOST_FILES]
             paths = [f"nodes/{entry.node.id}/{PUBLISHED}/{name}" for name in names]
             known = [(path, folder.find(path)) for path in paths]
-            found.append(
-                [
-                    FileView(path=path, kind=e.kind, size=e.size, modified=e.modified)
-                    for path, e in known
-                    if e is not None
-                ]
-            )
+            found.append([FileView.of(e, path=path) for path, e in known if e is not None])
         return found
 
 
@@ -84,21 +78,19 @@ def _view(entry: Entry, files: list[FileView], agents: dict[str, Agent]) -> Resu
     node, is_result = entry.node, entry.kind == "result"
     text = (node.result or "") if is_result else ""
     agent = agents.get(node.assignee_id or "")
-    return ResultView(
+    return ResultView.of(
+        node,
         kind=entry.kind,
         at=entry.at,
         node_id=node.id,
         title=texts.subject_of(node),
-        parent_id=node.parent_id,
         parent_title=None if entry.parent is None else texts.subject_of(entry.parent),
         agent_id=node.assignee_id,
         agent=None if agent is None else agent.name,
-        thread_id=node.thread_id,
-        status=node.status,
         text=text[:TEXT_CHARACTERS],
         is_whole=len(text) <= TEXT_CHARACTERS,
         doubts=node.doubts if is_result else None,
-        sources=list(entry.label.sources),
+        sources=entry.label.sources,
         files=files,
         file_count=len(node.manifest) if is_result else 0,
         changes=[change_view(change) for change in entry.changes],
@@ -142,5 +134,5 @@ def _find(
             except Refused:  # a path that cannot exist, such as one with a zero byte
                 continue
             if found is not None:
-                views.append(FoundPathView(text=text, path=found.path, kind=found.kind))
+                views.append(FoundPathView.of(found, text=text))
     return views

@@ -3,12 +3,12 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from agiraph.api.deps import ApiDep, PersonDep
+from agiraph.api.file_views import FoundView
 from agiraph.api.problems import documented
-from agiraph.api.routers import api_router
-from agiraph.api.search_views import FoundView
+from agiraph.api.routing import Router
 from agiraph.domain.found import Found
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.home import file_search
@@ -18,7 +18,7 @@ from agiraph.store.search import newest_tasks
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("search")
+router: Router = Router("search")
 
 NEWEST_TEAMS, NEWEST_TASKS = 200, 400
 """How many of the newest teams' uploads, and of the newest tasks' files, a search reads."""
@@ -55,24 +55,14 @@ async def find(
         complete = search.with_files(tx, found, files, words=words, limit=limit)
         names = {each: TEAMS.find(tx, each) for each in {one.team_id for one in complete}}
         return [
-            _as_view(one, known.name, query) for one in complete if (known := names[one.team_id])
+            FoundView.of(
+                one,
+                team_name=known.name,
+                preview=search.preview(one.text, query),
+                sources=one.label.sources,
+            )
+            for one in complete
+            if (known := names[one.team_id])
         ]
 
     return await api.store.read(join)
-
-
-def _as_view(found: Found, team: str, query: str) -> FoundView:
-    return FoundView(
-        kind=found.kind,
-        team_id=found.team_id,
-        team_name=team,
-        ref=found.ref,
-        title=found.title,
-        preview=search.preview(found.text, query),
-        agent_id=found.agent_id,
-        node_id=found.node_id,
-        thread_id=found.thread_id,
-        seq=found.seq,
-        sources=list(found.label.sources),
-        at=found.at,
-    )
