@@ -35,7 +35,6 @@ from agiraph.api.routes import (
     models,
     operations,
     results,
-    search,
     teams,
     triggers,
 )
@@ -51,7 +50,7 @@ ROUTERS = (
     knowledge.router,
     research.router,
     knowledge.search_router,
-    search.router,
+    results.search_router,
     triggers.router,
     board.cost_router,
     models.router,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import orjson
-from fastapi import Query, Response
+from fastapi import Depends, Query, Response
 
 from agiraph.api.deps import ApiDep, Moment
 from agiraph.api.features.histories import TeamHistory
@@ -209,22 +209,15 @@ _LISTED: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/teams/{team}/event-log", responses=_LISTED | documented(404), response_class=Response)
-async def get_event_log(
-    team: str,
-    api: ApiDep,
-    before: Seq = 0,
-    limit: Annotated[int, Query(ge=1, le=PAGE_EVENTS)] = 200,
+def _log_filter(
     types: Annotated[str, Query(max_length=500, description="Such as `node,tool.result`.")] = "",
     agent: Word = "",
     node: Word = "",
     text: Word = "",
     since: Since = None,
     until: Until = None,
-) -> Response:
-    """List a team's events, newest first. A page may have few events and still a next one."""
-    found = await api.store.read(teams.find, team)
-    which = LogFilter(
+) -> LogFilter:
+    return LogFilter(
         types=tuple(filter(None, types.replace(" ", "").split(",")))[:20],
         agent_id=agent,
         node_id=node,
@@ -232,6 +225,18 @@ async def get_event_log(
         since=since,
         until=until,
     )
+
+
+@router.get("/teams/{team}/event-log", responses=_LISTED | documented(404), response_class=Response)
+async def get_event_log(
+    team: str,
+    api: ApiDep,
+    which: Annotated[LogFilter, Depends(_log_filter)],
+    before: Seq = 0,
+    limit: Annotated[int, Query(ge=1, le=PAGE_EVENTS)] = 200,
+) -> Response:
+    """List a team's events, newest first. A page may have few events and still a next one."""
+    found = await api.store.read(teams.find, team)
     page = await api.store.read(event_log.page, found.id, which, before=before, limit=limit)
     shown = [event_json(event) for event in page.events]
     body = {"events": shown, "next": page.next, "head": page.head}

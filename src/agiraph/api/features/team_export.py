@@ -6,19 +6,24 @@ import shutil
 import stat
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
-from agiraph.domain.agents import Agent, Team
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
+from agiraph.domain.events import Event
+from agiraph.domain.ids import TeamId
 from agiraph.domain.messages import Message
 from agiraph.redaction import Redactor, redact
 from agiraph.store import events, team_rows, threads, triggers
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
+from agiraph.store.tx import Tx
 
 BATCH = 1000
 FILES = {
@@ -44,28 +49,23 @@ def _write_lines(path: Path, things: Iterable[Any]) -> None:
         file.write(redactor.finish())
 
 
-async def _write_page(path: Path, things: Iterable[Any]) -> None:
-    """Append items to a file as JSON lines, in a worker thread: a page may take long to encode."""
-    await asyncio.to_thread(_write_lines, path, things)
-
-
-async def _pages(store: Store, team: Team, table: str) -> AsyncIterator[list[Any]]:
-    """Yield every row of a team in one table, page by page: a long-lived team has many."""
-    after = ""
-    while page := await store.read(team_rows.page, table, team.id, after=after, limit=BATCH):
-        yield page
-        after = page[-1].id
-
-
-async def _write_all(
-    store: Store, team: Team, path: Path, next_page: Callable[..., list[Any]]
+async def _write_rows(
+    store: Store,
+    path: Path,
+    query: Callable[..., list[Any]],
+    *args: Any,
+    start: Any = None,
+    cursor: Callable[[Any], Any] = lambda row: row,
+    shown: Callable[[Any], Any] = lambda row: row,
 ) -> None:
-    """Write the rows of a table whose key has several columns, page by page."""
-    last = None
+    """Write the rows of a query as JSON lines, page by page: a long-lived team has many. The query
+    takes the cursor of the last row as `after`."""
+    after = start
     _write_lines(path, ())
-    while page := await store.read(next_page, team.id, after=last, limit=BATCH):
-        await _write_page(path, page)
-        last = page[-1]
+    while page := await store.read(query, *args, after=after, limit=BATCH):
+        # In a worker thread: a page may take long to encode.
+        await asyncio.to_thread(_write_lines, path, map(shown, page))
+        after = cursor(page[-1])
 
 
 async def write_export(store: Store, home: Path, team: Team, target: Path) -> None:
@@ -77,19 +77,24 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
         raise Refused(f"{str(target)!r} is not an empty folder; name a new one.")
     target.mkdir(parents=True, exist_ok=True)
     _write_lines(target / "team.jsonl", [team])
+    by_id = partial(_write_rows, store, start="", cursor=attrgetter("id"))
+    by_seq = partial(_write_rows, store, start=0, cursor=attrgetter("seq"))
     for table, name in FILES.items():
-        _write_lines(target / f"{name}.jsonl", ())
-        async for page in _pages(store, team, table):
-            await _write_page(target / f"{name}.jsonl", page)
-    await _write_all(store, team, target / "costs.jsonl", team_rows.spend_page)
-    await _write_all(store, team, target / "firings.jsonl", team_rows.firings_page)
-    await _write_conversation(store, team, target / "conversation.jsonl")
-    seq = 0
-    _write_lines(target / "events.jsonl", ())
-    while batch := await store.read(events.after, team.id, seq, limit=BATCH):
-        await _write_page(target / "events.jsonl", batch)
-        seq = batch[-1].seq
-    await _write_threads(store, team, target / "threads")
+        await by_id(target / f"{name}.jsonl", team_rows.page, table, team.id)
+    await _write_rows(store, target / "costs.jsonl", team_rows.spend_page, team.id)
+    await _write_rows(store, target / "firings.jsonl", team_rows.firings_page, team.id)
+    # Also of agents that have left.
+    names: dict[str, str] = {
+        agent.id: agent.name for agent in await store.read(rows.everyone, team.id)
+    }
+    said, conversation = partial(_said, names=names), target / "conversation.jsonl"
+    await by_id(conversation, team_rows.page, "messages", team.id, shown=said)
+    await by_seq(target / "events.jsonl", _events, team.id)
+    after = ""
+    while page := await store.read(team_rows.page, "threads", team.id, after=after, limit=BATCH):
+        for thread in page:
+            await by_seq(target / "threads" / f"{thread.id}.jsonl", threads.turns, thread.id)
+        after = page[-1].id
     alarms = await store.read(triggers.of_team, team.id)
     redactor = Redactor()
     written = redactor.feed(orjson.dumps(alarms, option=orjson.OPT_INDENT_2)) + redactor.finish()
@@ -99,16 +104,11 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
         _write_lines(target / "left_out.jsonl", left_out)
 
 
-async def _write_conversation(store: Store, team: Team, path: Path) -> None:
-    """Write all messages, also of agents that have left, with names instead of ids."""
-    everyone: list[Agent] = await store.read(rows.everyone, team.id)
-    names: dict[str, str] = {agent.id: agent.name for agent in everyone}
-    _write_lines(path, ())
-    async for page in _pages(store, team, "messages"):
-        await _write_page(path, [_said(message, names) for message in page])
+def _events(tx: Tx, team_id: TeamId, *, after: int, limit: int) -> list[Event]:
+    return events.after(tx, team_id, after, limit=limit)
 
 
-def _said(m: Message, names: dict[str, str]) -> dict[str, Any]:
+def _said(m: Message, *, names: Mapping[str, str]) -> dict[str, Any]:
     return {
         "at": m.created_at,
         "from": names.get(m.sender, m.sender),
@@ -120,17 +120,6 @@ def _said(m: Message, names: dict[str, str]) -> dict[str, Any]:
         "in_reply_to": m.in_reply_to,
         "id": m.id,
     }
-
-
-async def _write_threads(store: Store, team: Team, folder: Path) -> None:
-    """Write one file for each thread, with its turns."""
-    async for page in _pages(store, team, "threads"):
-        for thread in page:
-            path, seq = folder / f"{thread.id}.jsonl", 0
-            _write_lines(path, ())
-            while turns := await store.read(threads.turns, thread.id, after=seq, limit=BATCH):
-                await _write_page(path, turns)
-                seq = turns[-1].seq
 
 
 async def write_zip(store: Store, home: Path, team: Team) -> Path:

@@ -8,7 +8,7 @@ from pydantic import Field
 from agiraph.api.deps import After, Api, ApiDep, Limit, PersonDep
 from agiraph.api.presenters import job_view, node_view, stage_view
 from agiraph.api.problems import documented
-from agiraph.api.requests import NO_EFFORT, EffortChange, chosen_effort
+from agiraph.api.requests import NO_EFFORT, ChangedBudget, EffortChange, chosen_effort
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import FileView, JobView, NodeDetail, NodeView, StageView
 from agiraph.domain.costs import DayCosts, TeamCosts
@@ -40,13 +40,8 @@ class EffortRequest(Body, example={"effort": "high"}):
     effort: EffortChange = Field(description="How much the model thinks first." + NO_EFFORT)
 
 
-class ExtensionRequest(Body, example={"turns": 50, "usd": 1}):
+class ExtensionRequest(ChangedBudget, example={"turns": 50, "usd": 1}):
     """How much more of each limit a node is given. At least one amount is needed."""
-
-    turns: int | None = Field(default=None, ge=1, le=100_000)
-    tokens: int | None = Field(default=None, ge=1, le=10**12)
-    usd: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
-    seconds: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
 
 
 @router.read("/teams/{team}/board", 404)

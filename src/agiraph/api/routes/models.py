@@ -96,13 +96,50 @@ async def set_api_key(body: KeyRequest, api: ApiDep, request: Request) -> SetupV
     The key is written to a file of the home that only its owner can read, and never shown again.
     """
     _check_private(api, request)
-    return await set_key(api, body.key, provider=body.provider, model=body.model)
+    key = body.key.strip()
+    _check_form(key)
+    vendor = vendor_of(key, body.provider)
+    account = api.models.registry.account(vendor)
+    if account.key and not account.is_stored:
+        raise Conflict(
+            f"{vendor.key_variable} is set in the environment, which takes precedence over a "
+            "stored key. Change it there, and start agiraph again."
+        )
+    name = _model_of(vendor, body.model)
+    with redaction.kept(key):  # no log and no error of the test shows it
+        trial = api.models.with_account(vendor.name, replace(account, key=key))
+        try:
+            made = await _tested(api, trial, name)
+        finally:
+            await trial.close()
+        if not made.is_stored:
+            return _with_advice(made, instead_of=trial.diagnosis(name).wrong_key())
+        # Read again: another key may have been stored during the test.
+        stored = stored_keys.read(api.home.path).with_key(vendor.key_variable, key)
+        stored_keys.write(api.home, stored)
+        redaction.keep(stored.secrets)
+    used = Account(key=key, base_url=account.base_url, is_stored=True)
+    api.models.set_account(vendor.name, used)
+    if api.model == DEMO:
+        return _used(api, made)
+    return made.model_copy(update={"is_default": made.model == api.model})
 
 
 @setup_router.delete("/operations/keys/{provider}", status_code=204, responses=documented(404))
 async def remove_api_key(provider: Annotated[str, Path(max_length=100)], api: ApiDep) -> None:
     """Remove a stored API key. A key of the environment, if there is one, stays in use."""
-    remove_key(api, provider)
+    # A call under way finishes with the key. It stays redacted: it may still stand in what is
+    # written later.
+    vendor = VENDOR_BY_NAME.get(provider)
+    stored = stored_keys.read(api.home.path)
+    if vendor is None or vendor.key_variable not in stored.keys:
+        known = "A key of the server's environment is removed there, before agiraph starts again."
+        raise NotFound("stored key for", provider, known=known)
+    stored_keys.write(api.home, stored.without_key(vendor.key_variable))
+    account = api.models.registry.account(vendor)
+    # The environment takes precedence: its key stays in use, also if it is the same.
+    if account.is_stored:
+        api.models.set_account(vendor.name, replace(account, key="", is_stored=False))
 
 
 @setup_router.post("/operations/default-model", responses=documented())
@@ -159,37 +196,6 @@ def _names() -> list[str]:
     return [vendor.name for vendor in VENDORS if not vendor.is_local]
 
 
-async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView:
-    """Test a key with two small calls. If the model answers, store the key and use it at once."""
-    key = key.strip()
-    _check_form(key)
-    vendor = vendor_of(key, provider)
-    account = api.models.registry.account(vendor)
-    if account.key and not account.is_stored:
-        raise Conflict(
-            f"{vendor.key_variable} is set in the environment, which takes precedence over a "
-            "stored key. Change it there, and start agiraph again."
-        )
-    name = _model_of(vendor, model)
-    with redaction.kept(key):  # no log and no error of the test shows it
-        trial = api.models.with_account(vendor.name, replace(account, key=key))
-        try:
-            made = await _tested(api, trial, name)
-        finally:
-            await trial.close()
-        if not made.is_stored:
-            return _with_advice(made, instead_of=trial.diagnosis(name).wrong_key())
-        # Read again: another key may have been stored during the test.
-        stored = stored_keys.read(api.home.path).with_key(vendor.key_variable, key)
-        stored_keys.write(api.home, stored)
-        redaction.keep(stored.secrets)
-    used = Account(key=key, base_url=account.base_url, is_stored=True)
-    api.models.set_account(vendor.name, used)
-    if api.model == DEMO:
-        return _used(api, made)
-    return made.model_copy(update={"is_default": made.model == api.model})
-
-
 def _with_advice(made: SetupView, *, instead_of: str) -> SetupView:
     """Return the test with advice for a person who typed the key: the provider's advice is about a
     key of the environment."""
@@ -198,24 +204,6 @@ def _with_advice(made: SetupView, *, instead_of: str) -> SetupView:
         for check in made.test.checks
     ]
     return made.model_copy(update={"test": made.test.model_copy(update={"checks": checks})})
-
-
-def remove_key(api: Api, provider: str) -> None:
-    """Take a stored key out of the file of keys, and use it no more. A call under way finishes with
-    the old key.
-
-    The key stays redacted: it may still stand in what is written later.
-    """
-    vendor = VENDOR_BY_NAME.get(provider)
-    stored = stored_keys.read(api.home.path)
-    if vendor is None or vendor.key_variable not in stored.keys:
-        known = "A key of the server's environment is removed there, before agiraph starts again."
-        raise NotFound("stored key for", provider, known=known)
-    stored_keys.write(api.home, stored.without_key(vendor.key_variable))
-    account = api.models.registry.account(vendor)
-    # The environment takes precedence: its key stays in use, also if it is the same.
-    if account.is_stored:
-        api.models.set_account(vendor.name, replace(account, key="", is_stored=False))
 
 
 def _check_form(key: str) -> None:

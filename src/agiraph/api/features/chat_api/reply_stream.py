@@ -40,62 +40,43 @@ KEEP_ALIVE = b": still working\n\n"
 _DONE = b"data: [DONE]\n\n"
 
 
-@value
-class Text:
-    """The next characters of the response."""
-
-    text: str
-
-
-@value
-class Silence:
-    """No text came for `KEEP_ALIVE_S`; the route sends a comment line."""
-
-
-@value
-class End:
-    """The reply is complete."""
-
-    reply: ClientReply
-
-
-Piece = Text | Silence | End
-
-
 class NoReplyYet(Exception):
     """The reply has not come within `LONGEST_WAIT_S`."""
 
 
-async def follow(api: Api, turn: ClientTurn) -> AsyncGenerator[Piece]:
+async def follow(api: Api, turn: ClientTurn) -> AsyncGenerator[str | ClientReply | None]:
     """Yield what the client is sent: reports that the team finished since the client's previous
-    request, the words of the reply as the model writes them, and the end of the reply."""
+    request, and the words of the reply as the model writes them; None if no text came for
+    `KEEP_ALIVE_S`; last the whole reply."""
     said = await api.store.read(MESSAGES.get, turn.message_id)
     if reports := await api.store.read(client_turns.reports, turn):
-        yield Text(text=shown_reports(reports, api.url))
+        yield shown_reports(reports, api.url)
     words = _StreamedText()
     async for frame in _frames(api, turn, said.reply_id):
         match frame:
             case ClientReply():
-                did = f"\n\n{frame.did}" if frame.did else ""
-                if rest := words.rest(frame.text) + did:
-                    yield Text(text=rest)
-                yield End(reply=frame)
+                if rest := words.rest(frame.text) + _did(frame):
+                    yield rest
+                yield frame
                 return
             case None:
-                yield Silence()
+                yield None
             case _:
                 if new := words.take(frame):
-                    yield Text(text=new)
+                    yield new
 
 
 async def whole(api: Api, turn: ClientTurn) -> tuple[str, ClientReply]:
     """Wait for the reply; return the text with the reports before it, and the reply."""
     reports = await api.store.read(client_turns.reports, turn)
     async for piece in follow(api, turn):
-        if isinstance(piece, End):
-            did = f"\n\n{piece.reply.did}" if piece.reply.did else ""
-            return shown_reports(reports, api.url) + piece.reply.text + did, piece.reply
+        if isinstance(piece, ClientReply):
+            return shown_reports(reports, api.url) + piece.text + _did(piece), piece
     raise NoReplyYet
+
+
+def _did(reply: ClientReply) -> str:
+    return f"\n\n{reply.did}" if reply.did else ""
 
 
 def shown_reports(reports: list[Message], url: str) -> str:

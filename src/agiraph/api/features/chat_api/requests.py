@@ -94,7 +94,7 @@ def read_chat(body: Mapping[str, Any]) -> UserInput:
         attachments=files,
         history=tuple(m for m in said[: last + 1] if m.role not in _IGNORED_ROLES),
         stream=body.get("stream") is True,
-        is_usage_wanted=bool(_mapping(body.get("stream_options")).get("include_usage")),
+        is_usage_wanted=bool(mapping(body.get("stream_options")).get("include_usage")),
         key=_text(body.get("user")) or _text(body.get("safety_identifier")),
     )
 
@@ -114,13 +114,13 @@ def refuse_tools(body: Mapping[str, Any]) -> None:
 
 
 def _tool_name(tool: Any) -> str:
-    fields = _mapping(tool)
-    inner = _mapping(fields.get("function"))
+    fields = mapping(tool)
+    inner = mapping(fields.get("function"))
     return str(inner.get("name") or fields.get("name") or fields.get("type") or "unnamed")
 
 
 def _said(message: Any) -> Said:
-    fields = _mapping(message)
+    fields = mapping(message)
     role: Any = fields.get("role")
     content = fields.get("content")
     if role == "tool" or role == "function":
@@ -131,7 +131,7 @@ def _said(message: Any) -> Said:
         return Said(role=role, text=content or "")
     if not isinstance(content, list):
         raise Unsupported("`content` must be text or a list of parts.", "messages", code="invalid")
-    parts = [_mapping(part) for part in cast(list[Any], content)]
+    parts = [mapping(part) for part in cast(list[Any], content)]
     texts = [_text(part.get("text")) or _text(part.get("refusal")) for part in parts]
     # Files of earlier messages were taken when those were new.
     files = _attachments(parts) if role == "user" else ()
@@ -145,14 +145,14 @@ def _attachments(parts: Iterable[Mapping[str, Any]]) -> Iterable[Attachment]:
                 continue
             case "image_url":
                 image = part.get("image_url")
-                url = image if isinstance(image, str) else _mapping(image).get("url")
+                url = image if isinstance(image, str) else mapping(image).get("url")
                 yield _from_url(url, f"image-{number}")
             case "file":
-                file = _mapping(part.get("file"))
+                file = mapping(part.get("file"))
                 name = _text(file.get("filename")) or f"file-{number}"
                 yield _from_url(file.get("file_data"), name)
             case "input_audio":
-                sound = _mapping(part.get("input_audio"))
+                sound = mapping(part.get("input_audio"))
                 kind = re.sub(r"\W", "", _text(sound.get("format"))) or "wav"
                 yield _attachment(f"audio-{number}.{kind}", f"audio/{kind}", sound.get("data"))
             case other:
@@ -185,7 +185,7 @@ def _refuse_forms(body: Mapping[str, Any]) -> None:
     """Raise `Unsupported` if the request wants another answer than one reply in words."""
     if body.get("n") not in (None, 1):
         raise Unsupported("`n` cannot be used here. An agent gives one reply.", "n")
-    kind = _mapping(body.get("response_format")).get("type", "text")
+    kind = mapping(body.get("response_format")).get("type", "text")
     if kind != "text":
         raise Unsupported(
             f"`response_format` {kind!r} cannot be used here: an agent replies in words. Ask it to "
@@ -197,7 +197,8 @@ def _refuse_forms(body: Mapping[str, Any]) -> None:
         raise Unsupported("`modalities`: an agent replies in text.", "modalities")
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return a JSON object; an empty one if it is none."""
     return cast(Mapping[str, Any], value) if isinstance(value, dict) else {}
 
 

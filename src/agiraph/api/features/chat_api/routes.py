@@ -18,23 +18,15 @@ from agiraph.api.access_control import Caller
 from agiraph.api.deps import Api, ApiDep, CallerDep
 from agiraph.api.features.chat_api import errors, reply_stream, side_calls
 from agiraph.api.features.chat_api.errors import Unsupported
-from agiraph.api.features.chat_api.reply_stream import (
-    KEEP_ALIVE,
-    Chat,
-    End,
-    NoReplyYet,
-    Silence,
-    Text,
-)
+from agiraph.api.features.chat_api.reply_stream import KEEP_ALIVE, Chat, NoReplyYet
 from agiraph.api.features.chat_api.requests import UserInput, read_chat
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import AgiraphError, ModelError, NotFound, QuotaSpent
 from agiraph.domain.ids import new_id
 from agiraph.domain.json_text import clean
 from agiraph.services.lifecycle import client_turns
-from agiraph.services.lifecycle.client_turns import ClientRequest
+from agiraph.services.lifecycle.client_turns import ClientReply, ClientRequest
 from agiraph.store.client_turns import ClientTurn
-from agiraph.store.tx import Tx
 
 router: APIRouter = APIRouter(include_in_schema=False)
 
@@ -61,7 +53,7 @@ async def list_models(api: ApiDep) -> Response:
 @router.get("/v1/models/{model:path}")
 async def get_model(model: str, api: ApiDep) -> Response:
     """Return one agent as a model."""
-    agent = await _found(api, model)
+    agent = await api.store.read(client_turns.find_agent, model)
     named = client_turns.ModelName(id=model, agent_id=agent.id, created_at=agent.created_at)
     return _json(_model(named))
 
@@ -84,7 +76,7 @@ async def complete_chat(request: Request, api: ApiDep, caller: CallerDep) -> Res
         if side_calls.is_side_call(body, request.headers.get(side_calls.HEADER, "")):
             return await _answer_side_call(api, caller, body)
         words = read_chat(body)
-        agent = await _found(api, words.model)
+        agent = await api.store.read(client_turns.find_agent, words.model)
         turn = await _say(request, api, caller, agent, words)
     except Unsupported as error:
         return errors.answer(400, str(error), param=error.param, code=error.code)
@@ -109,12 +101,12 @@ async def _pieces(
     try:
         async for piece in reply_stream.follow(api, turn):
             match piece:
-                case Text():
-                    yield writes.text(piece.text)
-                case Silence():
+                case str():
+                    yield writes.text(piece)
+                case None:
                     yield KEEP_ALIVE
-                case End():
-                    yield writes.end(piece.reply.usage if is_usage_wanted else None)
+                case ClientReply():
+                    yield writes.end(piece.usage if is_usage_wanted else None)
     except NoReplyYet:
         yield writes.failure(errors.body(504, LATE, code="reply_not_ready"))
     except AgiraphError as error:  # such as a store that is gone; the response has begun
@@ -126,31 +118,22 @@ async def _say(
 ) -> ClientTurn:
     """Store the person's message; a repeated request returns the turn that is stored already."""
     named = request.headers.get(CHAT_ID, "") or words.key
-    key = _key(caller.name, agent.id, named)
+    key = hashlib.sha256(orjson.dumps((caller.name, agent.id, named))).hexdigest()[:40]
     once = request.headers.get("idempotency-key", "")
-    digest = words.digest(caller=caller.name, agent_id=agent.id, key=key, once=once)
-    is_known = bool(once) or words.same_for is None
     asked = ClientRequest(
-        digest=digest,
+        digest=words.digest(caller=caller.name, agent_id=agent.id, key=key, once=once),
         conversation=key,
         text=words.text,
         attachments=words.attachments,
-        same_for=None if is_known else words.same_for,
+        same_for=None if once else words.same_for,
     )
-    return await api.store.write(
-        lambda tx: client_turns.say(
-            tx, agent.id, asked, person_id=caller.person.id, client=caller.client("v1")
-        )
-    )
-
-
-def _key(*parts: str) -> str:
-    return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:40]
+    client, person = caller.client("v1"), caller.person.id
+    return await api.store.write(client_turns.say, agent.id, asked, person_id=person, client=client)
 
 
 async def _answer_side_call(api: Api, caller: Caller, body: Mapping[str, Any]) -> Response:
     name = str(body.get("model", ""))
-    agent = await _found(api, name)
+    agent = await api.store.read(client_turns.find_agent, name)
     try:
         reply = await side_calls.answer(api, agent, caller.person.id, body)
     except QuotaSpent as error:
@@ -167,23 +150,12 @@ async def _answer_side_call(api: Api, caller: Caller, body: Mapping[str, Any]) -
     return _stream(pieces())
 
 
-async def _found(api: Api, model: str) -> Agent:
-    def find(tx: Tx) -> Agent:
-        return client_turns.find_agent(tx, model)
-
-    return await api.store.read(find)
-
-
-def _read(body: bytes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return clean(json.loads(body))  # orjson refuses half a character
-
-
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        found = _read(body)
+        try:
+            found = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            found = clean(json.loads(body))  # orjson refuses half a character
     except (ValueError, RecursionError) as error:
         raise Unsupported(f"The body is not JSON: {error}.", "body", code="invalid") from error
     if not isinstance(found, dict):

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from agiraph.api.deps import Api
 from agiraph.api.features.chat_api.errors import Unsupported
-from agiraph.api.features.chat_api.requests import refuse_tools
+from agiraph.api.features.chat_api.requests import mapping, refuse_tools
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Role, Transcript, Turn
 from agiraph.domain.errors import QuotaSpent
@@ -38,8 +38,7 @@ HEADER = "x-agiraph-task"
 def is_side_call(body: Mapping[str, Any], named: str = "") -> bool:
     """Whether a request is one that the client makes by itself: its header or its metadata name
     what it is for. What its messages say decides nothing."""
-    metadata = body.get("metadata")
-    task = cast(dict[str, Any], metadata).get("task") if isinstance(metadata, dict) else None
+    task = mapping(body.get("metadata")).get("task")
     # Some versions write the name of the enumeration: TASKS.TITLE_GENERATION.
     is_known = isinstance(task, str) and task.lower().removeprefix("tasks.") in TASKS
     return is_known or bool(named.strip())
@@ -91,28 +90,20 @@ def _turn(seq: int, role: Role, text: str) -> Turn:
 
 def _schema(body: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the JSON schema that the client wants the answer in; None if it wants none."""
-    wanted = body.get("response_format")
-    if not isinstance(wanted, dict):
-        return None
-    inner = cast(dict[str, Any], wanted).get("json_schema")
-    found = cast(dict[str, Any], inner).get("schema") if isinstance(inner, dict) else None
+    found = mapping(mapping(body.get("response_format")).get("json_schema")).get("schema")
     return cast(dict[str, Any], found) if isinstance(found, dict) else None
 
 
 def _messages(body: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return role and text of each message."""
     given = body.get("messages")
-    found: list[tuple[str, str]] = []
-    for message in cast(list[Any], given) if isinstance(given, list) else []:
-        if isinstance(message, dict):
-            fields = cast(dict[str, Any], message)
-            found.append((str(fields.get("role", "")), _text(fields.get("content"))))
-    return found
+    found = map(mapping, cast(list[Any], given) if isinstance(given, list) else [])
+    return [(str(m.get("role", "")), _text(m.get("content"))) for m in found if m]
 
 
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = cast(list[Any], content) if isinstance(content, list) else []
-    texts = [cast(dict[str, Any], part).get("text") for part in parts if isinstance(part, dict)]
+    texts = [mapping(part).get("text") for part in parts]
     return "\n".join(text for text in texts if isinstance(text, str))
