@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agiraph.api.channel_views import ChannelView, PairingView
     from agiraph.api.decision_views import (
         BulkOutcome,
         BulkView,
@@ -22,71 +21,74 @@ if TYPE_CHECKING:
         DigestView,
         GrantView,
     )
-    from agiraph.api.extension_views import ContentView, ExtensionView, SkillView
-    from agiraph.api.folder_views import FolderChangeView, GivenFolderView, UndoneView
-    from agiraph.api.history_views import BoardMomentView, TimelineView
-    from agiraph.api.job_views import JobView
-    from agiraph.api.knowledge_views import PageTextView, SearchHitView, UnconfirmedView
-    from agiraph.api.mcp_views import McpServerDetails, McpServerView
-    from agiraph.api.model_views import (
+    from agiraph.api.features.channel_views import ChannelView, PairingView
+    from agiraph.api.features.extension_views import (
+        ContentView,
+        ExtensionView,
+        SkillFile,
+        SkillView,
+    )
+    from agiraph.api.features.history_views import BoardMomentView, TimelineView
+    from agiraph.api.features.knowledge_views import PageTextView, SearchHitView, UnconfirmedView
+    from agiraph.api.features.mcp_views import McpServerDetails, McpServerView
+    from agiraph.api.features.research_views import ResearchView
+    from agiraph.api.features.specialist_views import PromptPreview, SpecialistFile, SpecialistView
+    from agiraph.api.file_views import (
+        FileVersionView,
+        FolderChangeView,
+        FoundPathView,
+        FoundView,
+        ResultPage,
+        ResultView,
+        SavedView,
+        UndoneView,
+    )
+    from agiraph.api.server_views import (
+        EmergencyStopView,
+        ExaminationView,
+        HealthView,
+        IssuedToken,
+        LinkView,
         ModelCheck,
         ModelsView,
         ModelTestView,
         ModelView,
-        ProviderView,
-    )
-    from agiraph.api.operations_views import (
-        EmergencyStopView,
-        ExaminationView,
         OperationsView,
         ProviderStatusView,
+        ProviderView,
         ResumedView,
         SetupView,
+        StatusView,
+        TokenView,
         WorkStopView,
     )
-    from agiraph.api.overview_views import MemberOverview, TeamOverview
-    from agiraph.api.research_views import ResearchView
-    from agiraph.api.result_views import (
-        FileVersionView,
-        FoundPathView,
-        ResultPage,
-        ResultView,
-        SavedView,
-    )
-    from agiraph.api.search_views import FoundView
-    from agiraph.api.settings_views import (
-        DeletionView,
-        PromptPreview,
-        RulesPreview,
-        SkillFile,
-        SpecialistFile,
-        SpecialistView,
-        TeamSettingsView,
-    )
-    from agiraph.api.status_views import StatusView
-    from agiraph.api.thread_views import ThreadView, TurnView
     from agiraph.api.views import (
         AgentView,
         AttachmentView,
         CostView,
         CreatedTriggerView,
+        DeletionView,
         FileView,
         FolderView,
+        GivenFolderView,
         GrantOffer,
-        HealthView,
         InboxItem,
         InboxPage,
-        IssuedToken,
-        LinkView,
+        JobView,
+        MemberOverview,
         MessageView,
         NodeDetail,
         NodeView,
         PersonView,
+        RulesPreview,
         StageView,
+        TeamOverview,
+        TeamSettingsView,
         TeamView,
-        TokenView,
+        ThreadView,
         ToolCallView,
         TriggerView,
+        TurnView,
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.client.history import EventLogPage
@@ -244,45 +246,29 @@ __all__ = [
 
 _VIEWS = "agiraph.api.views"
 _MODULES = {
-    "agiraph.api.channel_views": ("ChannelView", "PairingView"),
     "agiraph.api.decision_views": (
         "BulkOutcome", "BulkView", "DecidedView", "DigestEntry", "DigestGroup", "DigestView",
         "GrantView",
     ),
-    "agiraph.api.extension_views": ("ContentView", "ExtensionView", "SkillView"),
-    "agiraph.api.folder_views": ("FolderChangeView", "GivenFolderView", "UndoneView"),
-    "agiraph.api.history_views": ("BoardMomentView", "TimelineView"),
-    "agiraph.api.result_views": (
-        "FileVersionView",
-        "FoundPathView",
-        "ResultPage",
-        "ResultView",
-        "SavedView",
+    "agiraph.api.features.channel_views": ("ChannelView", "PairingView"),
+    "agiraph.api.features.extension_views": (
+        "ContentView", "ExtensionView", "SkillFile", "SkillView",
     ),
-    "agiraph.api.job_views": ("JobView",),
-    "agiraph.api.knowledge_views": ("PageTextView", "SearchHitView", "UnconfirmedView"),
-    "agiraph.api.mcp_views": ("McpServerDetails", "McpServerView"),
-    "agiraph.api.model_views": (
-        "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
+    "agiraph.api.features.history_views": ("BoardMomentView", "TimelineView"),
+    "agiraph.api.features.knowledge_views": ("PageTextView", "SearchHitView", "UnconfirmedView"),
+    "agiraph.api.features.mcp_views": ("McpServerDetails", "McpServerView"),
+    "agiraph.api.features.research_views": ("ResearchView",),
+    "agiraph.api.features.specialist_views": ("PromptPreview", "SpecialistFile", "SpecialistView"),
+    "agiraph.api.file_views": (
+        "FileVersionView", "FolderChangeView", "FoundPathView", "FoundView", "ResultPage",
+        "ResultView", "SavedView", "UndoneView",
     ),
-    "agiraph.api.overview_views": ("MemberOverview", "TeamOverview"),
-    "agiraph.api.operations_views": (
-        "EmergencyStopView", "ExaminationView", "OperationsView", "ProviderStatusView",
-        "ResumedView", "SetupView", "WorkStopView",
+    "agiraph.api.server_views": (
+        "EmergencyStopView", "ExaminationView", "HealthView", "IssuedToken", "LinkView",
+        "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "OperationsView",
+        "ProviderStatusView", "ProviderView", "ResumedView", "SetupView", "StatusView",
+        "TokenView", "WorkStopView",
     ),
-    "agiraph.api.search_views": ("FoundView",),
-    "agiraph.api.research_views": ("ResearchView",),
-    "agiraph.api.settings_views": (
-        "DeletionView",
-        "PromptPreview",
-        "RulesPreview",
-        "SkillFile",
-        "SpecialistFile",
-        "SpecialistView",
-        "TeamSettingsView",
-    ),
-    "agiraph.api.status_views": ("StatusView",),
-    "agiraph.api.thread_views": ("ThreadView", "TurnView"),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.client.history": ("EventLogPage",),
     "agiraph.domain.access": ("AuditEntry",),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.api import histories
+from agiraph.api.features import histories
 from agiraph.client import Client
 from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId

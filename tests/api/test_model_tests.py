@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.api import model_tests
-from agiraph.api.model_views import ModelTestView
+from agiraph.api import model_presenters
+from agiraph.api.server_views import ModelTestView
 from agiraph.home.layout import Home
 from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer
@@ -42,23 +42,23 @@ async def test_the_last_test_of_a_model_is_listed_with_it(tmp_path: Path) -> Non
 
 def test_a_new_test_replaces_the_one_before(tmp_path: Path) -> None:
     home = Home.open(tmp_path)
-    model_tests.keep(home, result("failed"))
-    model_tests.keep(home, result("passed"))
+    model_presenters.keep(home, result("failed"))
+    model_presenters.keep(home, result("passed"))
 
-    assert model_tests.kept(home) == {NAME: result("passed")}
+    assert model_presenters.kept(home) == {NAME: result("passed")}
 
 
 def test_a_damaged_file_is_named_and_left_as_it_is(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = Home.open(tmp_path)
-    assert model_tests.kept(home) == {}
-    model_tests.keep(home, result("passed"))
+    assert model_presenters.kept(home) == {}
+    model_presenters.keep(home, result("passed"))
     damaged = tmp_path / "model-tests" / "other.json"
     damaged.write_text("{")
 
     with caplog.at_level(logging.WARNING):
-        assert model_tests.kept(home) == {NAME: result("passed")}
+        assert model_presenters.kept(home) == {NAME: result("passed")}
 
     assert str(damaged) in caplog.text
     assert damaged.read_text() == "{"

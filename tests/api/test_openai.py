@@ -10,7 +10,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from agiraph.api.openai_compat import reply_stream, side_calls
+from agiraph.api.features.chat_api import reply_stream, side_calls
 from agiraph.domain.errors import QuotaSpent
 from agiraph.domain.labels import Label
 from agiraph.domain.persons import OWNER

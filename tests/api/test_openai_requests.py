@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agiraph.api.openai_compat.errors import Unsupported
-from agiraph.api.openai_compat.reply_stream import _StreamedText
-from agiraph.api.openai_compat.requests import SAME_FOR, read_chat
-from agiraph.api.openai_compat.side_calls import is_side_call
+from agiraph.api.features.chat_api.errors import Unsupported
+from agiraph.api.features.chat_api.reply_stream import _StreamedText
+from agiraph.api.features.chat_api.requests import SAME_FOR, read_chat
+from agiraph.api.features.chat_api.side_calls import is_side_call
 from agiraph.domain import fence
 from agiraph.domain.chat import Attachment
 

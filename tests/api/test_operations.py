@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from agiraph import config, redaction
-from agiraph.api.operations_presenters import work_stop
+from agiraph.api.routes.operations import work_stop
 from agiraph.doctor.examination import Examination
 from agiraph.domain.persons import OWNER
 from agiraph.home import stored_keys

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.api.routes import archives
+from agiraph.api.features import archives
 from agiraph.domain.chat import Attachment
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId

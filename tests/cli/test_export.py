@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from agiraph.api.team_export import write_export
+from agiraph.api.features.team_export import write_export
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import dump, dump_validation, teams

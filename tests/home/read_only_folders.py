@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from agiraph.api.exported_files import copy_files
+from agiraph.api.features.team_export import copy_files
 from agiraph.home.safe_folder import Folder
 
 

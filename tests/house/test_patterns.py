@@ -63,8 +63,8 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " web/gate/package_names web/gate/python_index web/open_sources web/pdf_page web/pdf_text"
     ),
     "a field or command with a format that we define: hours, moments, amounts, codes, settings": (
-        "api/access_control api/deps api/model_setup api/openai_compat/requests"
-        " api/routes/team_settings api/tracing cli/settings config domain/hours domain/moments"
+        "api/access_control api/deps api/features/chat_api/requests api/middleware"
+        " api/routes/models api/routes/teams cli/settings config domain/hours domain/moments"
         " extensions/signatures runtime/channels/telegram runtime/program_mailbox"
         " services/lifecycle/overspending services/mail/pairing tools/scheduling"
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from agiraph.api.team_export import write_export
+from agiraph.api.features.team_export import write_export
 from agiraph.domain.agents import Team
 from agiraph.domain.events import Event
 from agiraph.domain.work import WorkNode

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.api.presenters import trigger_fields
+from agiraph.api.presenters import trigger_view
 from agiraph.domain.labels import SEARCH
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import Budget, Extension, WorkNode
@@ -49,8 +49,8 @@ async def test_a_waiting_trigger_keeps_its_time_and_says_once_why_it_waits(world
     found = await reload(world, made)
     assert (found.due_at, found.gated, found.gate) == (made.due_at, 3, "budget: calls_spent")
     assert await told(world, made, "trigger.postponed") == ["budget: calls_spent"]
-    view = await world.store.read(trigger_fields, found)
-    assert (view["gate"], view["is_overdue"]) == ("budget: calls_spent", False)
+    view = await world.store.read(trigger_view, found)
+    assert (view.gate, view.is_overdue) == ("budget: calls_spent", False)
     assert await world.store.read(due.overdue, founded.team.id) == []
     [promise] = await world.store.read(promises.open_of_agent, founded.coordinator.id)
     assert "by 2026-01-05 10:00 UTC" in await world.store.read(promises.as_line, promise)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.api.research_presenters import research_view
+from agiraph.api.features.research import research_view
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import ModelRefused, Refused
 from agiraph.domain.ids import TeamId, ThreadId

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 from agiraph import faultpoints
-from agiraph.api.team_export import write_export
+from agiraph.api.features.team_export import write_export
 from agiraph.domain.agents import Trust
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, without_fences

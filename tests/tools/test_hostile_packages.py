@@ -138,5 +138,5 @@ def test_only_backups_and_the_confined_script_open_archives() -> None:
         for line in path.read_text().splitlines()
         if line in ("import zipfile", "import tarfile", "import bz2", "import lzma")
     }
-    writes = {"home/archive.py", "home/zip_stream.py", "api/team_export.py"}
+    writes = {"home/archive.py", "home/zip_stream.py", "api/features/team_export.py"}
     assert opens - writes == {"web/gate/package_archive.py", "home/archive_reading.py"}

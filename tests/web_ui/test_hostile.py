@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
+from agiraph.api.middleware import CONTENT_POLICY
 from agiraph.api.routes.files import PICTURE_POLICY
-from agiraph.api.security_headers import CONTENT_POLICY
 from agiraph.api.web_ui import POLICY
 from agiraph.domain.time import SystemClock
 from agiraph.providers.registry import Account, Keys

@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from agiraph.api.security_headers import CONTENT_POLICY
+from agiraph.api.middleware import CONTENT_POLICY
 from agiraph.api.web_ui import POLICY, WebUiMiddleware
 from tests.api.serving import Served, serving
 

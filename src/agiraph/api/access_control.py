@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
-from agiraph.api.openai_compat import errors as openai_errors
+from agiraph.api.features.chat_api import errors as openai_errors
 from agiraph.domain import access as rights
 from agiraph.domain.access import covers
 from agiraph.domain.errors import StoreUnavailable

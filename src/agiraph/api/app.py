@@ -11,64 +11,50 @@ from starlette.types import ASGIApp
 from agiraph.api import problems, schema
 from agiraph.api.access_control import AccessMiddleware
 from agiraph.api.deps import Api
-from agiraph.api.etags import EtagMiddleware
+from agiraph.api.features import (
+    archives,
+    channels,
+    extensions,
+    history,
+    knowledge,
+    mcp_servers,
+    research,
+    specialists,
+)
+from agiraph.api.features.chat_api import routes as chat_api
+from agiraph.api.middleware import EtagMiddleware, SecurityHeadersMiddleware, TracingMiddleware
 from agiraph.api.routes import (
     access,
     agents,
-    archives,
     board,
-    channels,
-    costs,
-    digest,
     documents,
     events,
-    extensions,
     files,
     folders,
-    grants,
-    health,
-    history,
     inbox,
-    knowledge,
-    mcp_servers,
-    metrics,
-    model_setup,
     models,
-    openai,
     operations,
-    overview,
-    persons,
-    research,
     results,
-    search,
-    skills,
-    specialists,
-    status,
-    team_settings,
     teams,
     triggers,
 )
-from agiraph.api.security_headers import SecurityHeadersMiddleware
-from agiraph.api.tracing import TracingMiddleware
 from agiraph.api.web_ui import BUILT, WebUiMiddleware
 
+# In the order of the schema.
 ROUTERS = (
     teams.router,
-    team_settings.router,
-    overview.router,
     agents.router,
     board.router,
-    digest.router,  # before the inbox, whose items have any id
     inbox.router,
-    grants.router,
+    inbox.grant_router,
     knowledge.router,
     research.router,
-    search.router,
+    knowledge.search_router,
+    results.search_router,
     triggers.router,
-    costs.router,
+    board.cost_router,
     models.router,
     extensions.router,
-    skills.router,
     mcp_servers.router,
     specialists.router,
     documents.router,
@@ -79,13 +65,11 @@ ROUTERS = (
     events.router,
     history.router,
     access.router,
-    persons.router,
     channels.router,
-    health.router,
-    metrics.router,
+    operations.health_router,
     operations.router,
-    model_setup.router,
-    status.router,
+    models.setup_router,
+    operations.status_router,
 )
 
 
@@ -99,7 +83,7 @@ def routes(api: Api | None = None) -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    for router in (*ROUTERS, access.signin, openai.router):
+    for router in (*ROUTERS, access.signin, chat_api.router):
         app.router.routes.extend(router.routes)
     problems.install(app, allowed=_methods)
     app.state.api = api

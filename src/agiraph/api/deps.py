@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Concatenate
 
 import orjson
 from fastapi import Depends, Header, Query, Request
@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, BeforeValidator
 from starlette.requests import HTTPConnection
 
 from agiraph.api.access_control import AccessControl, Caller
-from agiraph.api.histories import Histories
+from agiraph.api.features.histories import Histories
 from agiraph.api.live import Hub
 from agiraph.domain.access import CLIENT_HEADER, covers
 from agiraph.domain.agents import Specialist, Team
@@ -187,22 +187,24 @@ class _Idempotent:
         self._who = caller.name
         self._key = idempotency_key
 
-    async def __call__(self, verb: Callable[[Tx], Any], *, status: int) -> Response:
-        """Run the verb and return its value as the response.
+    async def __call__(
+        self, verb: Callable[Concatenate[Tx, ...], Any], *, status: int, **given: Any
+    ) -> Response:
+        """Run the verb with what is given and return its value as the response.
 
         With a key, verb and response are stored in one transaction: a crash between them cannot
         make a repeated request run twice.
         """
         if self._key is None:
-            body = orjson.dumps(jsonable_encoder(await self._api.store.write(verb)))
-            return _json(status, body)
+            made = await self._api.store.write(verb, **given)
+            return _json(status, orjson.dumps(jsonable_encoder(made)))
         # The key alone is not enough: a client that reuses a key for another request gets 409
         # instead of the wrong response.
         asked = f"{self._request.method} {self._request.url.path}\n".encode()
         asked += await self._request.body()
 
         def act(tx: Tx) -> Any:
-            return jsonable_encoder(verb(tx))
+            return jsonable_encoder(verb(tx, **given))
 
         status, body = await self._api.store.write(
             access.run_once, who=self._who, key=self._key, request=asked, status=status, act=act

@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
-from agiraph.api.frames import (
-    DeltaFrame,
-    DraftFrame,
-    FrameBase,
-    HelloFrame,
-    PingFrame,
-    ResyncFrame,
-    SubscribeFrame,
-    event_json,
-)
+from agiraph.api.live import FrameBase, SubscribeFrame, event_json
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.events.registry import EVENT_CLASSES
+from agiraph.domain.work import Lane
 
 
 class EventBase(BaseModel):
@@ -68,6 +60,54 @@ def mismatches(event: Event) -> list[str]:
     except ValidationError as error:
         found.append(f"{event.type}: {error}")
     return found
+
+
+class HelloFrame(FrameBase):
+    """The first frame of every connection."""
+
+    op: Literal["hello"]
+    epoch: str
+    """The id of the database. If it differs from the one before, your event numbers are void."""
+    build: str
+    heads: dict[str, int]
+    """The number of the newest event of each team."""
+
+
+class _ReplyFrame(FrameBase):
+    team_id: str
+    agent_id: str
+    node_id: str
+    thread_id: str
+    lane: Lane
+    text: str
+
+
+class DeltaFrame(_ReplyFrame):
+    """The next characters of a reply that a model is writing. Sent live only, never stored."""
+
+    op: Literal["delta"]
+    offset: int
+    """How many characters of the reply precede these."""
+
+
+class DraftFrame(_ReplyFrame):
+    """An unfinished reply up to now, sent to a client that has just connected."""
+
+    op: Literal["draft"]
+
+
+class ResyncFrame(FrameBase):
+    """You missed too many events of this team: reload its data and continue from `head`."""
+
+    op: Literal["resync"]
+    team_id: str
+    head: int
+
+
+class PingFrame(FrameBase):
+    """A keep-alive without content."""
+
+    op: Literal["ping"]
 
 
 class EventFrame(FrameBase):

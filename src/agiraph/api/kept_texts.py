@@ -31,8 +31,12 @@ async def prepared(api: Api, team: str) -> Team:
     return found
 
 
-def keep_current(home: Home, team: Team, path: str, *, is_labelled: bool) -> bytes | None:
+async def keep_current(api: Api, team: Team, path: str, *, is_labelled: bool) -> bytes | None:
     """Store a file's present content as a version, and return it; None if there is no file."""
+    return await asyncio.to_thread(_keep_current, api.home, team, path, is_labelled=is_labelled)
+
+
+def _keep_current(home: Home, team: Team, path: str, *, is_labelled: bool) -> bytes | None:
     with home.team(team.id).folder as folder:
         try:
             data = folder.read(path, limit=file_versions.MOST_BYTES)

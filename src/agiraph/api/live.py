@@ -7,9 +7,10 @@ its last event; it never delays the others. Text of unfinished replies is sent l
 import asyncio
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-from agiraph.api.frames import event_json
+from pydantic import BaseModel, ConfigDict, Field
+
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.work import Lane
@@ -26,6 +27,35 @@ PAGES_IN_MEMORY = 64
 ENDS_A_REPLY = frozenset(
     {"turn.added", "node.completed", "node.partial", "node.failed", "node.cancelled"}
 )
+
+
+class FrameBase(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(use_attribute_docstrings=True)
+
+
+class SubscribeFrame(FrameBase):
+    """The first frame that a client sends on `/api/events`."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        json_schema_extra={"example": {"op": "subscribe", "cursors": {"team_1m7e": 41}}}
+    )
+
+    op: Literal["subscribe"]
+    cursors: dict[str, Annotated[int, Field(ge=0)]] = Field(
+        default_factory=dict[str, int],
+        description="By team, the number of the last event you have.",
+    )
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """Return an event as the JSON object that clients get."""
+    return {
+        "team_id": event.team_id,
+        "seq": event.seq,
+        "type": event.type,
+        "at": event.at.isoformat(),
+        "data": event.data,
+    }
 
 
 @dataclass(slots=True, kw_only=True)

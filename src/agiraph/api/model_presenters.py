@@ -1,24 +1,32 @@
-"""Model presenters: turn what is known of models, and their tests, into views of the API."""
+"""Model presenters: what is known of models as the API returns it, and their tests, each model's
+last one kept as a file in the home."""
 
+import hashlib
+import logging
 from collections.abc import Container, Mapping, Sequence
 
-from agiraph.api.model_views import (
+from pydantic import ValidationError
+
+from agiraph.api.server_views import (
     FlagFact,
     ModelCheck,
     ModelsView,
     ModelTestView,
     ModelView,
-    NumberFact,
     ProviderView,
 )
-from agiraph.domain.errors import Misconfigured
+from agiraph.domain.errors import AgiraphError, Misconfigured
 from agiraph.domain.time import Clock
+from agiraph.home.layout import Home
 from agiraph.providers import searching
 from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.listing import ListedModel, listing
 from agiraph.providers.probe import CheckName, probe
 from agiraph.providers.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME
+
+FOLDER = "model-tests"
+LARGEST_BYTES = 100_000
+log: logging.Logger = logging.getLogger("agiraph.api")
 
 
 async def models_view(
@@ -35,14 +43,10 @@ async def models_view(
         default=default,
         default_problem=await _problem(models, default),
         providers=[
-            ProviderView(
-                name=provider.name,
-                address=provider.address,
-                is_local=provider.is_local,
+            ProviderView.of(
+                provider,
                 takes_key=provider.name in REMOTE_VENDOR_NAMES,
                 has_stored_key=_key_variable(provider.name) in stored,
-                state=provider.state,
-                advice=provider.advice,
                 models=[
                     _model_view(models, model, default, tests.get(model.name))
                     for model in provider.models
@@ -63,13 +67,7 @@ async def test_view(
 ) -> ModelTestView:
     """Return what one model does in one short call for words and in these calls."""
     checks = await probe(models, name, calls)
-    return ModelTestView(
-        model=name,
-        at=clock.now(),
-        checks=[
-            ModelCheck(name=c.name, verdict=c.verdict, what=c.what, advice=c.advice) for c in checks
-        ],
-    )
+    return ModelTestView(model=name, at=clock.now(), checks=[ModelCheck.of(c) for c in checks])
 
 
 def facts_view(models: Catalogue, name: str, default: str, test: ModelTestView) -> ModelView:
@@ -89,34 +87,39 @@ async def _problem(models: Catalogue, name: str) -> str:
 def _model_view(
     models: Catalogue, model: ListedModel, default: str, last_test: ModelTestView | None
 ) -> ModelView:
-    facts = model.facts
-    return ModelView(
+    can_search = model.name.partition("/")[0] in searching.MODELS
+    return ModelView.of(
+        model.facts,
         name=model.name,
         is_default=model.name in (name.strip() for name in default.split(",")),
-        window=NumberFact(value=facts.window.value, origin=facts.window.origin),
-        output_limit=_number(facts.output_limit),
-        tools=_flag(facts.tools),
-        images=_flag(facts.images),
-        pdf=_flag(facts.pdf),
-        thinking=_flag(facts.thinking),
-        search=_search(model.name),
-        input_usd=_number(facts.input_usd),
-        output_usd=_number(facts.output_usd),
-        retires=facts.retires,
-        use_instead=facts.use_instead,
+        search=FlagFact(value=True, origin="package") if can_search else None,
         advice=models.diagnosis(model.name).narrow_window(),
         last_test=last_test,
     )
 
 
-def _search(name: str) -> FlagFact | None:
-    is_known = name.partition("/")[0] in searching.MODELS
-    return FlagFact(value=True, origin="package") if is_known else None
+def keep(home: Home, test: ModelTestView) -> None:
+    """Replace the last test of a model. A file for each model: a server and a command may write at
+    the same time."""
+    name = hashlib.sha256(test.model.encode()).hexdigest()[:32]
+    home.folder.write(f"{FOLDER}/{name}.json", test.model_dump_json(indent=2).encode())
 
 
-def _number(fact: Fact[int] | Fact[float] | None) -> NumberFact | None:
-    return None if fact is None else NumberFact(value=fact.value, origin=fact.origin)
+def kept(home: Home) -> dict[str, ModelTestView]:
+    """Return the last test of each model that was tested, by the model's name.
 
-
-def _flag(fact: Fact[bool] | None) -> FlagFact | None:
-    return None if fact is None else FlagFact(value=fact.value, origin=fact.origin)
+    A file that cannot be read is logged and left as it is; the model's next test replaces it.
+    """
+    if not home.folder.exists(FOLDER):
+        return {}
+    found: dict[str, ModelTestView] = {}
+    for entry in home.folder.list(FOLDER):
+        path = f"{FOLDER}/{entry.name}"
+        try:
+            data = home.folder.read(path, limit=LARGEST_BYTES)
+            test = ModelTestView.model_validate_json(data)
+        except (AgiraphError, ValidationError) as error:
+            log.warning("%s does not hold a valid test of a model: %s", home.path / path, error)
+        else:
+            found[test.model] = test
+    return found

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from agiraph.api.openai_compat import errors as openai_errors
+from agiraph.api.features.chat_api import errors as openai_errors
 from agiraph.domain.errors import (
     AgiraphError,
     Conflict,

@@ -1,22 +1,30 @@
 """Views: the responses of the API. They import no store code, so that the client starts quickly."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.folder_views import GivenFolderView
-from agiraph.api.view import View
-from agiraph.domain.access import Scope, TokenKind
 from agiraph.domain.acts import ActKind
-from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus, Trust
+from agiraph.domain.agents import AgentKind, Doing, Limits, Mode, Review, TeamStatus, Trust
+from agiraph.domain.costs import GoalBudget
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.effort import Effort
+from agiraph.domain.folders import Access
 from agiraph.domain.grants import GrantKind
 from agiraph.domain.messages import Decision, MessageKind, Rating, State, StoppedBy
 from agiraph.domain.stages import StageContract, StageDecision, StageStatus
 from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
-from agiraph.domain.work import Budget, IfUnmet, Lane, LineKind, NodeStatus, Source, StopReason
+from agiraph.domain.work import (
+    Budget,
+    IfUnmet,
+    JobState,
+    Lane,
+    LineKind,
+    NodeStatus,
+    Source,
+    StopReason,
+)
 
 DOMAIN_FIELDS = ConfigDict(use_attribute_docstrings=True)
 """For views that contain domain classes: the docstrings of those classes describe their fields."""
@@ -27,10 +35,28 @@ QUIET_HOURS = (
 )
 
 
+class View(BaseModel):
+    # Deferred: a command uses one or two of the views, and building all of them would slow its
+    # start. Fields have no docstrings either: pydantic would parse this file once per class.
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True, from_attributes=True)
+
+    @classmethod
+    def of(cls, row: object, **others: Any) -> Self:
+        """Return the view of a row: its fields of the same names, and these others."""
+        own = {name: getattr(row, name) for name in cls.model_fields if name not in others}
+        return cls.model_validate({**own, **others})
+
+
 class CostView(View):
     calls: int
     tokens: int
     usd: float = Field(description="The known part; calls without a known price count as zero.")
+
+
+class GivenFolderView(View):
+    name: str = Field(description="Its name in the team's paths: folders/<name>.")
+    path: str
+    access: Access
 
 
 class TeamView(View):
@@ -71,6 +97,95 @@ class TeamView(View):
     unread: int
     usd: float
     head: int = Field(description="The number of the team's newest event.")
+
+
+class RuleView(View):
+    tool: str
+    action: Literal["allow", "deny", "ask"]
+    pattern: str
+
+
+class TeamSettingsView(View):
+    """The settings of a team, those in `TeamView` included."""
+
+    model_config = DOMAIN_FIELDS
+
+    team: TeamView
+    soul: str = Field(description="The content of SOUL.md, without its heading.")
+    is_default_soul: bool = Field(description="Whether SOUL.md is the one that agiraph wrote.")
+    model: str = Field(
+        description="The coordinator's model; after commas, those that answer if it cannot."
+    )
+    permissions: list[RuleView] = Field(
+        description="The permission rules in order: the first that matches a call decides."
+    )
+    limits: Limits
+    budget: GoalBudget | None = Field(description="The limits of the goal; null: it has no goal.")
+
+
+class MatchedCall(View):
+    """A tool call that agents of the team have made."""
+
+    tool: str
+    argument: str = Field(description="The call's first argument. Show it as plain text.")
+    agent: str
+    at: datetime
+
+
+class RuleMatches(View):
+    count: int = Field(description="How many of the calls this rule would decide on.")
+    examples: list[MatchedCall]
+
+
+class RulesPreview(View):
+    """Which of the team's newest tool calls a list of permission rules would have decided on."""
+
+    calls: int = Field(description="How many calls were looked at, the newest ones.")
+    rules: list[RuleMatches] = Field(description="In the order of the rules.")
+    tools: list[str] = Field(description="The names of all tools that rules can name.")
+
+
+class DeletionView(View):
+    """A team that was deleted for good. Its data is removed in the background."""
+
+    team_id: str
+    name: str
+
+
+class MemberOverview(View):
+    """A member of a team, and what it is doing now."""
+
+    id: str
+    name: str
+    role: str
+    status: Doing
+    unread: int = Field(description="Messages from it that the person has not read.")
+    questions: int = Field(description="Its open questions to people.")
+
+
+class TeamOverview(View):
+    """A team with its members."""
+
+    id: str
+    name: str
+    status: TeamStatus
+    trust: Trust
+    coordinator_id: str | None
+    created_at: datetime
+    active_at: datetime = Field(
+        description="When its agents last did something or a message came; of an archived team, "
+        "the time of its newest event."
+    )
+    members: list[MemberOverview] = Field(description="The coordinator first.")
+    former_members: int = Field(description="How many agents have left the team.")
+    open_questions: int
+    unread: int
+    usd: float
+    quiet_hours: str = Field(description=QUIET_HOURS)
+    quiet_zone: str
+    muted_until: datetime | None = Field(
+        description="Until when it sends nothing unasked; null: it is not muted."
+    )
 
 
 class PersonView(View):
@@ -349,28 +464,74 @@ class FolderView(View):
     entries: list[FileView]
 
 
-class TokenView(View):
-    id: str
-    person_id: str = Field(description="The person in whose name the token acts.")
-    kind: TokenKind
-    name: str
-    scope: Scope
-    created_at: datetime
-    expires_at: datetime | None
-    used_at: datetime | None = Field(
-        description="When it was last used, to within ten minutes; None: never."
+class JobView(View):
+    """Work as a card shows it: who is on it, how far it is, and what it did last."""
+
+    node_id: str
+    parent_id: str | None
+    title: str
+    worker: str
+    state: JobState
+    position: int | None = Field(description="Its place in its worker's queue, from 1.")
+    is_research: bool
+    used: dict[str, int] = Field(description="Calls made of each tool that its budget limits.")
+    limits: dict[str, int] = Field(description="The limit on calls of each such tool.")
+    tasks: int = Field(description="Tasks that it has given away.")
+    tasks_done: int
+    progress: str = Field(description="Why it waits, else its last checkpoint.")
+    started_at: datetime | None
+    ended_at: datetime | None
+    worked_seconds: float = Field(description=WORKED_SECONDS)
+    running_since: datetime | None = Field(description="When its present run began, if it runs.")
+    sources: list[str] = Field(
+        description="Who wrote some of these words, if not the team. Show links in them as text."
     )
-    is_own: bool = Field(description="Whether this request was made with it.")
 
 
-class IssuedToken(TokenView):
-    secret: str = Field(description="Shown only once; the server stores a hash.")
+class ThreadView(View):
+    id: str
+    team_id: str
+    agent_id: str
+    node_id: str | None
+    kind: Lane
+    parent_id: str | None
+    created_at: datetime
+    closed_at: datetime | None
+    pruned_at: datetime | None = Field(
+        description="When its turns were removed, as the setting `retention` says; null: they are "
+        "all there."
+    )
 
 
-class LinkView(View):
-    path: str = Field(description="The path to open in a browser on this server; valid once.")
-    expires_at: datetime | None
-
-
-class HealthView(View):
-    status: str
+class TurnView(View):
+    seq: int
+    role: str
+    text: str
+    at: datetime
+    ref: str | None
+    calls: list[ToolCallView]
+    failed: bool
+    model: str | None
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    started_at: datetime = Field(
+        description="When the step began: the time of the entry before it, which may be internal."
+    )
+    waited_s: float = Field(
+        description="Seconds between `started_at` and `at` in which nobody worked on it: it waited "
+        "for a person, a teammate or a time, or no server ran."
+    )
+    thinking: str = Field(description="What the model thought before the reply, if it is known.")
+    thinking_tokens: int = Field(
+        description="The output tokens spent on thinking; 0 if the vendor does not report it."
+    )
+    cached_tokens: int = Field(description="The input tokens that came from the vendor's cache.")
+    is_estimated: bool = Field(description="Whether the tokens were estimated by agiraph.")
+    served_model: str = Field(
+        description="The model's name as its server gives it; empty if it is the one asked for."
+    )
+    refusal: str = Field(
+        description="The vendor's reason for withholding the rest of the reply; empty if it is "
+        "whole."
+    )

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agiraph.api.job_views import JobView
-from agiraph.api.views import AgentView
+from agiraph.api.views import AgentView, JobView
 from agiraph.cli.session import shown
 from agiraph.client import Client
 from agiraph.domain.events import Event

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from agiraph.api.team_export import write_export
+from agiraph.api.features.team_export import write_export
 from agiraph.cli.session import command, opened, remember_secrets
 from agiraph.domain.errors import Refused
 from agiraph.store import teams as rows

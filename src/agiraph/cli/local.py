@@ -5,18 +5,18 @@ from datetime import datetime
 from typing import Literal
 
 from agiraph import config
-from agiraph.api.decision_presenters import digest_view, grant_view
 from agiraph.api.decision_views import DecidedView, DigestView, GrantView
 from agiraph.api.presenters import (
     agent_view,
+    digest_view,
+    grant_view,
     inbox_item_view,
     node_view,
     team_view,
     team_views,
-    trigger_fields,
+    trigger_view,
     turn_views,
 )
-from agiraph.api.thread_views import TurnView
 from agiraph.api.views import (
     AgentView,
     InboxItem,
@@ -24,6 +24,7 @@ from agiraph.api.views import (
     NodeView,
     TeamView,
     TriggerView,
+    TurnView,
 )
 from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.domain.digest import Decisions
@@ -210,7 +211,7 @@ class Local:
     async def triggers(self, team: str) -> list[TriggerView]:
         def read(tx: Tx) -> list[TriggerView]:
             found = triggers.of_team(tx, rows.find(tx, team).id)
-            return [TriggerView(**trigger_fields(tx, trigger)) for trigger in found]
+            return [trigger_view(tx, trigger) for trigger in found]
 
         return await self._store.read(read)
 

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from agiraph import config
-from agiraph.api import model_tests
+from agiraph.api import model_presenters
 from agiraph.api.model_presenters import models_view, test_view
-from agiraph.api.model_views import FlagFact, ModelTestView, ModelView, NumberFact, ProviderView
+from agiraph.api.server_views import FlagFact, ModelTestView, ModelView, NumberFact, ProviderView
 from agiraph.cli.session import as_json, command, shown
 from agiraph.cli.teams import json_option
 from agiraph.config import Settings
@@ -77,7 +77,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Catalogue]:
 
 
 def _last_tests(settings: Settings) -> dict[str, ModelTestView]:
-    return model_tests.kept(Home.open(settings.home)) if settings.home.exists() else {}
+    return model_presenters.kept(Home.open(settings.home)) if settings.home.exists() else {}
 
 
 async def _test(
@@ -93,7 +93,7 @@ async def _test(
     tested: list[ModelTestView] = []
     for name in names:
         tested.append(await test_view(catalogue, name, SystemClock(), OTHERS))
-        model_tests.keep(home, tested[-1])
+        model_presenters.keep(home, tested[-1])
         if not json_:
             _show_test(console, tested[-1])
     if json_:

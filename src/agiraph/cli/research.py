@@ -3,7 +3,7 @@ what a report rests on."""
 
 import click
 
-from agiraph.api.research_views import EvidenceView, ResearchView
+from agiraph.api.features.research_views import EvidenceView, ResearchView
 from agiraph.cli.session import as_json, clean, command, connected
 from agiraph.cli.talk import find_agent
 from agiraph.cli.teams import json_option

@@ -2,7 +2,7 @@
 
 import click
 
-from agiraph.api.status_views import StatusView
+from agiraph.api.server_views import StatusView
 from agiraph.cli.session import as_json, command, connected
 from agiraph.cli.teams import json_option
 

@@ -2,22 +2,20 @@
 
 from datetime import datetime
 
-from agiraph.api.operations_views import (
+from agiraph.api.server_views import (
     EmergencyStopView,
     ExaminationView,
-    OperationsView,
-    ProviderStatusView,
-    ResumedView,
-    WorkStopView,
-)
-from agiraph.api.status_views import StatusView
-from agiraph.api.views import (
     HealthView,
     IssuedToken,
     LinkView,
-    PersonView,
+    OperationsView,
+    ProviderStatusView,
+    ResumedView,
+    StatusView,
     TokenView,
+    WorkStopView,
 )
+from agiraph.api.views import PersonView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.access import AuditEntry, Scope
 

@@ -1,6 +1,6 @@
 """Channels: list them, and pair a phone or a mailbox with one."""
 
-from agiraph.api.channel_views import ChannelView, PairingView
+from agiraph.api.features.channel_views import ChannelView, PairingView
 from agiraph.client.connection import Connection, path_of
 
 

@@ -1,14 +1,9 @@
 """Extensions: own tools, engines, channels, providers, skills and MCP servers, and the consent to
 them."""
 
-from agiraph.api.extension_views import ContentView, ExtensionView, SkillView
-from agiraph.api.mcp_views import McpServerDetails, McpServerView
-from agiraph.api.settings_views import (
-    PromptPreview,
-    SkillFile,
-    SpecialistFile,
-    SpecialistView,
-)
+from agiraph.api.features.extension_views import ContentView, ExtensionView, SkillFile, SkillView
+from agiraph.api.features.mcp_views import McpServerDetails, McpServerView
+from agiraph.api.features.specialist_views import PromptPreview, SpecialistFile, SpecialistView
 from agiraph.client.connection import Connection, path_of
 
 

@@ -4,8 +4,14 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Literal
 
-from agiraph.api.folder_views import FolderChangeView, UndoneView
-from agiraph.api.result_views import FileVersionView, FoundPathView, ResultPage, SavedView
+from agiraph.api.file_views import (
+    FileVersionView,
+    FolderChangeView,
+    FoundPathView,
+    ResultPage,
+    SavedView,
+    UndoneView,
+)
 from agiraph.api.views import FileView, FolderView
 from agiraph.client.connection import Connection, path_of
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from agiraph.api.history_views import BoardMomentView, TimelineView
+from agiraph.api.features.history_views import BoardMomentView, TimelineView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.events import Event
 from agiraph.domain.value import value

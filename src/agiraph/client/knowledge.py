@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from agiraph.api.knowledge_views import PageTextView, SearchHitView, UnconfirmedView
-from agiraph.api.research_views import ResearchView
-from agiraph.api.search_views import FoundView
+from agiraph.api.features.knowledge_views import PageTextView, SearchHitView, UnconfirmedView
+from agiraph.api.features.research_views import ResearchView
+from agiraph.api.file_views import FoundView
 from agiraph.api.views import NodeView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.knowledge import Change, Insight, InsightType, Memory

@@ -1,7 +1,6 @@
 """Models: what models there are, what they can do, and a test of one."""
 
-from agiraph.api.model_views import ModelsView, ModelTestView
-from agiraph.api.operations_views import SetupView
+from agiraph.api.server_views import ModelsView, ModelTestView, SetupView
 from agiraph.client.connection import Connection, path_of
 
 

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from agiraph.api.decision_views import BulkView
-from agiraph.api.thread_views import ThreadView, TurnView
-from agiraph.api.views import InboxItem, InboxPage, MessageView
+from agiraph.api.views import InboxItem, InboxPage, MessageView, ThreadView, TurnView
 from agiraph.client.connection import PAGE, Connection, path_of
 from agiraph.domain.digest import EntryDecision
 from agiraph.domain.messages import Box, Decision, Filing, MessageKind, Rating

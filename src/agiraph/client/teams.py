@@ -5,10 +5,18 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
-from agiraph.api.job_views import JobView
-from agiraph.api.overview_views import TeamOverview
-from agiraph.api.settings_views import DeletionView, RulesPreview, TeamSettingsView
-from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
+from agiraph.api.views import (
+    AgentView,
+    DeletionView,
+    JobView,
+    NodeDetail,
+    NodeView,
+    RulesPreview,
+    StageView,
+    TeamOverview,
+    TeamSettingsView,
+    TeamView,
+)
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.agents import Mode, Review, Trust
 from agiraph.domain.costs import DayCosts, TeamCosts

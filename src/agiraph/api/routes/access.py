@@ -1,36 +1,56 @@
-"""Access routes: sign-in, tokens and the audit log."""
+"""Access routes: sign-in, tokens, the audit log, and the caller's own record."""
 
 from datetime import timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field, model_validator
 
-from agiraph.api.access_control import COOKIE, Caller
+from agiraph.api.access_control import COOKIE
 from agiraph.api.deps import After, ApiDep, CallerDep, Limit, Moment, PersonDep
-from agiraph.api.problems import documented
-from agiraph.api.routers import api_router
-from agiraph.api.views import IssuedToken, LinkView, TokenView
-from agiraph.domain.access import AuditEntry, Scope, Token
+from agiraph.api.routing import Body, Router
+from agiraph.api.server_views import IssuedToken, LinkView, TokenView
+from agiraph.api.views import PersonView
+from agiraph.domain.access import AuditEntry, Scope
 from agiraph.services import access
+from agiraph.services.mail import absence
 from agiraph.store import access as rows
+from agiraph.store import channels
 from agiraph.store.access import AuditFilter
+from agiraph.store.persons import PERSONS
+from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("access")
+router: Router = Router("access")
 signin: APIRouter = APIRouter(include_in_schema=False)
 
+AWAY = (
+    "Until when you are away, with an offset; null: you are back. Nothing is sent to your channels "
+    "meanwhile. Questions wait in the inbox, and those with a time limit are given up after it."
+)
+ZONE = (
+    "Your time zone, such as Europe/Berlin: times without an offset are read in it, and agents are "
+    "told times in it. Empty: not known, which counts as UTC."
+)
 
-class NewToken(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={"example": {"name": "nightly report", "scope": "read"}},
-    )
 
+class NewToken(Body, example={"name": "nightly report", "scope": "read"}):
     name: str = Field(min_length=1, max_length=100, examples=["nightly report"])
     scope: Scope = "read"
     days: int | None = Field(default=None, ge=1, le=3650, description="How many days it is valid.")
+
+
+class PersonChanges(Body, strict=False, example={"away_until": "2030-05-20T09:00:00+02:00"}):
+    """What a person says about themselves."""
+
+    away_until: Annotated[AwareDatetime | None, Field(description=AWAY)] = None
+    zone: Annotated[str | None, Field(max_length=100, description=ZONE)] = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("set `away_until` or `zone`")
+        return self
 
 
 def _audit_filter(
@@ -45,52 +65,41 @@ def _audit_filter(
 AuditQuery = Annotated[AuditFilter, Depends(_audit_filter)]
 
 
-def _view(granted: Token, caller: Caller) -> dict[str, object]:
-    stored = {name: getattr(granted, name) for name in TokenView.model_fields if name != "is_own"}
-    return {**stored, "is_own": granted.id == caller.token_id}
-
-
-@router.post("/tokens", status_code=201, responses=documented())
-async def create_token(body: NewToken, api: ApiDep, caller: CallerDep) -> IssuedToken:
+@router.write("POST", "/tokens", status=201)
+def create_token(tx: Tx, body: NewToken, caller: CallerDep) -> IssuedToken:
     """Create a token with a scope for a program."""
     life = None if body.days is None else timedelta(days=body.days)
-    issued = await api.store.write(
-        access.issue, caller.person.id, kind="token", name=body.name, scope=body.scope, life=life
+    issued = access.issue(
+        tx, caller.person.id, kind="token", name=body.name, scope=body.scope, life=life
     )
-    return IssuedToken.model_validate({**_view(issued.token, caller), "secret": issued.secret})
+    return IssuedToken.of(issued.token, is_own=False, secret=issued.secret)
 
 
-@router.get("/tokens", responses=documented())
-async def list_tokens(api: ApiDep, caller: CallerDep) -> list[TokenView]:
+@router.read("/tokens")
+def list_tokens(tx: Tx, caller: CallerDep) -> list[TokenView]:
     """List the tokens and sessions that are valid now."""
-    return [
-        TokenView.model_validate(_view(granted, caller))
-        for granted in await api.store.read(rows.in_force)
-    ]
+    return [TokenView.of(one, is_own=one.id == caller.token_id) for one in rows.in_force(tx)]
 
 
-@router.delete("/tokens/{token}", status_code=204, responses=documented(404))
-async def revoke_token(token: str, api: ApiDep) -> Response:
+@router.write("DELETE", "/tokens/{token}", 404, status=204)
+def revoke_token(tx: Tx, token: str) -> None:
     """Revoke a token. Open WebSockets of its owner are closed within seconds."""
-    await api.store.write(access.revoke, token)
-    return Response(status_code=204)
+    access.revoke(tx, token)
 
 
-@router.post("/tokens/link", status_code=201, responses=documented())
-async def create_link(api: ApiDep, person: PersonDep) -> LinkView:
+@router.write("POST", "/tokens/link", status=201)
+def create_link(tx: Tx, person: PersonDep) -> LinkView:
     """Create a link that signs a browser in."""
-    issued = await api.store.write(access.issue_link, person)
+    issued = access.issue_link(tx, person)
     return LinkView(path=f"/signin?code={issued.secret}", expires_at=issued.token.expires_at)
 
 
-@router.get("/audit", responses=documented())
-async def read_audit(
-    api: ApiDep, only: AuditQuery, after: After = "", limit: Limit = 100, newest: bool = False
+@router.read("/audit")
+def read_audit(
+    tx: Tx, only: AuditQuery, after: After = "", limit: Limit = 100, newest: bool = False
 ) -> list[AuditEntry]:
     """List who changed what, oldest first, or with `newest` the newest first."""
-    return await api.store.read(
-        rows.audit, after=after, limit=limit, is_newest_first=newest, only=only
-    )
+    return rows.audit(tx, after=after, limit=limit, is_newest_first=newest, only=only)
 
 
 @signin.get("/signin")
@@ -130,3 +139,24 @@ def _start(address: str, request: Request) -> Response:
     policy = "default-src 'none'; frame-ancestors 'none'"
     headers = {"Refresh": f"0; url={address}", "Content-Security-Policy": policy}
     return HTMLResponse("", headers=headers | {"Cache-Control": "no-store"})
+
+
+@router.read("/persons/me")
+def read_me(tx: Tx, person: PersonDep) -> PersonView:
+    """Return the person whose token this is."""
+    return PersonView.of(
+        PERSONS.get(tx, person),
+        away_until=absence.until(tx, person),
+        channels=[each.name for each in channels.every(tx) if each.person_id == person],
+    )
+
+
+@router.write("PATCH", "/persons/me")
+def change_me(tx: Tx, body: PersonChanges, person: PersonDep) -> PersonView:
+    """Say that you are away, or back, or in which time zone you live."""
+    if body.zone is not None:
+        absence.live_in(tx, person, body.zone.strip())
+    if "away_until" in body.model_fields_set:
+        until = body.away_until
+        _ = absence.come_back(tx, person) if until is None else absence.leave(tx, person, until)
+    return read_me(tx, person)

@@ -1,18 +1,23 @@
 """Agent routes: a team's members, messages to them, and their threads."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
-from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from fastapi import Query
+from pydantic import Field, model_validator
 
-from agiraph.api.attachments import AttachmentRequest, Attachments, received
-from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep, SaidByDep
-from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
-from agiraph.api.presenters import agent_view, message_view, thread_view, turn_views
+from agiraph.api.deps import After, ApiDep, Limit, PersonDep, SaidByDep
+from agiraph.api.presenters import agent_view, message_view, turn_views
 from agiraph.api.problems import documented
-from agiraph.api.routers import api_router
-from agiraph.api.thread_views import ThreadView, TurnView
-from agiraph.api.views import AgentView, MessageView
+from agiraph.api.requests import (
+    NO_EFFORT,
+    AttachmentRequest,
+    Attachments,
+    EffortChange,
+    chosen_effort,
+    received,
+)
+from agiraph.api.routing import Body, Router
+from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
 from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.domain.messages import Draft
 from agiraph.services.lifecycle import conversation, settings
@@ -24,19 +29,13 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("agents")
+router: Router = Router("agents")
 
 MOST_MENTIONS = 20
 
 
-class MessageRequest(BaseModel):
+class MessageRequest(Body, example={"message": "Also include pricing, please."}):
     """A message from the person to an agent."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={"example": {"message": "Also include pricing, please."}},
-    )
 
     message: str = Field(
         max_length=bus.TEXT_LIMIT, description="May be empty if there are attachments."
@@ -65,28 +64,16 @@ class MessageRequest(BaseModel):
         return self
 
 
-class BroadcastRequest(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"example": {"message": "We stop at noon."}}
-    )
-
+class BroadcastRequest(Body, example={"message": "We stop at noon."}):
     message: str = Field(min_length=1, max_length=bus.TEXT_LIMIT)
 
 
-class MarkReadRequest(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"example": {"seq": 12}}
-    )
-
+class MarkReadRequest(Body, example={"seq": 12}):
     seq: int = Field(ge=0, le=2**62, description="The `seq` of the last message that was read.")
 
 
-class AgentChanges(BaseModel):
+class AgentChanges(Body, example={"effort": "high"}):
     """What to change; what is left out stays as it is."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"example": {"effort": "high"}}
-    )
 
     effort: EffortChange | None = Field(
         default=None, description="How much the model thinks first." + NO_EFFORT
@@ -94,34 +81,28 @@ class AgentChanges(BaseModel):
     model: str | None = Field(default=None, min_length=1, max_length=500)
 
     @model_validator(mode="after")
-    def _changes_something(self) -> "AgentChanges":
+    def _changes_something(self) -> Self:
         if self.effort is None and self.model is None:
             raise ValueError("set `effort` or `model`")
         return self
 
 
-@router.get("/teams/{team}/agents", responses=documented(404))
-async def list_agents(
+@router.read("/teams/{team}/agents", 404)
+def list_agents(
+    tx: Tx,
     team: str,
-    api: ApiDep,
     person: PersonDep,
     all: Annotated[bool, Query(description="Include agents that have left.")] = False,
 ) -> list[AgentView]:
     """List the members of a team, coordinator first."""
-
-    def look(tx: Tx) -> list[AgentView]:
-        members = roster.members(tx, teams.find(tx, team).id, all=all)
-        return [agent_view(tx, member, person) for member in members]
-
-    return await api.store.read(look)
+    members = roster.members(tx, teams.find(tx, team).id, all=all)
+    return [agent_view(tx, member, person) for member in members]
 
 
-@router.get("/agents/{agent}", responses=documented(404))
-async def get_agent(agent: str, api: ApiDep, person: PersonDep) -> AgentView:
+@router.read("/agents/{agent}", 404)
+def get_agent(tx: Tx, agent: str, person: PersonDep) -> AgentView:
     """Return one agent with what it is doing now."""
-    return await api.store.read(
-        lambda tx: agent_view(tx, roster.member(tx, AGENTS.get(tx, agent)), person)
-    )
+    return agent_view(tx, roster.member(tx, AGENTS.get(tx, agent)), person)
 
 
 @router.patch("/agents/{agent}", responses=documented(404))
@@ -142,72 +123,51 @@ async def change_agent(agent: str, body: AgentChanges, api: ApiDep, person: Pers
     return await api.store.write(change)
 
 
-@router.post("/agents/{agent}/send", status_code=202, responses=documented(404, 409))
-async def send(
-    agent: str,
-    body: MessageRequest,
-    person: PersonDep,
-    said_by: SaidByDep,
-    idempotently: Idempotent,
+@router.write_once("/agents/{agent}/send", 404, 409, status=202)
+def send(
+    tx: Tx, agent: str, body: MessageRequest, person: PersonDep, said_by: SaidByDep
 ) -> MessageView:
     """Send a message to an agent, or to the agents that it mentions. It is stored when this
     returns; the reply comes later. With mentions, the first of the messages is returned."""
-
-    def say(tx: Tx) -> MessageView:
-        found = AgentId(AGENTS.get(tx, agent).id)
-        said = conversation.say_to_mentioned(
-            tx,
-            found,
-            [AgentId(one) for one in body.mentions] or [found],
-            body.message,
-            person_id=person,
-            client_id=body.client_id,
-            nudge=body.mode == "nudge",
-            attachments=received(body.attachments),
-            label=said_by,
-        )
-        # As it is stored: without the secrets in it.
-        return message_view(tx, MESSAGES.get(tx, said[0].id))
-
-    return await idempotently(say, status=202)  # pyright: ignore[reportReturnType]
+    found = AgentId(AGENTS.get(tx, agent).id)
+    said = conversation.say_to_mentioned(
+        tx,
+        found,
+        [AgentId(one) for one in body.mentions] or [found],
+        body.message,
+        person_id=person,
+        client_id=body.client_id,
+        nudge=body.mode == "nudge",
+        attachments=received(body.attachments),
+        label=said_by,
+    )
+    # As it is stored: without the secrets in it.
+    return message_view(tx, MESSAGES.get(tx, said[0].id))
 
 
-@router.put("/agents/{agent}/read", status_code=204, responses=documented(404))
-async def read_up_to(agent: str, body: MarkReadRequest, api: ApiDep, person: PersonDep) -> Response:
+@router.write("PUT", "/agents/{agent}/read", 404, status=204)
+def read_up_to(tx: Tx, agent: str, body: MarkReadRequest, person: PersonDep) -> None:
     """Mark what you have read of your conversation with this agent. The mark never moves back."""
-
-    def read(tx: Tx) -> None:
-        inbox.read_conversation(tx, AGENTS.get(tx, agent), person, body.seq)
-
-    await api.store.write(read)
-    return Response(status_code=204)
+    inbox.read_conversation(tx, AGENTS.get(tx, agent), person, body.seq)
 
 
-@router.post("/teams/{team}/broadcast", status_code=202, responses=documented(404, 409))
-async def broadcast(
-    team: str,
-    body: BroadcastRequest,
-    person: PersonDep,
-    said_by: SaidByDep,
-    idempotently: Idempotent,
+@router.write_once("/teams/{team}/broadcast", 404, 409, status=202)
+def broadcast(
+    tx: Tx, team: str, body: BroadcastRequest, person: PersonDep, said_by: SaidByDep
 ) -> list[MessageView]:
     """Send a message to every member of the team."""
-
-    def tell(tx: Tx) -> list[MessageView]:
-        found = teams.find(tx, team)
-        draft = Draft(
-            recipient=EVERYONE, team_id=found.id, sender=person, text=body.message, label=said_by
-        )
-        sent = bus.broadcast(tx, draft)
-        return [message_view(tx, MESSAGES.get(tx, message.id)) for message in sent]
-
-    return await idempotently(tell, status=202)  # pyright: ignore[reportReturnType]
+    found = teams.find(tx, team)
+    draft = Draft(
+        recipient=EVERYONE, team_id=found.id, sender=person, text=body.message, label=said_by
+    )
+    sent = bus.broadcast(tx, draft)
+    return [message_view(tx, MESSAGES.get(tx, message.id)) for message in sent]
 
 
-@router.get("/agents/{agent}/conversation", responses=documented(404))
-async def get_conversation(
+@router.read("/agents/{agent}/conversation", 404)
+def get_conversation(
+    tx: Tx,
     agent: str,
-    api: ApiDep,
     person: PersonDep,
     before: Annotated[str, Query(description="The first id of the next page.")] = "",
     limit: Limit = 100,
@@ -215,53 +175,39 @@ async def get_conversation(
     """Return the messages between the person and this agent, oldest first: the newest page, or
     the page before an id. A message that the person wrote here and that went to the agents it
     mentions is included; the agent's threads are not."""
-
-    def look(tx: Tx) -> list[MessageView]:
-        found = AGENTS.get(tx, agent)
-        said = messages.lately(
-            tx, found.team_id, found.id, person, limit=limit, before=before, mentions=True
-        )
-        return [message_view(tx, message) for message in said]
-
-    return await api.store.read(look)
+    found = AGENTS.get(tx, agent)
+    said = messages.lately(
+        tx, found.team_id, found.id, person, limit=limit, before=before, mentions=True
+    )
+    return [message_view(tx, message) for message in said]
 
 
-@router.get("/agents/{agent}/threads", responses=documented(404))
-async def list_threads(
-    agent: str, api: ApiDep, after: After = "", limit: Limit = 100
-) -> list[ThreadView]:
+@router.read("/agents/{agent}/threads", 404)
+def list_threads(tx: Tx, agent: str, after: After = "", limit: Limit = 100) -> list[ThreadView]:
     """List an agent's threads (work, replies, reflections), oldest first."""
-
-    def look(tx: Tx) -> list[ThreadView]:
-        found = threads.of_agent(tx, AGENTS.get(tx, agent).id)
-        known: list[str] = [t.id for t in found]
-        start = known.index(after) + 1 if after in known else 0
-        return [thread_view(t) for t in found[start : start + limit]]
-
-    return await api.store.read(look)
+    found = threads.of_agent(tx, AGENTS.get(tx, agent).id)
+    known: list[str] = [t.id for t in found]
+    start = known.index(after) + 1 if after in known else 0
+    return [ThreadView.of(t) for t in found[start : start + limit]]
 
 
-@router.get("/threads/{thread}", responses=documented(404))
-async def get_thread(
+@router.read("/threads/{thread}", 404)
+def get_thread(
+    tx: Tx,
     thread: str,
-    api: ApiDep,
     after: Annotated[
         int, Query(ge=0, le=2**40, description="The number of the last turn you have.")
     ] = 0,
     limit: Limit = 200,
 ) -> list[TurnView]:
     """Return the turns of a thread."""
-
-    def look(tx: Tx) -> list[TurnView]:
-        row = threads.THREADS.get(tx, thread)
-        found, got = ThreadId(row.id), after
-        shown: list[TurnView] = []
-        known = threads.turns(tx, found, after=after - 1, limit=1) if after else []
-        before = known[0] if known else None
-        # Intents are internal. Fill the page without them: an empty page would look like the end.
-        while len(shown) < limit and (rows := threads.turns(tx, found, after=got, limit=limit)):
-            shown += turn_views(tx, row.team_id, rows, before)
-            before, got = rows[-1], rows[-1].seq
-        return shown[:limit]
-
-    return await api.store.read(look)
+    row = threads.THREADS.get(tx, thread)
+    found, got = ThreadId(row.id), after
+    shown: list[TurnView] = []
+    known = threads.turns(tx, found, after=after - 1, limit=1) if after else []
+    before = known[0] if known else None
+    # Intents are internal. Fill the page without them: an empty page would look like the end.
+    while len(shown) < limit and (rows := threads.turns(tx, found, after=got, limit=limit)):
+        shown += turn_views(tx, row.team_id, rows, before)
+        before, got = rows[-1], rows[-1].seq
+    return shown[:limit]

@@ -1,85 +1,59 @@
-"""Board routes: a team's nodes and stages, and one node in detail."""
+"""Board routes: a team's nodes and stages, one node in detail, and what work has cost."""
 
 import asyncio
-from typing import ClassVar
+from dataclasses import replace
 
-from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit, PersonDep
-from agiraph.api.effort_choice import EffortRequest, chosen_effort
-from agiraph.api.job_views import JobView
+from agiraph.api.deps import After, Api, ApiDep, Limit, PersonDep
 from agiraph.api.presenters import job_view, node_view, stage_view
 from agiraph.api.problems import documented
-from agiraph.api.routers import api_router
-from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
+from agiraph.api.requests import NO_EFFORT, ChangedBudget, EffortChange, chosen_effort
+from agiraph.api.routing import Body, Router
+from agiraph.api.views import FileView, JobView, NodeDetail, NodeView, StageView
+from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Extension, WorkNode
-from agiraph.services.board import jobs
-from agiraph.services.lifecycle import continuations, endings, settings
+from agiraph.services.board import costs, jobs
+from agiraph.services.lifecycle import continuations, endings, overspending, settings
 from agiraph.store import nodes, stages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("board")
+router: Router = Router("board")
+cost_router: Router = Router("costs")
 
 FILES_SHOWN = 500
 
 
-class ExtensionRequest(BaseModel):
+class EffortRequest(Body, example={"effort": "high"}):
+    """How much a model thinks. It counts from the next start or wake-up of the work on."""
+
+    effort: EffortChange = Field(description="How much the model thinks first." + NO_EFFORT)
+
+
+class ExtensionRequest(ChangedBudget, example={"turns": 50, "usd": 1}):
     """How much more of each limit a node is given. At least one amount is needed."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"example": {"turns": 50, "usd": 1}}
-    )
 
-    turns: int | None = Field(default=None, ge=1, le=100_000)
-    tokens: int | None = Field(default=None, ge=1, le=10**12)
-    usd: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
-    seconds: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
-
-    def extension(self) -> Extension:
-        return Extension(
-            turns=self.turns or 0,
-            tokens=self.tokens or 0,
-            usd=self.usd or 0.0,
-            seconds=self.seconds or 0.0,
-        )
-
-
-@router.get("/teams/{team}/board", responses=documented(404))
-async def get_board(
-    team: str, api: ApiDep, after: After = "", limit: Limit = 500
-) -> list[NodeView]:
+@router.read("/teams/{team}/board", 404)
+def get_board(tx: Tx, team: str, after: After = "", limit: Limit = 500) -> list[NodeView]:
     """List the nodes of a team in the order of creation."""
-
-    def look(tx: Tx) -> list[NodeView]:
-        found = teams.find(tx, team)
-        return [node_view(tx, n) for n in nodes.board(tx, found.id, after=after, limit=limit)]
-
-    return await api.store.read(look)
+    found = teams.find(tx, team)
+    return [node_view(tx, n) for n in nodes.board(tx, found.id, after=after, limit=limit)]
 
 
-@router.get("/teams/{team}/jobs", responses=documented(404))
-async def list_jobs(team: str, api: ApiDep) -> list[JobView]:
+@router.read("/teams/{team}/jobs", 404)
+def list_jobs(tx: Tx, team: str) -> list[JobView]:
     """List work with its progress: what runs, waits and is queued, then what ended last."""
-
-    def look(tx: Tx) -> list[JobView]:
-        return [job_view(job) for job in jobs.of_team(tx, teams.find(tx, team).id)]
-
-    return await api.store.read(look)
+    return [job_view(job) for job in jobs.of_team(tx, teams.find(tx, team).id)]
 
 
-@router.get("/teams/{team}/stages", responses=documented(404))
-async def list_stages(team: str, api: ApiDep) -> list[StageView]:
+@router.read("/teams/{team}/stages", 404)
+def list_stages(tx: Tx, team: str) -> list[StageView]:
     """List the stages of a team."""
-
-    def look(tx: Tx) -> list[StageView]:
-        found = teams.find(tx, team)
-        return [stage_view(tx, stage) for stage in stages.of_team(tx, found.id)]
-
-    return await api.store.read(look)
+    return [stage_view(tx, stage) for stage in stages.of_team(tx, teams.find(tx, team).id)]
 
 
 @router.get("/nodes/{node}", responses=documented(404))
@@ -91,14 +65,10 @@ async def get_node(node: str, api: ApiDep) -> NodeDetail:
         return found, node_view(tx, found), [c.id for c in nodes.children(tx, found.id)]
 
     found, view, children = await api.store.read(look)
-    return NodeDetail(
+    return NodeDetail.of(
+        found,
         **view.model_dump(),
-        refs=found.refs,
-        acceptance=list(found.acceptance),
         acceptance_kinds=found.line_kinds,
-        if_unmet=found.if_unmet,
-        budget=found.budget,
-        manifest=found.manifest,
         files=await asyncio.to_thread(_files, api, found),
         children=children,
         started=found.attempt,
@@ -115,51 +85,50 @@ def _files(api: Api, node: WorkNode) -> list[FileView]:
         # showing.
         except Refused:
             return []
-        return [
-            FileView(path=f"{home}/{e.name}", kind=e.kind, size=e.size, modified=e.modified)
-            for e in found
-        ]
+        return [FileView.of(e, path=f"{home}/{e.name}") for e in found]
 
 
-@router.patch("/nodes/{node}", responses=documented(404, 409))
-async def change_node(node: str, body: EffortRequest, api: ApiDep) -> NodeView:
+@router.write("PATCH", "/nodes/{node}", 404, 409)
+def change_node(tx: Tx, node: str, body: EffortRequest) -> NodeView:
     """Change how much the model thinks that works on a node."""
-
-    def change(tx: Tx) -> NodeView:
-        effort = chosen_effort(body.effort)
-        return node_view(tx, settings.set_effort_of_node(tx, NodeId(node), effort))
-
-    return await api.store.write(change)
+    effort = chosen_effort(body.effort)
+    return node_view(tx, settings.set_effort_of_node(tx, NodeId(node), effort))
 
 
-@router.post("/nodes/{node}/cancel", status_code=204, responses=documented(404, 409))
-async def cancel_node(node: str, api: ApiDep) -> Response:
+@router.write("POST", "/nodes/{node}/cancel", 404, 409, status=204)
+def cancel_node(tx: Tx, node: str) -> None:
     """Cancel a node and all nodes below it. With a goal, the team's own heartbeat rests."""
-    await api.store.write(lambda tx: endings.stop(tx, NodeId(NODES.get(tx, node).id)))
-    return Response(status_code=204)
+    endings.stop(tx, NodeId(NODES.get(tx, node).id))
 
 
-@router.post("/nodes/{node}/retry", responses=documented(404, 409))
-async def retry_node(node: str, api: ApiDep) -> NodeView:
+@router.write("POST", "/nodes/{node}/retry", 404, 409)
+def retry_node(tx: Tx, node: str) -> NodeView:
     """Retry a failed or partial node; its thread continues where it ended.
 
     Each limit that was exhausted is raised by its original amount.
     """
-    return await api.store.write(lambda tx: node_view(tx, continuations.retry(tx, NodeId(node))))
+    return node_view(tx, continuations.retry(tx, NodeId(node)))
 
 
-@router.post("/nodes/{node}/extend", responses=documented(404, 409))
-async def extend_node(
-    node: str, body: ExtensionRequest, person: PersonDep, idempotently: Idempotent
-) -> NodeView:
+@router.write_once("/nodes/{node}/extend", 404, 409)
+def extend_node(tx: Tx, node: str, body: ExtensionRequest, person: PersonDep) -> NodeView:
     """Raise a node's limits by these amounts.
 
     A partial node, and one that failed by a limit, goes on in its thread; a team whose goal it was
     works again. An open node goes on with the new limits.
     """
-    more = body.extension()
+    more = Extension(**body.model_dump(exclude_none=True))
+    return node_view(tx, continuations.extend_for_person(tx, NodeId(node), more, by=person))
 
-    def raise_limits(tx: Tx) -> NodeView:
-        return node_view(tx, continuations.extend_for_person(tx, NodeId(node), more, by=person))
 
-    return await idempotently(raise_limits, status=200)  # pyright: ignore[reportReturnType]
+@cost_router.read("/teams/{team}/cost", 404)
+def get_cost(tx: Tx, team: str) -> TeamCosts:
+    """Return a team's costs as a tree of nodes, by agent, purpose and model, and its budget."""
+    found = teams.find(tx, team).id
+    return replace(costs.of_team(tx, found), budget=continuations.goal_budget(tx, found))
+
+
+@cost_router.get("/cost", responses=documented())
+async def get_day(api: ApiDep) -> DayCosts:
+    """Return what all teams have spent today (UTC), and the daily limit."""
+    return await api.store.read(overspending.costs_of_day, api.usd_per_day)

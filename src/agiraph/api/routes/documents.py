@@ -4,17 +4,17 @@ import asyncio
 import base64
 import hashlib
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Query, Response
+from pydantic import Field
 
 from agiraph.api import kept_texts
 from agiraph.api.deps import Api, ApiDep
+from agiraph.api.file_views import FileVersionView, SavedView
 from agiraph.api.problems import documented
-from agiraph.api.result_views import FileVersionView, SavedView
-from agiraph.api.routers import api_router
 from agiraph.api.routes.files import FILES, plain_path, source_headers, text_headers
+from agiraph.api.routing import Body, Router
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_file
@@ -27,7 +27,7 @@ from agiraph.services.board import labels
 from agiraph.services.lifecycle import settings
 from agiraph.store import teams
 
-router: APIRouter = api_router("files")
+router: Router = Router("files")
 
 MOST_CHARACTERS = 1_000_000
 UPLOAD_BYTES = 10 * 2**20
@@ -44,14 +44,8 @@ NEW_GOAL = (
 )
 
 
-class SaveRequest(BaseModel):
+class SaveRequest(Body, example={"text": "# Soul\n\nBe brief.\n", "expected": "none"}):
     """The new text of a file."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={"example": {"text": "# Soul\n\nBe brief.\n", "expected": "none"}},
-    )
 
     text: str = Field(max_length=MOST_CHARACTERS)
     expected: str = Field(
@@ -61,14 +55,8 @@ class SaveRequest(BaseModel):
     )
 
 
-class RestoreRequest(BaseModel):
+class RestoreRequest(Body, example={"path": "SOUL.md", "expected": "0" * 64}):
     """The file whose earlier version is brought back."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={"example": {"path": "SOUL.md", "expected": "0" * 64}},
-    )
 
     path: str = Field(min_length=1, max_length=4096)
     expected: str = Field(
@@ -78,14 +66,8 @@ class RestoreRequest(BaseModel):
     )
 
 
-class UploadRequest(BaseModel):
+class UploadRequest(Body, example={"name": "prices.csv", "data": "YSxiCg=="}):
     """A file that a person gives to a team."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={"example": {"name": "prices.csv", "data": "YSxiCg=="}},
-    )
 
     name: str = Field(min_length=1, max_length=200)
     data: str = Field(description="Base64; at most 10 MiB when decoded.", max_length=14_000_000)
@@ -116,7 +98,7 @@ async def _replaced_label(api: Api, team: Team, path: str, expected: str) -> Lab
     """Keep what a file holds, and return its label; raise `Conflict` if it is not the expected
     content. The caller holds the file lock."""
     label = await api.store.read(labels.of_path, team.id, path)
-    before = await _keep_current(api, team, path, is_labelled=bool(label))
+    before = await kept_texts.keep_current(api, team, path, is_labelled=bool(label))
     is_same = before is not None and _digest(before) == expected.strip('"')
     if not (is_same or (before is None and expected == NEW)):
         raise Conflict(CHANGED.format(path=path))
@@ -132,12 +114,6 @@ async def _save(api: Api, team: Team, path: str, data: bytes, label: Label) -> S
         data = goal_text(team) if path == "GOAL.md" else data
     await kept_texts.write(api, team, path, data, label)
     return SavedView(path=path, size=len(data), hash=_digest(data))
-
-
-async def _keep_current(api: Api, team: Team, path: str, *, is_labelled: bool) -> bytes | None:
-    """Return what a file holds, None without one, after it was kept as a version."""
-    keep = kept_texts.keep_current
-    return await asyncio.to_thread(keep, api.home, team, path, is_labelled=is_labelled)
 
 
 def _check_editable(path: str) -> None:
@@ -186,12 +162,7 @@ async def list_versions(
 
     def look() -> list[FileVersionView]:
         with api.home.team(found.id).folder as folder:
-            return [
-                FileVersionView(
-                    id=v.id, at=v.at, author=v.author, size=v.size, is_labelled=v.is_labelled
-                )
-                for v in file_versions.versions(folder, path)
-            ]
+            return [FileVersionView.of(v) for v in file_versions.versions(folder, path)]
 
     return await asyncio.to_thread(look)
 
@@ -252,7 +223,7 @@ async def upload_file(team: str, body: UploadRequest, api: ApiDep) -> SavedView:
     async with file_lock.hold(api.home, found.id):
         path = await asyncio.to_thread(_free_path, api, found, body, len(data))
         label = CLEAN if found.trust == "open" else of_file(path.rpartition("/")[2])
-        await _keep_current(api, found, path, is_labelled=True)
+        await kept_texts.keep_current(api, found, path, is_labelled=True)
         await kept_texts.write(api, found, path, data, label)
         return SavedView(path=path, size=len(data), hash=_digest(data))
 

@@ -6,16 +6,15 @@ from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Query, Response, WebSocket
+from fastapi import Query, Response, WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from agiraph.api.access_control import KEY_SUBPROTOCOL, SUBPROTOCOL
 from agiraph.api.deps import Api, ApiDep
-from agiraph.api.frames import SubscribeFrame, event_json
-from agiraph.api.listening import ABORT
-from agiraph.api.live import ENDS_A_REPLY, Subscriber
+from agiraph.api.live import ENDS_A_REPLY, SubscribeFrame, Subscriber, event_json
 from agiraph.api.problems import documented
-from agiraph.api.routers import api_router
+from agiraph.api.routing import Router
+from agiraph.api.server import ABORT
 from agiraph.domain.errors import AgiraphError, StoreUnavailable
 from agiraph.domain.events import Event
 from agiraph.domain.ids import NodeId, TeamId
@@ -23,7 +22,7 @@ from agiraph.services import access
 from agiraph.store import events, teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("events")
+router: Router = Router("events")
 
 PAGE = 500
 MOST_MISSED = 2000

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.problems import documented
-from agiraph.api.routers import api_router
+from agiraph.api.routing import Router
 from agiraph.api.views import FileView, FolderView
 from agiraph.domain.agents import Team
 from agiraph.domain.attached_files import source_of
@@ -29,7 +29,7 @@ from agiraph.store import attached_files, teams
 from agiraph.store.attached_files import AttachedFile
 from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("files")
+router: Router = Router("files")
 
 GIVEN = "folders"
 """First part of the path of a file in a folder that a person gave the team, outside its home."""
@@ -200,7 +200,7 @@ def _listing(
     if path == UPLOADS and attached and not folder.exists(path):
         return _as_entries(attached)
     entries = [
-        FileView(path=f"{path}/{e.name}".lstrip("/"), kind=e.kind, size=e.size, modified=e.modified)
+        FileView.of(e, path=f"{path}/{e.name}".lstrip("/"))
         for e in folder.list(rest, limit=MOST_ENTRIES)
     ]
     if path == "" and team.folders:
@@ -213,10 +213,7 @@ def _listing(
 
 
 def _as_entries(attached: Sequence[AttachedFile]) -> list[FileView]:
-    return [
-        FileView(path=file.path, kind="file", size=file.size, modified=file.created_at)
-        for file in attached
-    ]
+    return [FileView.of(file, kind="file", modified=file.created_at) for file in attached]
 
 
 def _given_entries(team: Team) -> list[FileView]:

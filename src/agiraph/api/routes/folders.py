@@ -1,15 +1,15 @@
 """Folder routes: what agents changed in the folders of a person, and undoing it."""
 
 import asyncio
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Query, Response
+from pydantic import Field
 
 from agiraph.api.deps import Api, ApiDep, CallerDep, Limit, check_owner
-from agiraph.api.folder_views import FolderChangeView, UndoneView
+from agiraph.api.file_views import FolderChangeView, UndoneView
 from agiraph.api.problems import documented
-from agiraph.api.routers import api_router
+from agiraph.api.routing import Body, Router
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import NodeId
@@ -21,15 +21,11 @@ from agiraph.store import teams
 from agiraph.store.folder_changes import FOLDER_CHANGES, FolderChange
 from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("folders")
+router: Router = Router("folders")
 
 
-class UndoRequest(BaseModel):
+class UndoRequest(Body, example={"node": "node_1m7k8nh2bctv"}):
     """Which changes to undo: those of a node, those of some paths, or all of the team's agents."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"example": {"node": "node_1m7k8nh2bctv"}}
-    )
 
     node: str | None = Field(default=None, max_length=200)
     paths: list[Annotated[str, Field(max_length=4096)]] = Field(
@@ -43,22 +39,19 @@ class UndoRequest(BaseModel):
     )
 
 
-@router.get("/teams/{team}/changes", responses=documented(404))
-async def list_folder_changes(
+@router.read("/teams/{team}/changes", 404)
+def list_folder_changes(
+    tx: Tx,
     team: str,
-    api: ApiDep,
     node: Annotated[str | None, Query(max_length=200)] = None,
     before: Annotated[str, Query(max_length=200, description="The last id of the page.")] = "",
     limit: Limit = 100,
 ) -> list[FolderChangeView]:
     """List what was changed in the folders that a team was given, newest first."""
-
-    def look(tx: Tx) -> list[FolderChange]:
-        node_id = None if node is None else NodeId(node)
-        found = teams.find(tx, team)
-        return rows.page(tx, found.id, node_id=node_id, before=before, limit=limit)
-
-    return [change_view(change) for change in await api.store.read(look)]
+    node_id = None if node is None else NodeId(node)
+    found = teams.find(tx, team)
+    page = rows.page(tx, found.id, node_id=node_id, before=before, limit=limit)
+    return [change_view(change) for change in page]
 
 
 COPY: dict[int | str, dict[str, object]] = {
@@ -141,12 +134,9 @@ def change_view(change: FolderChange) -> FolderChangeView:
     kind: Literal["made", "changed", "removed"] = "changed"
     if change.before is None or change.after is None:
         kind = "made" if change.before is None else "removed"
-    return FolderChangeView(
-        id=change.id,
+    return FolderChangeView.of(
+        change,
         path=f"{change.folder}/{change.path}",
         kind=kind,
-        node_id=change.node_id,
-        created_at=change.created_at,
-        undone_at=change.undone_at,
         is_kept=change.before is None or not change.before.startswith("uncopied"),
     )

@@ -1,28 +1,35 @@
-"""Result routes: what a team has delivered, newest first, and the files that a text names."""
+"""Result routes: what a team has delivered, the files that a text names, and the search over all
+that a person's teams have said, done, written and learned."""
 
 import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
-from agiraph.api.deps import Api, ApiDep
+from agiraph.api.deps import Api, ApiDep, PersonDep
+from agiraph.api.file_views import FoundPathView, FoundView, ResultPage, ResultView
 from agiraph.api.problems import documented
-from agiraph.api.result_views import FoundPathView, ResultPage, ResultView
-from agiraph.api.routers import api_router
 from agiraph.api.routes.folders import change_view
+from agiraph.api.routing import Router
 from agiraph.api.views import FileView
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
+from agiraph.domain.found import Found
 from agiraph.domain.ids import NodeId, TeamId
+from agiraph.home import file_search
 from agiraph.home.node_folder import PUBLISHED
 from agiraph.home.path_lookup import PathLookup
+from agiraph.services import search
 from agiraph.services.board import results, texts
 from agiraph.services.board.results import Entry, Kind
 from agiraph.store import nodes, teams
+from agiraph.store.search import newest_tasks
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("results")
+router: Router = Router("results")
+search_router: Router = Router("search")
 
 TEXT_CHARACTERS = 1500
 MOST_FILES = 20
@@ -30,6 +37,8 @@ MOST_FILES = 20
 MOST_PATHS = 50
 NODES_LOOKED_IN = 12
 """A path without a node is looked for in the folders of this many nodes, the newest first."""
+NEWEST_TEAMS, NEWEST_TASKS = 200, 400
+"""How many of the newest teams' uploads, and of the newest tasks' files, a search reads."""
 
 
 @router.get("/teams/{team}/results", responses=documented(404))
@@ -70,13 +79,7 @@ def _files(api: Api, team_id: TeamId, entries: Sequence[Entry]) -> list[list[Fil
             names = sorted(manifest, key=lambda name: (name.count("/"), name))[:MOST_FILES]
             paths = [f"nodes/{entry.node.id}/{PUBLISHED}/{name}" for name in names]
             known = [(path, folder.find(path)) for path in paths]
-            found.append(
-                [
-                    FileView(path=path, kind=e.kind, size=e.size, modified=e.modified)
-                    for path, e in known
-                    if e is not None
-                ]
-            )
+            found.append([FileView.of(e, path=path) for path, e in known if e is not None])
         return found
 
 
@@ -84,21 +87,19 @@ def _view(entry: Entry, files: list[FileView], agents: dict[str, Agent]) -> Resu
     node, is_result = entry.node, entry.kind == "result"
     text = (node.result or "") if is_result else ""
     agent = agents.get(node.assignee_id or "")
-    return ResultView(
+    return ResultView.of(
+        node,
         kind=entry.kind,
         at=entry.at,
         node_id=node.id,
         title=texts.subject_of(node),
-        parent_id=node.parent_id,
         parent_title=None if entry.parent is None else texts.subject_of(entry.parent),
         agent_id=node.assignee_id,
         agent=None if agent is None else agent.name,
-        thread_id=node.thread_id,
-        status=node.status,
         text=text[:TEXT_CHARACTERS],
         is_whole=len(text) <= TEXT_CHARACTERS,
         doubts=node.doubts if is_result else None,
-        sources=list(entry.label.sources),
+        sources=entry.label.sources,
         files=files,
         file_count=len(node.manifest) if is_result else 0,
         changes=[change_view(change) for change in entry.changes],
@@ -142,5 +143,49 @@ def _find(
             except Refused:  # a path that cannot exist, such as one with a zero byte
                 continue
             if found is not None:
-                views.append(FoundPathView(text=text, path=found.path, kind=found.kind))
+                views.append(FoundPathView.of(found, text=text))
     return views
+
+
+@search_router.get("/search", responses=documented(404))
+async def find(
+    api: ApiDep,
+    person: PersonDep,
+    query: Annotated[str, Query(min_length=1, max_length=500)],
+    team: str = "",
+    limit: Annotated[int, Query(ge=1, le=50)] = 8,
+) -> list[FoundView]:
+    """Search teams, agents, work, files, messages, notes, insights, pages, reports and steps of
+    threads for all words of a query: in one team or in all, at most `limit` of a kind. Of files the
+    name is compared, and the text of the newest short ones."""
+
+    words = search.words_of(query)
+
+    def read(tx: Tx) -> tuple[list[Found], list[TeamId], list[tuple[TeamId, NodeId]]]:
+        team_id = teams.find(tx, team).id if team else None
+        found = search.find(tx, query, person_id=person, team_id=team_id, limit=limit)
+        team_ids = [team_id] if team_id else teams.newest(tx, NEWEST_TEAMS)
+        return found, team_ids, newest_tasks(tx, team=team_id, limit=NEWEST_TASKS)
+
+    found, team_ids, tasks = await api.store.read(read)
+    files = await asyncio.to_thread(
+        file_search.find, api.home, team_ids, tasks, words, limit=limit if words else 0
+    )
+
+    def join(tx: Tx) -> list[FoundView]:
+        # Labels are read after the files. A file's label is committed before the file is
+        # written, so no text is shown without its label.
+        complete = search.with_files(tx, found, files, words=words, limit=limit)
+        names = {each: TEAMS.find(tx, each) for each in {one.team_id for one in complete}}
+        return [
+            FoundView.of(
+                one,
+                team_name=known.name,
+                preview=search.preview(one.text, query),
+                sources=one.label.sources,
+            )
+            for one in complete
+            if (known := names[one.team_id])
+        ]
+
+    return await api.store.read(join)

@@ -1,13 +1,17 @@
-"""Team routes: create, list, pause, resume, stop, archive, restore and redirect teams."""
+"""Team routes: create, list, change, pause, stop, archive, export and delete teams."""
 
 import asyncio
+import re
+import shutil
 from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import BackgroundTasks, Query, Request
+from fastapi.responses import FileResponse
+from pydantic import Field
 
 from agiraph.api import kept_texts
-from agiraph.api.access_control import Caller
-from agiraph.api.attachments import received
+from agiraph.api.access_control import IS_AUDITED, Caller
 from agiraph.api.deps import (
     After,
     Api,
@@ -19,23 +23,64 @@ from agiraph.api.deps import (
     SaidByDep,
     check_owner,
 )
+from agiraph.api.features.team_export import write_zip
 from agiraph.api.presenters import team_view, team_views
 from agiraph.api.problems import documented
-from agiraph.api.routers import api_router
-from agiraph.api.team_requests import NewGoal, NewTeam, TeamChanges, lines_of
-from agiraph.api.views import TeamView
+from agiraph.api.requests import (
+    NewGoal,
+    NewTeam,
+    PermissionRule,
+    TeamChanges,
+    lines_of,
+    received,
+)
+from agiraph.api.routing import Body, Router
+from agiraph.api.views import (
+    DeletionView,
+    MatchedCall,
+    MemberOverview,
+    RuleMatches,
+    RulesPreview,
+    TeamOverview,
+    TeamSettingsView,
+    TeamView,
+)
 from agiraph.domain.agents import Limits, Rule
 from agiraph.domain.folders import GivenFolder
-from agiraph.domain.ids import PersonId
+from agiraph.domain.ids import PersonId, TeamId
 from agiraph.home import file_lock, given_folders
-from agiraph.home.layout import soul_text
+from agiraph.home.layout import DEFAULT_SOUL, soul_text
+from agiraph.policies.permission import first_match
 from agiraph.services.board import budgets, labels
-from agiraph.services.lifecycle import settings
+from agiraph.services.lifecycle import continuations, removal, settings
 from agiraph.services.lifecycle import teams as verbs
-from agiraph.store import teams
+from agiraph.store import overview, team_threads, teams
 from agiraph.store.tx import Tx
+from agiraph.tools.toolsets import BUILT_IN
 
-router: APIRouter = api_router("teams")
+router: Router = Router("teams")
+MOST_CALLS = 500
+"""Turns with calls that a preview of rules looks at."""
+MOST_EXAMPLES = 5
+ARGUMENT_CHARACTERS = 2000
+ZIP: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A ZIP file", "content": {"application/zip": {}}}
+}
+
+
+class RulesRequest(Body, example={"rules": [{"tool": "bash", "action": "ask", "pattern": "rm *"}]}):
+    """Permission rules to try, in order. Nothing is changed."""
+
+    rules: list[PermissionRule] = Field(max_length=200)
+
+
+class DeletionRequest(Body, example={"name": "Count the beans"}):
+    """Says that a team is to be deleted for good."""
+
+    name: str = Field(max_length=400, description="The team's name, exactly as it is.")
+    stop: bool = Field(
+        default=False, description="Whether to end its work; without it, a team at work is refused."
+    )
 
 
 @router.post("/teams", status_code=201, responses=documented(409))
@@ -51,13 +96,13 @@ async def create_team(
     if body.trust == "open":
         check_owner(caller, "To create an open team")
     folders = await _given_folders(body.folders, api, caller) if body.folders else ()
-    await api.models.learn(body.model or api.model)
-    api.check_model(body.model or api.model)
+    model = body.model or api.model
+    await api.models.learn(model)
+    api.check_model(model)
     await api.check_tools(body.tools, team=body.name)
     settings.check_interval(body.interval)
     chosen = None if body.budget is None else body.budget.budget()
-    is_priced = api.is_priced(body.model or api.model)
-    budget = budgets.for_goal(chosen, mode=body.mode, is_priced=is_priced)
+    budget = budgets.for_goal(chosen, mode=body.mode, is_priced=api.is_priced(model))
 
     def found(tx: Tx) -> TeamView:
         founded = verbs.create(
@@ -66,9 +111,9 @@ async def create_team(
             goal=body.goal,
             name=body.name,
             mode=body.mode,
-            model=body.model or api.model,
+            model=model,
             budget=budget,
-            permissions=tuple(Rule(**rule.model_dump()) for rule in body.permissions),
+            permissions=_rules(body.permissions),
             tools=tuple(body.tools),
             limits=None if body.workers is None else Limits(agents=body.workers),
             learns=body.learns,
@@ -88,6 +133,10 @@ async def create_team(
     return await idempotently(found, status=201)  # pyright: ignore[reportReturnType]
 
 
+def _rules(given: Sequence[PermissionRule]) -> tuple[Rule, ...]:
+    return tuple(Rule(**rule.model_dump()) for rule in given)
+
+
 async def _given_folders(
     folders: Sequence[str], api: Api, caller: Caller
 ) -> tuple[GivenFolder, ...]:
@@ -96,22 +145,16 @@ async def _given_folders(
     return await asyncio.to_thread(given_folders.check, api.home.path, folders, api.folders)
 
 
-@router.get("/teams", responses=documented())
-async def list_teams(
-    api: ApiDep, person: PersonDep, after: After = "", limit: Limit = 100
-) -> list[TeamView]:
+@router.read("/teams")
+def list_teams(tx: Tx, person: PersonDep, after: After = "", limit: Limit = 100) -> list[TeamView]:
     """List all teams, oldest first."""
-
-    def look(tx: Tx) -> list[TeamView]:
-        return team_views(tx, teams.page(tx, after=after, limit=limit), person)
-
-    return await api.store.read(look)
+    return team_views(tx, teams.page(tx, after=after, limit=limit), person)
 
 
-@router.get("/teams/{team}", responses=documented(404))
-async def get_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
+@router.read("/teams/{team}", 404)
+def get_team(tx: Tx, team: str, person: PersonDep) -> TeamView:
     """Return one team by its id or name."""
-    return await api.store.read(lambda tx: team_view(tx, teams.find(tx, team), person))
+    return team_view(tx, teams.find(tx, team), person)
 
 
 @router.patch("/teams/{team}", responses=documented(404, 409))
@@ -148,8 +191,7 @@ async def _with_soul(api: Api, team: str, soul: str, change: Callable[[Tx], Team
     found = await kept_texts.prepared(api, team)
     async with file_lock.hold(api.home, found.id):
         label = await api.store.read(labels.of_path, found.id, "SOUL.md")
-        keep = kept_texts.keep_current
-        await asyncio.to_thread(keep, api.home, found, "SOUL.md", is_labelled=bool(label))
+        await kept_texts.keep_current(api, found, "SOUL.md", is_labelled=bool(label))
         changed = await api.store.write(change)
         # After the commit, which refuses an archived team. If the process dies here, the client
         # gets no response and sends the change again.
@@ -157,42 +199,34 @@ async def _with_soul(api: Api, team: str, soul: str, change: Callable[[Tx], Team
     return changed
 
 
-@router.delete("/teams/{team}", status_code=204, responses=documented(404))
-async def archive_team(team: str, api: ApiDep) -> Response:
+@router.write("DELETE", "/teams/{team}", 404, status=204)
+def archive_team(tx: Tx, team: str) -> None:
     """Stop and archive a team. Nothing is deleted, and the team can be restored."""
-    await api.store.write(lambda tx: verbs.archive(tx, teams.find(tx, team).id))
-    return Response(status_code=204)
+    verbs.archive(tx, teams.find(tx, team).id)
 
 
-@router.post("/teams/{team}/restore", responses=documented(404))
-async def restore_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
+@router.write("POST", "/teams/{team}/restore", 404)
+def restore_team(tx: Tx, team: str, person: PersonDep) -> TeamView:
     """Take a team out of the archive. Work that the archiving cancelled stays cancelled."""
-    return await _switched(api, team, "restore", person)
+    return team_view(tx, verbs.restore(tx, teams.find(tx, team).id), person)
 
 
-async def _switched(api: Api, team: str, verb: str, viewer: PersonId) -> TeamView:
-    def switch(tx: Tx) -> TeamView:
-        return team_view(tx, getattr(verbs, verb)(tx, teams.find(tx, team).id), viewer)
-
-    return await api.store.write(switch)
-
-
-@router.post("/teams/{team}/pause", responses=documented(404, 409))
-async def pause_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
+@router.write("POST", "/teams/{team}/pause", 404, 409)
+def pause_team(tx: Tx, team: str, person: PersonDep) -> TeamView:
     """Pause a team: every agent stops at its next yield point. Messages are still answered."""
-    return await _switched(api, team, "pause", person)
+    return team_view(tx, verbs.pause(tx, teams.find(tx, team).id), person)
 
 
-@router.post("/teams/{team}/resume", responses=documented(404, 409))
-async def resume_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
+@router.write("POST", "/teams/{team}/resume", 404, 409)
+def resume_team(tx: Tx, team: str, person: PersonDep) -> TeamView:
     """Resume a paused team where it stopped."""
-    return await _switched(api, team, "resume", person)
+    return team_view(tx, verbs.resume(tx, teams.find(tx, team).id), person)
 
 
-@router.post("/teams/{team}/stop", responses=documented(404, 409))
-async def stop_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
+@router.write("POST", "/teams/{team}/stop", 404, 409)
+def stop_team(tx: Tx, team: str, person: PersonDep) -> TeamView:
     """Cancel a team's open work and end its processes."""
-    return await _switched(api, team, "stop", person)
+    return team_view(tx, verbs.stop(tx, teams.find(tx, team).id), person)
 
 
 @router.post("/teams/{team}/goal", status_code=201, responses=documented(404, 409))
@@ -207,15 +241,138 @@ async def set_goal(
         chosen = {} if body.budget is None else body.budget.chosen()
         limits = budgets.for_next_goal(tx, found.id, chosen)
         is_priced = api.is_priced(teams.coordinator(tx, found.id).model)
-        budget = budgets.for_goal(limits, mode=found.mode, is_priced=is_priced)
         aimed = verbs.set_goal(
             tx,
             found.id,
             body.goal,
-            budget=budget,
+            budget=budgets.for_goal(limits, mode=found.mode, is_priced=is_priced),
             acceptance=lines_of(body.acceptance),
             attachments=received(body.attachments),
         )
         return team_view(tx, aimed, person)
 
     return await idempotently(aim, status=201)  # pyright: ignore[reportReturnType]
+
+
+@router.get("/teams/{team}/settings", responses=documented(404))
+async def get_settings(team: str, api: ApiDep, person: PersonDep) -> TeamSettingsView:
+    """Return all settings of a team, with its budget and what is spent of it."""
+    view = await api.store.read(_settings, team, person)
+    soul = await asyncio.to_thread(api.home.soul, TeamId(view.team.id))
+    return view.model_copy(update={"soul": soul, "is_default_soul": soul == DEFAULT_SOUL})
+
+
+def _settings(tx: Tx, name: str, person: PersonId) -> TeamSettingsView:
+    team = teams.find(tx, name)
+    members = teams.members(tx, team.id)
+    return TeamSettingsView.of(
+        team,
+        team=team_view(tx, team, person),
+        soul="",
+        is_default_soul=True,
+        model=members[0].model if members else "",
+        budget=continuations.goal_budget(tx, team.id),
+    )
+
+
+@router.read("/teams/{team}/permissions/preview", 404, method="POST")
+def preview_permissions(tx: Tx, team: str, body: RulesRequest) -> RulesPreview:
+    """Tell which of the team's newest tool calls these rules would have decided on.
+
+    Paths are compared as the model wrote them. Nothing is changed.
+    """
+    found = teams.find(tx, team)
+    names: dict[str, str] = {each.id: each.name for each in teams.everyone(tx, found.id)}
+    calls = [
+        MatchedCall(
+            tool=str(call.get("name", "")),
+            argument=_first_argument(call),
+            agent=names.get(agent, agent),
+            at=at,
+        )
+        for agent, at, made in team_threads.newest_calls(tx, found.id, limit=MOST_CALLS)
+        for call in made
+    ]
+    return _preview(_rules(body.rules), calls)
+
+
+def _preview(rules: Sequence[Rule], calls: Sequence[MatchedCall]) -> RulesPreview:
+    matched: list[list[MatchedCall]] = [[] for _ in rules]
+    for call in calls:
+        tool = BUILT_IN.get(call.tool)
+        spellings = [call.argument, call.argument.removeprefix("./").removeprefix("scratch/")]
+        place = first_match(rules, tool, call.tool, spellings)
+        if place is not None:
+            matched[place].append(call)
+    return RulesPreview(
+        calls=len(calls),
+        rules=[RuleMatches(count=len(each), examples=each[:MOST_EXAMPLES]) for each in matched],
+        tools=sorted(BUILT_IN),
+    )
+
+
+def _first_argument(call: dict[str, Any]) -> str:
+    """Return the argument that rules are compared with: the first of the tool's signature."""
+    arguments: dict[str, Any] = call.get("arguments") or {}
+    tool = BUILT_IN.get(str(call.get("name", "")))
+    order = [*(tool.arguments.model_fields if tool is not None else ()), *arguments]
+    value = next((arguments[name] for name in order if name in arguments), "")
+    return str(value).strip()[:ARGUMENT_CHARACTERS]
+
+
+@router.get("/teams/{team}/export", responses={**ZIP, **documented(404)})
+async def export_team(
+    team: str, api: ApiDep, caller: CallerDep, after: BackgroundTasks
+) -> FileResponse:
+    """Return all data and files of a team as a ZIP file of readable files. Needs the scope `admin`.
+
+    Known API keys in it are overwritten.
+    """
+    check_owner(caller, "To export a team")
+    found = await api.store.read(teams.find, team)
+    path = await write_zip(api.store, api.home.path, found)
+    after.add_task(shutil.rmtree, path.parent, ignore_errors=True)
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", found.name).strip("-").lower()[:60].strip("-")
+    name = f"{plain or 'team'}.zip"
+    return FileResponse(path, media_type="application/zip", filename=name, background=after)
+
+
+@router.post("/teams/{team}/delete", status_code=202, responses=documented(404, 409))
+async def delete_team(
+    team: str, body: DeletionRequest, api: ApiDep, caller: CallerDep, request: Request
+) -> DeletionView:
+    """Delete a team for good: its rows, files, search index and memories. Needs the scope `admin`.
+
+    The team is gone at once; its data is removed in the background, also after a crash. The audit
+    keeps one entry. A team that works is refused with 409 unless `stop` is true.
+    """
+    check_owner(caller, "To delete a team for good")
+
+    def delete(tx: Tx) -> DeletionView:
+        found, person = teams.find(tx, team).id, caller.person.id
+        who = caller.name
+        begun = removal.delete_team(
+            tx, found, name=body.name, stop=body.stop, who=who, person_id=person
+        )
+        return DeletionView.of(begun)
+
+    view = await api.store.write(delete)
+    setattr(request.state, IS_AUDITED, True)
+    return view
+
+
+@router.read("/overview")
+def get_overview(
+    tx: Tx,
+    person: PersonDep,
+    archived: Annotated[bool, Query(description="List the archived teams instead.")] = False,
+) -> list[TeamOverview]:
+    """List all teams with their members, newest activity first: at most 1,000 teams."""
+    return [
+        TeamOverview.of(
+            team,
+            coordinator_id=team.members[0].id if team.members else None,
+            members=[MemberOverview.of(each, status=each.doing) for each in team.members],
+        )
+        for team in overview.read(tx, person, archived=archived)
+    ]

@@ -1,22 +1,18 @@
 """Trigger routes: triggers that wake a team's agents, their firings, and webhooks."""
 
 import asyncio
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal, Self
 
-from fastapi import APIRouter, Header, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from fastapi import Header, Request
+from pydantic import Field, model_validator
 
 from agiraph.api.deps import ApiDep, Idempotent, Limit, PersonDep
-from agiraph.api.presenters import trigger_fields
+from agiraph.api.presenters import trigger_view
 from agiraph.api.problems import documented
-from agiraph.api.routers import api_router
+from agiraph.api.routing import Body, Router
 from agiraph.api.views import CreatedTriggerView, TriggerView
 from agiraph.domain.ids import AgentId, TriggerId
-from agiraph.domain.triggers import (
-    ActionType,
-    Firing,
-    TriggerType,
-)
+from agiraph.domain.triggers import ActionType, Firing, TriggerType
 from agiraph.home.specialists import specialists
 from agiraph.services.research.starting import RESEARCHER
 from agiraph.services.triggers import definitions as verbs
@@ -24,24 +20,19 @@ from agiraph.services.triggers import due
 from agiraph.store import teams, triggers
 from agiraph.store.tx import Tx
 
-router: APIRouter = api_router("triggers")
+router: Router = Router("triggers")
 MOST_HOOK_BYTES = 128 * 1024
 """The most that is read of a webhook's request; the rest is ignored."""
 
 
-class NewTrigger(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={
-            "example": {
-                "type": "scheduled",
-                "config": {"cron": "0 9 * * MON", "zone": "Europe/Berlin"},
-                "payload": {"task": "Write the weekly summary"},
-            }
-        },
-    )
-
+class NewTrigger(
+    Body,
+    example={
+        "type": "scheduled",
+        "config": {"cron": "0 9 * * MON", "zone": "Europe/Berlin"},
+        "payload": {"task": "Write the weekly summary"},
+    },
+):
     type: TriggerType
     agent: str | None = Field(
         default=None, max_length=200, description="The agent to wake; by default the coordinator."
@@ -51,14 +42,10 @@ class NewTrigger(BaseModel):
     payload: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
-class TriggerChangeRequest(BaseModel):
+class TriggerChangeRequest(
+    Body, example={"config": {"cron": "0 8 * * MON", "zone": "Europe/Berlin"}}
+):
     """Each given field is replaced as a whole; the others stay. The type cannot be changed."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={"example": {"config": {"cron": "0 8 * * MON", "zone": "Europe/Berlin"}}},
-    )
 
     status: Literal["active", "paused"] | None = None
     config: dict[str, Any] | None = Field(default=None, description="When it fires, from now on.")
@@ -66,21 +53,17 @@ class TriggerChangeRequest(BaseModel):
     payload: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _changes_something(self) -> "TriggerChangeRequest":
+    def _changes_something(self) -> Self:
         if all(part is None for part in (self.status, self.config, self.action, self.payload)):
             raise ValueError("set at least one of `status`, `config`, `action` and `payload`")
         return self
 
 
-@router.get("/teams/{team}/triggers", responses=documented(404))
-async def list_triggers(team: str, api: ApiDep) -> list[TriggerView]:
+@router.read("/teams/{team}/triggers", 404)
+def list_triggers(tx: Tx, team: str) -> list[TriggerView]:
     """List a team's triggers with their next due time and cost."""
-
-    def look(tx: Tx) -> list[TriggerView]:
-        found = triggers.of_team(tx, teams.find(tx, team).id)
-        return [TriggerView(**trigger_fields(tx, trigger)) for trigger in found]
-
-    return await api.store.read(look)
+    found = triggers.of_team(tx, teams.find(tx, team).id)
+    return [trigger_view(tx, trigger) for trigger in found]
 
 
 @router.post("/teams/{team}/triggers", status_code=201, responses=documented(404, 409))
@@ -108,50 +91,35 @@ async def create_trigger(
             payload=payload,
             made_by=person,
         )
-        return CreatedTriggerView(**trigger_fields(tx, made.trigger), secret=made.secret)
+        return CreatedTriggerView.of(trigger_view(tx, made.trigger), secret=made.secret)
 
     return await idempotently(create, status=201)  # pyright: ignore[reportReturnType]
 
 
-@router.patch("/teams/{team}/triggers/{trigger}", responses=documented(404, 409))
-async def change_trigger(
-    team: str, trigger: str, body: TriggerChangeRequest, api: ApiDep
-) -> TriggerView:
+@router.write("PATCH", "/teams/{team}/triggers/{trigger}", 404, 409)
+def change_trigger(tx: Tx, team: str, trigger: str, body: TriggerChangeRequest) -> TriggerView:
     """Change when a trigger fires or what it does; pause or resume it."""
-
-    def change(tx: Tx) -> TriggerView:
-        found = verbs.find(tx, teams.find(tx, team).id, trigger)
-        parts = body.model_dump(include={"config", "action", "payload"}, exclude_none=True)
-        if parts:
-            found = verbs.change(tx, found.id, **parts)
-        if body.status is not None:
-            switch = verbs.pause if body.status == "paused" else verbs.resume
-            found = switch(tx, found.id)
-        return TriggerView(**trigger_fields(tx, found))
-
-    return await api.store.write(change)
+    found = verbs.find(tx, teams.find(tx, team).id, trigger)
+    parts = body.model_dump(include={"config", "action", "payload"}, exclude_none=True)
+    if parts:
+        found = verbs.change(tx, found.id, **parts)
+    if body.status is not None:
+        switch = verbs.pause if body.status == "paused" else verbs.resume
+        found = switch(tx, found.id)
+    return trigger_view(tx, found)
 
 
-@router.delete("/teams/{team}/triggers/{trigger}", status_code=204, responses=documented(404))
-async def cancel_trigger(team: str, trigger: str, api: ApiDep) -> Response:
+@router.write("DELETE", "/teams/{team}/triggers/{trigger}", 404, status=204)
+def cancel_trigger(tx: Tx, team: str, trigger: str) -> None:
     """Cancel a trigger."""
-
-    def cancel(tx: Tx) -> None:
-        verbs.cancel(tx, verbs.find(tx, teams.find(tx, team).id, trigger).id)
-
-    await api.store.write(cancel)
-    return Response(status_code=204)
+    verbs.cancel(tx, verbs.find(tx, teams.find(tx, team).id, trigger).id)
 
 
-@router.get("/teams/{team}/triggers/{trigger}/firings", responses=documented(404))
-async def list_firings(team: str, trigger: str, api: ApiDep, limit: Limit = 100) -> list[Firing]:
+@router.read("/teams/{team}/triggers/{trigger}/firings", 404)
+def list_firings(tx: Tx, team: str, trigger: str, limit: Limit = 100) -> list[Firing]:
     """List a trigger's firings and the times or events that it skipped, newest first."""
-
-    def look(tx: Tx) -> list[Firing]:
-        found = verbs.find(tx, teams.find(tx, team).id, trigger)
-        return triggers.firings(tx, found.id, limit=limit)
-
-    return await api.store.read(look)
+    found = verbs.find(tx, teams.find(tx, team).id, trigger)
+    return triggers.firings(tx, found.id, limit=limit)
 
 
 @router.post("/hooks/{trigger}", status_code=202, responses=documented(404, 409))
