@@ -166,24 +166,20 @@ class Runtime:
     ) -> "Runtime":
         """Lock the home, open its database and build the runtime; `start` makes it work."""
         get, home = options.get, Home.open(home_path)
-        lock, store = await _open_store(
-            home, database_url, get("clock") or SystemClock(), get("zone", "")
-        )
+        lock, store = await _open_store(home, database_url, options)
         periodic = PeriodicTasks(clock := store.clock)  # all processes share it on PostgreSQL
         own = await Extensions.opened(home, extensions := get("extensions", NO_EXTENSIONS))
-        own_models = {**providers(own), **(get("own_models") or {})}
-        models = _models(keys, get("prices"), clock, own_models)
+        models = _models(keys, options, clock, own)
         rules = await _rules(home, options, database_files(database_url))
         daily, known = DailySpend(store, clock, get("usd_per_day")), LiveSpecialists(home)
         web = web_with_keys(web_with_engine(get("web") or Web(), own), models)
         mcps = McpServers(get("mcp") or {}, home, rules, web, extensions.secrets)
-        sources = (McpTools(mcps), *get("sources", ()))
         executor = Executor(
             store=store,
             home=home,
             clock=clock,
             models=models,
-            offered=_offered(own, get("tools", ()), sources, known, web),
+            offered=_offered(own, McpTools(mcps), options, known, web),
             specialists=known,
             commands=get("commands") or {},
             reply_model=get("reply_model", ""),
@@ -266,11 +262,9 @@ class Runtime:
         return partial(asyncio.sleep, HOME_CHECK_S)
 
 
-def _models(
-    keys: Keys, prices: Prices | None, clock: Clock, own: Mapping[str, ModelFactory]
-) -> Catalogue:
-    models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
-    models.add_all(own)
+def _models(keys: Keys, options: RuntimeOptions, clock: Clock, own: Extensions) -> Catalogue:
+    models = Catalogue(Registry(keys, clock), options.get("prices") or Prices(), clock)
+    models.add_all({**providers(own), **(options.get("own_models") or {})})
     return models
 
 
@@ -282,15 +276,15 @@ async def _rules(home: Home, options: RuntimeOptions, masked: tuple[Path, ...]) 
 
 def _offered(
     own: Extensions,
-    tools: tuple[Tool, ...],
-    sources: tuple[ToolSource, ...],
+    mcp: McpTools,
+    options: RuntimeOptions,
     known: Mapping[str, Specialist],
     web: Web,
 ) -> OfferedTools:
     """Return what agents are given tools from; those of the embedding program are guarded."""
     return OfferedTools(
-        extra=tuple(map(added.guarded, tools)),
-        sources=(own, *sources),
+        extra=tuple(map(added.guarded, options.get("tools", ()))),
+        sources=(own, mcp, *options.get("sources", ())),
         extensions=own,
         skills=Skills(home=own.home),
         specialists=known,
@@ -299,15 +293,15 @@ def _offered(
 
 
 async def _open_store(
-    home: Home, url: str, clock: Clock, zone: str
+    home: Home, url: str, options: RuntimeOptions
 ) -> tuple[HomeLock | None, Store]:
     """Lock the home and open its database. On PostgreSQL processes share a home, without a lock.
     A time zone that the settings name is the owner's from now on."""
     # The lock before the database: a second runtime must be refused before it migrates or writes.
     lock = home.lock() if url.startswith("sqlite:") else None
     try:
-        store = await open_store(url, clock, sole=True)
-        if zone:
+        store = await open_store(url, options.get("clock") or SystemClock(), sole=True)
+        if zone := options.get("zone"):
             await store.write(absence.live_in, OWNER, zone)
     except BaseException:
         # Also when the start is cancelled: else the home stays locked while this process lives.

@@ -136,7 +136,8 @@ def append(
     # The mark of the thread commits with the turn: no later step may see one without the other.
     if turn.label:
         add_label(tx, at.thread_id, turn.label)
-    stored = turn_details.stored_details(turn) if details else None
+    in_extra = details.keys() - {"calls", "attachments", "model"}
+    stored = turn_details.stored_details(turn) if in_extra else None
     tx.run(
         _APPEND,
         place=at.base + turn.seq,

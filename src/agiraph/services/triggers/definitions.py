@@ -45,6 +45,7 @@ class Origin(TypedDict, total=False):
     """Who makes a trigger, in which work, to whom its work was promised, and what they had read."""
 
     made_by: str | None
+    """A person, an agent or the runtime; without it the team's owner."""
     made_in: WorkNode | None
     promised_to: str | None
     label: Label
@@ -63,10 +64,8 @@ def create(
 ) -> Created:
     """Create a trigger for an agent. Limits apply if the agent creates it itself.
 
-    `made_by` is a person, an agent or the runtime; without it the team's owner. With `is_bounded`
-    the trigger gets the bounds of labelled ones, and is refused if it exceeds a limit of theirs.
+    With `is_bounded` it gets the bounds of labelled ones, and is refused if it exceeds one.
     """
-    made_by, made_in = origin.get("made_by"), origin.get("made_in")
     # Before `count_made`: two calls of one agent would both take the last free place.
     agent = teams.lock(tx, agent_id)
     team = TEAMS.get(tx, agent.team_id)
@@ -81,11 +80,10 @@ def create(
     columns = _columns(tx, team.id, kind, read, config)
     columns |= labelled.bounds(tx, columns) if is_bounded else {}
     generation = 0
-    if made_by == agent_id:
-        generation = _check_limits(tx, agent, kind, read, made_in)
+    if origin.get("made_by") == agent_id:
+        generation = _check_limits(tx, agent, kind, read, origin.get("made_in"))
         _refuse_copy(tx, agent, kind, columns, (action, payload))
-    needs = kind.needs_secret
-    secret = kind.given_secret(read) or secrets.token_urlsafe(24) if needs else None
+    secret = kind.given_secret(read) or secrets.token_urlsafe(24) if kind.needs_secret else None
     trigger = Trigger(
         id=TriggerId(new_id("trig")),
         team_id=team.id,
@@ -96,8 +94,8 @@ def create(
         payload=payload,
         **columns,
         due_at=_first_due(tx, agent, kind, read),
-        made_by=made_by or team.owner_id,
-        payer_id=_payer(made_in),
+        made_by=origin.get("made_by") or team.owner_id,
+        payer_id=_payer(origin.get("made_in")),
         generation=generation,
         # Events from before the trigger must not fire it.
         cursor=events.head(tx, team.id),
