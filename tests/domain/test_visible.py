@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agiraph.cli.questions import call_text
+from agiraph.cli.asking import call_text
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.visible import call_lines, suspect, visible
 

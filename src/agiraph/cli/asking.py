@@ -1,4 +1,4 @@
-"""Terminal: questions to the person at the terminal, and the result of a goal."""
+"""Asking: an agent's questions and approvals at a terminal, literal; the end of a goal."""
 
 import asyncio
 import os
@@ -7,17 +7,96 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.text import Text
 
-from agiraph.cli.progress import Progress
-from agiraph.cli.questions import Question, deadline, decide, question_lines
 from agiraph.cli.session import clean, shown
 from agiraph.domain.errors import Refused
 from agiraph.domain.messages import Decision
+from agiraph.domain.visible import call_lines, visible
 from agiraph.domain.work import NodeStatus, StopReason
+
+# Only these words decide. A sentence such as "yesterday it worked" must never approve a call.
+DECISIONS: dict[str, Decision] = {
+    "approve": "approve", "yes": "approve", "y": "approve",
+    "deny": "deny", "no": "deny", "n": "deny",
+}  # fmt: skip
+
+
+class ApprovalCall(Protocol):
+    """The tool call that an approval is about."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def arguments(self) -> dict[str, Any]: ...
+
+
+class Question(Protocol):
+    """A question to the person, from the database or from the server."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def options(self) -> Sequence[str]: ...
+    @property
+    def call(self) -> ApprovalCall | None: ...
+
+
+def decide(question: Question, text: str) -> tuple[str, Decision | None]:
+    """Return the answer's text, and the decision if the question is an approval."""
+    if question.kind != "approval":
+        if not text.strip():
+            raise Refused("The answer is empty: write a text.")
+        return text, None
+    word, _, note = text.strip().partition(" ")
+    decision = DECISIONS.get(word.lower())
+    if decision is None:
+        raise Refused(
+            f"{question.id} asks for approval: answer `approve` or `deny`, with a note if you like."
+        )
+    return note.strip(), decision
+
+
+def literal(text: str) -> Text:
+    """Return text of agents without markup and with hidden characters shown. Print it with
+    `soft_wrap`."""
+    return Text(visible(text))
+
+
+def question_lines(
+    question: Question, width: int, *, before: Text, indent: str = "  "
+) -> list[Text]:
+    """Return the lines of a question: its text, the complete call it is about, and its options."""
+    lines = [before + literal(question.text)]
+    if question.call is not None:
+        lines += call_text(question.call, width, indent=indent)
+    lines += [Text("    - ") + literal(option) for option in question.options]
+    return lines
+
+
+def deadline(until: datetime | None) -> str:
+    """Return how long a question waits, for a person; empty if it waits as long as it takes."""
+    return (
+        ""
+        if until is None
+        else f"Waits until {until:%Y-%m-%d %H:%M} UTC, then goes on without your answer."
+    )
+
+
+def call_text(call: ApprovalCall, width: int, *, indent: str = "  ") -> list[Text]:
+    """Return the lines of a call, none wider than the terminal. A wrapped line of an argument could
+    imitate a line of our own."""
+    lines = call_lines(call.name, call.arguments, width=max(width - len(indent), 20))
+    # They hold code points already; a second time would escape the signs around these.
+    return [Text(indent + line) for line in lines]
+
 
 LINE_BYTES = 64 * 1024
 """The longest answer that is read."""
@@ -70,8 +149,17 @@ class Answer:
     decision: Decision | None
 
 
+class Pausable(Protocol):
+    """What is shown on the terminal, and makes room for a question."""
+
+    @property
+    def console(self) -> Console: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
 async def ask(
-    progress: Progress,
+    progress: Pausable,
     question: Question,
     stopped: asyncio.Event,
     *,
