@@ -5,13 +5,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from rich.console import Console
 from rich.text import Text
 
+from agiraph.api.views import MessageView, NodeView, ToolCallView
 from agiraph.cli.session import clean, shown
 from agiraph.domain.errors import Refused
 from agiraph.domain.messages import Decision
@@ -25,31 +25,7 @@ DECISIONS: dict[str, Decision] = {
 }  # fmt: skip
 
 
-class ApprovalCall(Protocol):
-    """The tool call that an approval is about."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def arguments(self) -> dict[str, Any]: ...
-
-
-class Question(Protocol):
-    """A question to the person, from the database or from the server."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def options(self) -> Sequence[str]: ...
-    @property
-    def call(self) -> ApprovalCall | None: ...
-
-
-def decide(question: Question, text: str) -> tuple[str, Decision | None]:
+def decide(question: MessageView, text: str) -> tuple[str, Decision | None]:
     """Return the answer's text, and the decision if the question is an approval."""
     if question.kind != "approval":
         if not text.strip():
@@ -71,7 +47,7 @@ def literal(text: str) -> Text:
 
 
 def question_lines(
-    question: Question, width: int, *, before: Text, indent: str = "  "
+    question: MessageView, width: int, *, before: Text, indent: str = "  "
 ) -> list[Text]:
     """Return the lines of a question: its text, the complete call it is about, and its options."""
     lines = [before + literal(question.text)]
@@ -90,7 +66,7 @@ def deadline(until: datetime | None) -> str:
     )
 
 
-def call_text(call: ApprovalCall, width: int, *, indent: str = "  ") -> list[Text]:
+def call_text(call: ToolCallView, width: int, *, indent: str = "  ") -> list[Text]:
     """Return the lines of a call, none wider than the terminal. A wrapped line of an argument could
     imitate a line of our own."""
     lines = call_lines(call.name, call.arguments, width=max(width - len(indent), 20))
@@ -143,12 +119,6 @@ async def typed_line(stopped: asyncio.Event) -> str | None:
     return line.decode(errors="replace").strip() if line else None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    text: str
-    decision: Decision | None
-
-
 class Pausable(Protocol):
     """What is shown on the terminal, and makes room for a question."""
 
@@ -160,13 +130,11 @@ class Pausable(Protocol):
 
 async def ask(
     progress: Pausable,
-    question: Question,
+    question: MessageView,
     stopped: asyncio.Event,
-    *,
-    until: datetime | None = None,
-) -> Answer | None:
-    """Ask a question, whose work waits `until` then; return the answer that is typed. None without
-    a terminal, after Ctrl-C and after Ctrl-D."""
+) -> tuple[str, Decision | None] | None:
+    """Ask a question; return the answer that is typed, and its decision. None without a terminal,
+    after Ctrl-C and after Ctrl-D."""
     if not sys.stdin.isatty():
         return None
     console = progress.console
@@ -174,43 +142,26 @@ async def ask(
     sign = Text.from_markup("\n[bold yellow]?[/] ")
     for line in question_lines(question, console.width, before=sign):
         console.print(line, soft_wrap=True)
-    if waits := deadline(until):
+    if waits := deadline(question.waits_until):
         console.print(f"  [dim]{waits}[/]")
     while True:
         console.print("  your answer: ", end="")
         if (line := await typed_line(stopped)) is None:
             return None
         try:
-            text, decision = decide(question, line)
+            answer = decide(question, line)
         except Refused as error:
             console.print(f"[red]{shown(str(error))}[/]")
             continue
         progress.resume()
-        return Answer(text, decision)
-
-
-class Goal(Protocol):
-    """The node of a goal, from the database or from the server."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def team_id(self) -> str: ...
-    @property
-    def status(self) -> NodeStatus: ...
-    @property
-    def stop_reason(self) -> StopReason | None: ...
-    @property
-    def result(self) -> str | None: ...
-    @property
-    def doubts(self) -> str | None: ...
+        return answer
 
 
 DONE_WITH_DOUBTS = 3
 """The exit code of a goal that was reached, with something that could not be confirmed."""
 
 
-def extending(goal: Goal) -> str:
+def extending(goal: NodeView) -> str:
     """Return the command that lets a partial goal go on, with the limit that it needs."""
     amounts = {
         StopReason.TOKENS_SPENT: "--tokens 1000000",
@@ -221,7 +172,7 @@ def extending(goal: Goal) -> str:
     return f"agiraph extend {goal.id} {more}"
 
 
-def print_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> int:
+def print_end(console: Console, bill: str, goal: NodeView, files: Sequence[str]) -> int:
     """Print how a goal ended, its result and its files. Return the exit code."""
     if goal.status is NodeStatus.COMPLETED:
         if goal.doubts:
@@ -245,7 +196,7 @@ def print_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> 
     return 1
 
 
-def print_questions(console: Console, questions: Sequence[Question]) -> None:
+def print_questions(console: Console, questions: Sequence[MessageView]) -> None:
     for question in questions:
         lines = question_lines(question, console.width, before=Text("It asks: "))
         for line in lines if question.call is not None else lines[:1]:

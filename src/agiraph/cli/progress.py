@@ -416,13 +416,13 @@ class Remote:
         if root.status is not NodeStatus.WAITING:
             return False
         for question in await self.questions(team):
-            until = question.waits_until
-            answer = await asking.ask(self.progress, question, self._stopped, until=until)
+            answer = await asking.ask(self.progress, question, self._stopped)
             if answer is None:
                 return True
+            text, decision = answer
             # Somebody may have answered elsewhere meanwhile: the first answer counts.
             with contextlib.suppress(Refused):
-                await self.client.answer(question.id, answer.text, decision=answer.decision)
+                await self.client.answer(question.id, text, decision=decision)
         return False
 
     async def _root(self, team: TeamView) -> NodeView | None:
