@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
-from agiraph.api.decision_views import DigestEntry, DigestView, GrantView
+from agiraph.api.decision_views import DigestEntry, DigestGroup, DigestView, GrantView
 from agiraph.api.views import InboxItem
 from agiraph.cli.asking import call_text, deadline, decide, literal
 from agiraph.cli.session import (
@@ -339,16 +339,19 @@ def _show_digests(digests: list[DigestView], *, words: bool) -> None:
     for digest in digests:
         console.print(Text(f"{digest.team_name} ", style="bold") + literal(digest.team_id))
         for group in digest.groups:
-            origin = f", from {group.source}" if group.source else ""
-            console.print(literal(f"  {TITLES[group.kind]}{origin} ({len(group.ids)})"))
-            if group.kind in COVERED and len(group.ids) > 1 and not words:
-                console.print(literal(f"    {ON_DEMAND}"))
-                continue
-            for entry in digest.entries:
-                if entry.id in group.ids:
-                    _show_entry(console, entry)
+            _show_group(console, digest, group, words=words)
         confirm = f"  Confirm knowledge and triggers: agiraph confirm {digest.team_id} --all"
         console.print(literal(confirm))
+
+
+def _show_group(console: Console, digest: DigestView, group: DigestGroup, *, words: bool) -> None:
+    origin = f", from {group.source}" if group.source else ""
+    console.print(literal(f"  {TITLES[group.kind]}{origin} ({len(group.ids)})"))
+    if group.kind in COVERED and len(group.ids) > 1 and not words:
+        return console.print(literal(f"    {ON_DEMAND}"))
+    for entry in digest.entries:
+        if entry.id in group.ids:
+            _show_entry(console, entry)
 
 
 def _show_entry(console: Console, entry: DigestEntry) -> None:

@@ -252,7 +252,7 @@ class Local(Client):
     The next server continues the work that a person decides on here."""
 
     def __init__(self, store: "Store", home: Home, **more: Any) -> None:
-        super().__init__("http://here", "")
+        super().__init__("http://here", "", patience=0.0)
         self._app = _routes(store, home, more)
         self._store = store
 

@@ -6,12 +6,12 @@ retried. Others are retried only if the server certainly did not execute them.
 
 import asyncio
 import inspect
-import re
 import secrets
 import ssl
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from datetime import datetime
 from functools import cache, wraps
+from string import Formatter
 from typing import Any, NamedTuple, Self, TypeVar, cast
 from urllib.parse import quote
 
@@ -32,7 +32,6 @@ PATIENCE_SECONDS = 15.0
 ANSWER_SECONDS = 60.0
 PAGE = 500
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
-_PLACE = re.compile(r"/\{(\w+)(:path)?\}")
 _RETRY_LATER = frozenset({429, 503})
 """Refused before anything was executed: retried after the time in Retry-After."""
 
@@ -259,7 +258,8 @@ def operation(
 
     def fill(declared: Operation) -> Operation:
         signature = inspect.signature(declared)
-        in_path = {name: is_path for name, is_path in _PLACE.findall(path)}
+        pieces = [(before, name, kind) for before, name, kind, _ in Formatter().parse(path)]
+        in_path = {name for _, name, _ in pieces if name}
         is_alone = len(signature.parameters) == 1 + len(in_path)
 
         @wraps(declared)
@@ -276,10 +276,13 @@ def operation(
                     told |= value
                 elif value is not None or parameter.default is not None:
                     told[renamed.get(name, name)] = value
-            address = _PLACE.sub(lambda place: _placed(parts[place[1]], place[2]), path)
+            address = "".join(
+                before + (_placed(parts[name], kind) if name else "")
+                for before, name, kind in pieces
+            )
             sent = {"query": told} if method == "GET" else {} if is_alone else {"body": told}
             key = secrets.token_urlsafe(18) if once else None
-            answer = await self.ask(method, address, key=key, **sent)
+            answer = await self.ask(method, address.rstrip("/"), key=key, **sent)
             return _read(signature.return_annotation, answer)
 
         return cast(Operation, call)
@@ -287,8 +290,9 @@ def operation(
     return fill
 
 
-def _placed(value: str, is_path: str) -> str:
-    return path_of(*filter(None, value.split("/"))) if is_path else path_of(value)
+def _placed(value: str, kind: str | None) -> str:
+    """Return an argument as a part of an address, behind the slash that `path_of` writes."""
+    return path_of(*filter(None, value.split("/")) if kind else (value,)).removeprefix("/")
 
 
 def _read(kind: Any, answer: bytes) -> Any:
