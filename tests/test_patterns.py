@@ -14,7 +14,7 @@ GROWTH = 3.2
 """The most by which the time grows for a text of twice the length: 2 is linear, 4 quadratic."""
 PUT_TOGETHER = {
     "api/routes/models.py: if re.fullmatch(form, key):": "forms of keys, from our own list",
-    'cli/mcp_tables.py: return re.match(rf"\\s*\\[\\s*{TABLE}\\s*\\.\\s*{quoted}\\s*[.\\]]", '
+    'cli/mcp.py: return re.match(rf"\\s*\\[\\s*{TABLE}\\s*\\.\\s*{quoted}\\s*[.\\]]", '
     "header) is not None": "the person's own settings",
     'domain/figures.py: plain = re.sub(rf"[{_SPACES}]", "", digits)': "one class, without repeats",
     'domain/quotations.py: exact = re.compile(f"{before}{pattern}{after}", re.IGNORECASE)': (

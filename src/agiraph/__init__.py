@@ -91,7 +91,7 @@ if TYPE_CHECKING:
         TurnView,
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
-    from agiraph.client.history import EventLogPage
+    from agiraph.client.features import EventLogPage
     from agiraph.domain.access import AuditEntry
     from agiraph.domain.channels import Incoming, Receipt, Received
     from agiraph.domain.chat import ToolCall
@@ -270,7 +270,7 @@ _MODULES = {
         "TokenView", "WorkStopView",
     ),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
-    "agiraph.client.history": ("EventLogPage",),
+    "agiraph.client.features": ("EventLogPage",),
     "agiraph.domain.access": ("AuditEntry",),
     "agiraph.domain.channels": ("Incoming", "Receipt", "Received"),
     "agiraph.domain.chat": ("ToolCall",),

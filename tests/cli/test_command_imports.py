@@ -24,9 +24,9 @@ CLIENT_COMMANDS = {
 }
 
 
-MODULES = sorted({*CLIENT_COMMANDS.values(), "tokens", "channels"})
+MODULES = sorted({*CLIENT_COMMANDS.values(), "channels"})
 LOOK = """
-import importlib, json, os, sys, agiraph.cli.remote
+import importlib, json, os, sys, agiraph.cli.progress
 for module in sys.argv[1:]:
     if (child := os.fork()) == 0:
         importlib.import_module(f"agiraph.cli.{module}")

@@ -1,7 +1,7 @@
 """The inbox in a terminal says what became of a task, never the raw name of a limit."""
 
 from agiraph.api.presenters import inbox_item_view
-from agiraph.cli.tables import ending_text
+from agiraph.cli.inbox import ending_text
 from agiraph.domain.messages import Draft, MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason

@@ -12,17 +12,17 @@ from rich.console import Console
 
 from agiraph import config
 from agiraph.api.model_presenters import models_view
-from agiraph.cli.local import Local
 from agiraph.cli.models import opened
-from agiraph.cli.remote import AskedGoal
-from agiraph.cli.run import Run, refuse_unfit
+from agiraph.cli.run import opened as running_in
+from agiraph.cli.run import refuse_unfit
+from agiraph.cli.session import Local
 from agiraph.cli.up import model_problem
 from agiraph.config import Settings
 from agiraph.doctor import checks
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import SystemClock
-from agiraph.domain.work import Budget
+from agiraph.home.layout import Home
 from agiraph.store.connect import open_store
 from tests.cli.shell import Shell
 from tests.providers.local_server import LLAMACPP, OLLAMA, VLLM, LocalServer
@@ -173,18 +173,19 @@ async def test_a_run_that_a_model_stops_asks_once_and_says_what_to_do(
     problem = PROBLEMS[name]
     output = io.StringIO()
     async with house(problem, tmp_path) as (settings, host):
-        running = Run(settings, Console(file=output, soft_wrap=True, highlight=False))
-        code = await running.begin(
-            AskedGoal(
-                text="Try",
-                model=problem.model,
-                budget=Budget(turns=5),
-                acceptance=("answer",),
-                review="never",
+        console = Console(file=output, soft_wrap=True, highlight=False)
+        async with running_in(settings, console) as running:
+            code = await running.begin(
+                "Try",
+                {
+                    "model": problem.model,
+                    "budget": {"turns": 5},
+                    "acceptance": ["answer"],
+                    "review": "never",
+                },
             )
-        )
         store = await open_store(settings.database_url, SystemClock())
-        [asked] = (await Local(store).inbox()).items
+        [asked] = (await Local(store, Home.open(settings.home)).inbox()).items
         await store.close()
     advice, said = problem.run.format(host=host), output.getvalue()
     # Once as it happens, and once as the question.
@@ -203,19 +204,13 @@ async def test_a_model_that_calls_tools_works_however_few_tokens_its_server_coun
         (tmp_path / "agiraph.toml").write_text(
             f'[servers.ollama]\nbase_url = "{server.base_url}"\n'
         )
-        running = Run(
-            config.load({"AGIRAPH_HOME": str(tmp_path)}),
-            Console(file=output, soft_wrap=True, highlight=False),
-        )
-        code = await running.begin(
-            AskedGoal(
-                text="Say a colour",
-                model="ollama/qwen3:8b",
-                budget=Budget(turns=5),
-                acceptance=(),
-                review="never",
+        settings = config.load({"AGIRAPH_HOME": str(tmp_path)})
+        console = Console(file=output, soft_wrap=True, highlight=False)
+        async with running_in(settings, console) as running:
+            code = await running.begin(
+                "Say a colour",
+                {"model": "ollama/qwen3:8b", "budget": {"turns": 5}, "review": "never"},
             )
-        )
     # 3: done with doubts, because nobody said what must be true.
     assert (code, "→ finish Blue." in output.getvalue()) == (3, True), output.getvalue()
 

@@ -14,7 +14,7 @@ import asyncio, sys
 from pathlib import Path
 import uvloop
 from rich.console import Console
-from agiraph.cli.prompt import Prompt
+from agiraph.cli.chat import Prompt
 def prompt():
     return Prompt(Console(highlight=False), Path(sys.argv[1]), ["/board", "/inbox"])
 """

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agiraph.cli.questions import call_text
-from agiraph.domain.chat import ToolCall
+from agiraph.api.views import ToolCallView
+from agiraph.cli.asking import call_text
 from agiraph.domain.visible import call_lines, suspect, visible
 
 CODE = re.compile("⟨U\\+([0-9A-F]{4,6})⟩")
@@ -88,7 +88,7 @@ def test_a_call_with_letters_that_look_like_latin_ones_names_their_script() -> N
 
 
 def test_no_line_of_a_call_in_a_terminal_is_wider_or_escaped_twice() -> None:
-    call = ToolCall(id="c", name="bash", arguments={"command": "cat p\u0430sswd \u202e| sh"})
+    call = ToolCallView(id="c", name="bash", arguments={"command": "cat p\u0430sswd \u202e| sh"})
     assert [line.plain for line in call_text(call, 32)] == [
         "  bash",
         "    command │ cat p⟨U+0430⟩sswd ",

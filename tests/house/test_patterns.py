@@ -70,7 +70,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "a person's own passage, word for word, up to the ends of its sentences": "domain/quotations",
     "only chooses what is shown": (
-        "cli/mcp_tables cli/prompt_renderings cli/session domain/agents domain/visible logs"
+        "cli/mcp cli/prompts cli/session domain/agents domain/visible logs"
         " domain/language domain/waits"
     ),
     "forms of keys and passwords, which are kept out of everything that is written": "redaction",

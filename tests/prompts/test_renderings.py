@@ -9,8 +9,7 @@ from click.testing import CliRunner
 
 import agiraph.prompts
 from agiraph import config
-from agiraph.cli.prompt_renderings import FULL, Rendering, renderings
-from agiraph.cli.prompts import prompts
+from agiraph.cli.prompts import FULL, Rendering, prompts, renderings
 from agiraph.home.specialists import specialists
 from agiraph.prompts import prompt, sizes
 

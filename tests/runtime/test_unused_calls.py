@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.cli.tables import sum_text
+from agiraph.cli.teams import sum_text
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget
 from agiraph.providers.facts.prices import Prices, Terms

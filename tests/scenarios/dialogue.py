@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agiraph.api.views import InboxItem
+from agiraph.cli.asking import deadline
 from agiraph.cli.chat import ACTS_SHOWN
-from agiraph.cli.questions import deadline
-from agiraph.cli.tables import ending_text
+from agiraph.cli.inbox import ending_text
 from agiraph.domain.ids import MessageId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.moments import as_text

@@ -1,4 +1,4 @@
-"""`agiraph backup` and `restore`: the database and the files of a home as one archive."""
+"""`agiraph backup`, `restore`, `export`, `db`: the database and the files of a home, in and out."""
 
 import asyncio
 import contextlib
@@ -13,6 +13,7 @@ from typing import IO
 import click
 
 from agiraph import config, redaction
+from agiraph.api.features.team_export import write_export
 from agiraph.app import open_store
 from agiraph.cli.session import clean, command, opened, remember_secrets
 from agiraph.config import Settings
@@ -25,6 +26,7 @@ from agiraph.home.archive_reading import Archive
 from agiraph.home.layout import Home
 from agiraph.redaction import environment
 from agiraph.store import dump, migrate
+from agiraph.store import teams as team_rows
 from agiraph.store.dump_validation import LONGEST_LINE
 
 SHOWN_FILES = 20
@@ -224,3 +226,51 @@ def _list_settings(home: Path, found: Archive, *, with_settings: bool) -> None:
         with found.file(name) as file:
             for line in _Lines(file):
                 click.echo(f"    {clean(line.decode(errors='replace').rstrip())}")
+
+
+# A team, and the schema
+
+
+@click.command()
+@click.argument("team")
+@click.argument("folder", type=click.Path(path_type=Path))
+@command
+async def export(team: str, folder: Path) -> None:
+    """Write all data and files of a TEAM (its id or name) to FOLDER, as readable files.
+
+    API keys that are set in this environment are overwritten.
+    """
+    async with opened() as (settings, store):
+        remember_secrets(settings.home, settings.database_url)
+        found = await store.read(team_rows.find, team)
+        try:
+            await write_export(store, settings.home, found, folder)
+        except OSError as error:
+            raise Refused(f"The export to {str(folder)!r} is incomplete: {error}") from error
+    click.echo(f"Wrote {found.name!r} to {folder}.")
+
+
+@click.group()
+def db() -> None:
+    """Maintain the database."""
+
+
+@db.command()
+@command
+async def upgrade() -> None:
+    """Upgrade the database schema to this version. A SQLite database is upgraded at every start."""
+    settings = config.load(environment())
+    if settings.database_url.startswith("sqlite:"):
+        Home.open(settings.home)
+        store = await open_store(settings.database_url, SystemClock())
+        await store.close()
+        click.echo("The database is up to date.")
+        return
+    # Never at a start, unlike SQLite: processes of an older version may still work on this
+    # database.
+    from agiraph.store.pgqueuer_queue import install
+    from agiraph.store.postgres import upgrade as apply
+
+    applied = apply(settings.database_url)
+    await install(settings.database_url)
+    click.echo(f"Applied: {', '.join(applied)}." if applied else "The database is up to date.")

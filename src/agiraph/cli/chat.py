@@ -2,9 +2,13 @@
 
 import asyncio
 import contextlib
+import os
 import signal
+import stat
+import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 from rich.console import Console
@@ -12,19 +16,22 @@ from rich.text import Text
 
 from agiraph import location
 from agiraph.api.views import AgentView, MessageView
-from agiraph.cli import tables
-from agiraph.cli.activity import Activity, looked
+from agiraph.cli.asking import deadline, decide, question_lines
 from agiraph.cli.inbox import everything, show
-from agiraph.cli.prompt import Prompt
-from agiraph.cli.questions import deadline, decide, question_lines
-from agiraph.cli.session import CONNECTION_LOST, clean, command, connected, shown
-from agiraph.cli.talk import act_line, find_agent, find_reply
+from agiraph.cli.session import CONNECTION_LOST, clean, command, connected, plain_console, shown
+from agiraph.cli.talk import Activity, act_line, find_agent, find_reply, looked
+from agiraph.cli.teams import of_agents, of_board, of_cost
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
 from agiraph.domain.persons import is_person
 from agiraph.redaction import environment
 
+if TYPE_CHECKING:  # loaded at a terminal only: see the module
+    from agiraph.cli.line_editor import LineEditor
+
+PIPED_LINE_BYTES = 16 * 1024 * 1024
+"""The longest line that is read from a pipe."""
 EARLIER_MESSAGES = 10
 """The number of earlier messages that are shown first."""
 ACTS_SHOWN = "What a reply did stands under it, after \u2192. Without such a line it did nothing."
@@ -57,7 +64,7 @@ async def chat(agent: str, team: str | None) -> None:
     the commands. From a pipe, a line is sent when the agent has replied to the line before and is
     idle.
     """
-    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    console = plain_console()
     history = location.find(environment()).home / "history"
     async with connected() as client:
         found = await find_agent(client, agent, team)
@@ -70,7 +77,7 @@ async def chat(agent: str, team: str | None) -> None:
 class Chat:
     """One conversation: a task reads lines, another shows the team's events."""
 
-    def __init__(self, client: Client, agent: AgentView, prompt: Prompt) -> None:
+    def __init__(self, client: Client, agent: AgentView, prompt: "Prompt") -> None:
         self._client = client
         self._agent = agent
         self._prompt = prompt
@@ -233,15 +240,15 @@ class Chat:
         client, team = self._client, self._team
         match name:
             case "/board":
-                self._prompt.print(tables.of_board(await client.board(team)))
+                self._prompt.print(of_board(await client.board(team)))
             case "/inbox":
                 items = await everything(client)
                 self._prompt.print_above(lambda console: show(console, items))
             case "/agents":
-                self._prompt.print(tables.of_agents(await client.agents(team)))
+                self._prompt.print(of_agents(await client.agents(team)))
             case "/cost":
                 named = (await client.team(team)).name
-                self._prompt.print(tables.of_cost(named, await client.cost(team)))
+                self._prompt.print(of_cost(named, await client.cost(team)))
             case "/work":
                 self._prompt.print(
                     *(await self._activity.cards() or ["[dim]Nothing is under way.[/]"])
@@ -401,3 +408,120 @@ class Chat:
         said = await self._client.conversation(self._agent.id, limit=1)
         if said and is_person(said[-1].recipient):
             await self._client.read_up_to(self._agent.id, said[-1].seq)
+
+
+# The terminal or the pipe
+
+
+class Prompt:
+    """Reads lines and prints output; output never mixes with the line that is being typed."""
+
+    def __init__(self, console: Console, history: Path, words: Sequence[str]) -> None:
+        self.console = console
+        self.is_terminal: bool = sys.stdin.isatty() and sys.stdout.isatty()
+        self.interrupted: asyncio.Event = asyncio.Event()
+        """Set when the person presses Ctrl-C between two lines."""
+        self._history = history
+        self._words = words
+        self._editor: LineEditor | None = None
+        self._pipe: asyncio.StreamReader | None = None
+        self._is_typing = False
+        self._is_midline = False
+
+    async def __aenter__(self) -> Self:
+        if self.is_terminal:
+            from agiraph.cli.line_editor import LineEditor
+
+            self._editor = LineEditor(self._history, self._words, self.interrupted.set).__enter__()
+        else:
+            self._pipe = await _open_pipe()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._editor is not None:
+            self._editor.__exit__()
+        self.end_stream()
+
+    async def line(self) -> str | None:
+        """Return the next line without its margins; None when there are no more lines."""
+        self.end_stream()
+        self._is_typing = self._editor is not None
+        try:
+            line = await self._next_line()
+        finally:
+            self._is_typing = False
+        return None if line is None else line.strip()
+
+    async def secret(self, sign: str) -> str | None:
+        """Return the next line, which is neither shown nor kept in the history."""
+        self.end_stream()
+        self._is_typing = self._editor is not None
+        try:
+            line = await (self._next_line() if self._editor is None else self._editor.secret(sign))
+        finally:
+            self._is_typing = False
+        return None if line is None else line.strip()
+
+    async def _next_line(self) -> str | None:
+        if self._editor is not None:
+            return await self._editor.line()
+        assert self._pipe is not None, "a prompt is entered before it is read"
+        read = await self._pipe.readline()
+        return read.decode(errors="replace") if read else None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the person has typed part of a line."""
+        return self._is_typing and self._editor is not None and bool(self._editor.text)
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether the prompt waits for a line at a terminal."""
+        return self._is_typing
+
+    def print(self, *things: Any) -> None:
+        """Print whole lines, above the line that is being typed."""
+
+        def print_each(console: Console) -> None:
+            for thing in things:  # tables fit themselves into the width
+                console.print(thing, soft_wrap=isinstance(thing, str | Text))
+
+        self.print_above(print_each)
+
+    def print_above(self, write: Callable[[Console], None]) -> None:
+        """Let `write` print whole lines, above the line that is being typed."""
+        self.end_stream()
+        # Printing straight to the terminal would tear apart the line that is being typed.
+        if self._editor is not None and self._is_typing:
+            self._editor.print_above(lambda: self._write(write))
+        else:
+            self._write(write)
+
+    def _write(self, write: Callable[[Console], None]) -> None:
+        write(self.console)
+        self.console.file.flush()
+
+    def stream(self, text: str) -> None:
+        """Print a piece of a line that is still arriving. Call this only while nobody types."""
+        if text:
+            self.console.print(text, markup=False, end="")
+            self.console.file.flush()
+            self._is_midline = not text.endswith("\n")
+
+    def end_stream(self) -> None:
+        """End the line that `stream` began, if there is one."""
+        if self._is_midline:
+            self._is_midline = False
+            self.console.print()
+
+
+async def _open_pipe() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=PIPED_LINE_BYTES)
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty():
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    else:  # files and /dev/null never block; epoll refuses them, and uvloop aborts the process
+        reader.feed_data(sys.stdin.buffer.read())
+        reader.feed_eof()
+    return reader

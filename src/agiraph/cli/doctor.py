@@ -8,21 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from agiraph import config
-from agiraph.cli import background
-from agiraph.cli.session import as_json, command, shown
+from agiraph.cli.session import as_json, command, json_option, plain_console, shown, table
+from agiraph.client import Client
 from agiraph.doctor import checks, surroundings
 from agiraph.doctor.checkup import Checkup
-from agiraph.domain.errors import AgiraphError, HomeInUse, Refused
+from agiraph.domain.errors import AgiraphError, Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.findings import Verdict
 from agiraph.domain.plurals import counted
 from agiraph.domain.time import SystemClock
 from agiraph.home import health as home_health
 from agiraph.home import levels
 from agiraph.home.layout import Home
+from agiraph.location import Location
 from agiraph.redaction import environment, redact
 from agiraph.services import health as work_health
 from agiraph.store import health as database_health
@@ -33,6 +32,7 @@ from agiraph.store.server_clock import ServerClock, skew_warning
 _MARKS: dict[Verdict, str] = {
     "fine": "[green]✓[/]", "note": "[yellow]·[/]", "problem": "[red]✗[/]"
 }  # fmt: skip
+SILENT_S = 10.0
 
 
 @click.command()
@@ -43,7 +43,7 @@ _MARKS: dict[Verdict, str] = {
     help="Also send each model and the search engine a short request, which costs a little, and "
     "start each MCP server.",
 )
-@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@json_option
 @command
 async def doctor(fix: bool, online: bool, json_: bool) -> None:
     """Check the settings, the home, the database and the models.
@@ -153,11 +153,40 @@ async def _background(checkup: Checkup, store: Store) -> None:
         checkup.note("clock", skewed)
     if not checkup.is_running:
         return
-    found = await background.find(checkup.settings, store)
-    if found.problems:
-        checkup.problem("background work", "Some activities fail.", *found.problems)
-    elif found.workers:
-        checkup.fine("background work", f"Nothing fails at {', '.join(found.workers)}.")
+    workers, problems = await _workers(checkup.settings, store)
+    if problems:
+        checkup.problem("background work", "Some activities fail.", *problems)
+    elif workers:
+        checkup.fine("background work", f"Nothing fails at {', '.join(workers)}.")
+
+
+async def _workers(place: Location, store: Store) -> tuple[list[str], list[str]]:
+    """Return the processes that do background work, and their problems: from their rows on
+    PostgreSQL; with SQLite, as the running server says."""
+    if place.database_url.startswith("sqlite:"):
+        return await _ask(place)
+    from agiraph.store.presence import workers  # loaded only where it is used
+
+    named = [(f"process {one.pid} on {one.host}", one) for one in await store.read(workers)]
+    problems = [
+        f"{name} was last active {one.silent_s:.0f} s ago: it hangs, or its machine is down."
+        for name, one in named
+        if one.silent_s > SILENT_S
+    ]
+    problems += [f"{name}: {sentence}" for name, one in named for sentence in one.failing]
+    return [name for name, _ in named], problems
+
+
+async def _ask(place: Location) -> tuple[list[str], list[str]]:
+    # No retries: a server that is not ready answers at once and gives the reason.
+    async with Client.of(place, patience=0.0) as client:
+        try:
+            await client.ready()
+        except Unreachable:
+            return [], []
+        except Declined as error:
+            return [client.url], [str(error)] if error.status == 503 else []
+        return [client.url], []
 
 
 def _as_value(checkup: Checkup) -> dict[str, Any]:
@@ -171,11 +200,12 @@ def _as_value(checkup: Checkup) -> dict[str, Any]:
 
 
 def _show(checkup: Checkup) -> None:
-    console = Console(highlight=False, emoji=False, soft_wrap=True)
-    table = Table("setting", "value", "from", box=None)
-    for name, setting in sorted(checkup.settings.shown.items()):
-        table.add_row(name, shown(redact(setting.value)) or "[dim]—[/]", setting.origin)
-    console.print(table)
+    console = plain_console()
+    rows = [
+        (name, shown(redact(setting.value)) or "[dim]—[/]", setting.origin)
+        for name, setting in sorted(checkup.settings.shown.items())
+    ]
+    console.print(table(rows, "setting", "value", "from"))
     console.print()
     for finding in checkup.findings:
         console.print(

@@ -1,33 +1,33 @@
 """`agiraph mcp`: use MCP servers in teams, and let MCP clients use agiraph."""
 
+import re
 import sys
 import time
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import orjson
-from rich.console import Console
-from rich.table import Table
 
 from agiraph import config, location
-from agiraph.cli import mcp_tables
-from agiraph.cli.session import as_json, command
-from agiraph.cli.teams import json_option
+from agiraph.cli.session import Told, command, plain_console, printing, table
 from agiraph.doctor.surroundings import opened
-from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.domain.errors import Conflict, Misconfigured, NotFound, Refused
 from agiraph.domain.plurals import counted
 from agiraph.domain.visible import visible
 from agiraph.home.layout import Home
+from agiraph.location import FILE
 from agiraph.mcp_client import launching, pins
 from agiraph.mcp_client.connection import ServerFailed
 from agiraph.mcp_client.pins import PinnedTool, Pins, ServerStatus, reached_lines, status_of
 from agiraph.mcp_client.servers import McpServers
-from agiraph.mcp_client.settings import NAME, McpServer
+from agiraph.mcp_client.settings import NAME, TABLE, McpServer
 from agiraph.redaction import environment, redact
 
+_HEADER = re.compile(r"^\s*\[")
 SIGN_IN_S = 600.0
 """How long a person may take to sign in."""
 
@@ -84,7 +84,7 @@ async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
     effects = {tool: "reads" for tool in given["reads"]}
     effects |= {tool: "changes" for tool in given["changes"]}
     is_url = len(how) == 1 and how[0].startswith(("http://", "https://"))
-    table = {
+    settings_of = {
         "url" if is_url else "command": how[0] if is_url else list(how),
         "env": _pairs(given["variables"], "--env"),
         "headers": _pairs(given["headers"], "--header"),
@@ -97,7 +97,7 @@ async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
         raise Refused(f"There is an MCP server {name!r} already, in {settings.mcp[name].origin}.")
     home = Home.open(settings.home)
     pins.remove(home.folder, name)  # of a server that had this name before
-    mcp_tables.add(home, name, table)
+    _write(home, name, settings_of)
     click.echo(f"Written to {home.config_path}.")
     for path in launching.unseen_paths(config.load(environment()).mcp[name]):
         click.echo(f"Its program does not see {path!r}: give it with --folder {path}:ro or :rw.")
@@ -152,23 +152,26 @@ def _show_tools(server: McpServer, tools: Iterable[PinnedTool], *, is_whole: boo
 
 
 @mcp.command("list")
-@json_option
-@command
-async def list_(json_: bool) -> None:
+@printing
+async def list_() -> Told:
     """List the MCP servers, and which of their tools wait for your confirmation."""
     settings = config.load(environment())
     home = Home.open(settings.home)
     found = [status_of(home.folder, server) for server in settings.mcp.values()]
-    if json_:
-        return click.echo(as_json([_as_value(one) for one in found]))
-    if not found:
-        return click.echo("There are no MCP servers. Add one: agiraph mcp add NAME -- COMMAND")
-    table = Table("name", "reached by", "tools", "state", box=None)
-    for one in found:
-        count = "" if one.known is None else str(len(one.known.usable))
-        reached = visible(redact(one.server.description))
-        table.add_row(one.server.name, reached, count, _state(one))
-    Console(emoji=False, highlight=False, soft_wrap=True).print(table)
+    values = [_as_value(one) for one in found]
+    rows = [
+        (
+            one.server.name,
+            visible(redact(one.server.description)),
+            "" if one.known is None else str(len(one.known.usable)),
+            _state(one),
+        )
+        for one in found
+    ]
+    if not rows:
+        return values, "There are no MCP servers. Add one: agiraph mcp add NAME -- COMMAND"
+    shown = table(rows, "name", "reached by", "tools", "state")
+    return values, lambda: plain_console().print(shown)
 
 
 def _state(one: ServerStatus) -> str:
@@ -313,7 +316,7 @@ async def remove(name: str) -> None:
     server = settings.mcp.get(name)
     if server is not None and Path(server.origin).resolve() != home.config_path.resolve():
         raise Misconfigured(f"The MCP server {name!r} is in {server.origin}; take it out there.")
-    mcp_tables.remove(home, name)
+    _take_out(home, name)
     pins.remove(home.folder, name)
     if (home.path / "mcp-tokens.json").exists():
         from agiraph.mcp_client import sign_in
@@ -322,3 +325,72 @@ async def remove(name: str) -> None:
     kept = home.path / pins.FOLDER / name
     also = f" What its program stored is still in {kept}." if kept.exists() else ""
     click.echo(f"Removed.{also}")
+
+
+# Servers in agiraph.toml, whose other lines stay as they are
+
+
+def _write(home: Home, name: str, settings: Mapping[str, Any]) -> None:
+    """Append a server to agiraph.toml, which is created if it is missing."""
+    text = _text(home)
+    if name in tomllib.loads(text).get(TABLE, {}):
+        raise Conflict(
+            f"There is an MCP server {name!r} already. Remove it first: agiraph mcp remove {name}"
+        )
+    lines = [f"{key} = {_value(value)}" for key, value in settings.items() if value]
+    before = text if not text or text.endswith("\n") else f"{text}\n"
+    made = "\n".join([f"{before}{'' if not before else chr(10)}[{TABLE}.{name}]", *lines, ""])
+    tomllib.loads(made)
+    home.folder.write(FILE, made.encode())
+
+
+def _take_out(home: Home, name: str) -> None:
+    """Take a server out of agiraph.toml."""
+    text = _text(home)
+    before = tomllib.loads(text)
+    tables = cast(dict[str, Any], before.get(TABLE, {}))
+    if name not in tables:
+        raise NotFound("MCP server in agiraph.toml", name, known="`agiraph mcp list` shows all.")
+    kept: list[str] = []
+    is_inside = False
+    for line in text.splitlines(keepends=True):
+        if _HEADER.match(line):
+            is_inside = _names(line, name)
+        if not is_inside:
+            kept.append(line)
+    made = "".join(kept)
+    del tables[name]
+    after = tomllib.loads(made)
+    if {TABLE: {}, **after} != {TABLE: {}, **before}:
+        raise Misconfigured(
+            f"{home.config_path} cannot be changed without changing more than mcp.{name}. Take "
+            "the table out by hand."
+        )
+    home.folder.write(FILE, made.encode())
+
+
+def _names(header: str, name: str) -> bool:
+    """Whether a line begins the table of this server, or one inside of it."""
+    named = re.escape(name)
+    quoted = rf"(?:{named}|\"{named}\"|'{named}')"
+    return re.match(rf"\s*\[\s*{TABLE}\s*\.\s*{quoted}\s*[.\]]", header) is not None
+
+
+def _text(home: Home) -> str:
+    path: Path = home.config_path
+    try:
+        text = path.read_bytes().decode()
+        tomllib.loads(text)
+    except FileNotFoundError:
+        return ""
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
+    return text
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[str, Any], value).items()
+        return f"{{ {', '.join(f'{_value(key)} = {_value(one)}' for key, one in pairs)} }}"
+    # Strings, numbers and lists are written in TOML as in JSON.
+    return orjson.dumps(value).decode().replace("\x7f", "\\u007f")

@@ -1,7 +1,10 @@
-"""`agiraph models`: the models that can be used, what they can do, and a test of each."""
+"""`agiraph models`: the models that can be used, what they can do, and a test of each; and which of
+them is offered if none is configured."""
 
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import click
 from rich.console import Console
@@ -11,12 +14,12 @@ from agiraph import config
 from agiraph.api import model_presenters
 from agiraph.api.model_presenters import models_view, test_view
 from agiraph.api.server_views import FlagFact, ModelTestView, ModelView, NumberFact, ProviderView
-from agiraph.cli.session import as_json, command, shown
-from agiraph.cli.teams import json_option
+from agiraph.cli.session import as_json, clean, command, json_option, plain_console, shown
 from agiraph.config import Settings
 from agiraph.domain.time import SystemClock
 from agiraph.home.layout import Home
 from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.listing import LocalModel, local_models
 from agiraph.providers.probe import OTHERS
 from agiraph.providers.registry import Registry
 from agiraph.redaction import environment
@@ -25,6 +28,8 @@ _MARKS = {"passed": "[green]✓[/]", "failed": "[red]✗[/]", "unknown": "[yello
 _CHECKS = {
     "words": "answers", "tool_call": "calls tools", "schema": "keeps to a schema", "cache": "caches"
 }  # fmt: skip
+DEMO = "demo"
+MOST_OFFERED = 9
 PIPED_WIDTH = 140
 """Width of the table, in characters, if the output is not a terminal but a file or a pipe."""
 _ORIGINS = {"file": "f", "server": "s", "package": "", "assumed": "?"}
@@ -50,7 +55,7 @@ async def models(names: tuple[str, ...], test: bool, all_: bool, json_: bool) ->
         found = await models_view(catalogue, settings.model, _last_tests(settings))
     if json_:
         return click.echo(as_json(found))
-    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    console = plain_console()
     if not console.is_terminal:
         console = Console(highlight=False, emoji=False, soft_wrap=True, width=PIPED_WIDTH)
     for provider in found.providers:
@@ -89,7 +94,7 @@ async def _test(
         local = [m.name for p in found.providers if p.is_local for m in p.models]
         chain = [name.strip() for name in settings.model.split(",")]
         names = tuple(dict.fromkeys([*chain, *local]))
-    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    console = plain_console()
     tested: list[ModelTestView] = []
     for name in names:
         tested.append(await test_view(catalogue, name, SystemClock(), OTHERS))
@@ -131,14 +136,9 @@ def _row(model: ModelView) -> list[str]:
         name += f" [yellow](until {model.retires})[/]"
     return [
         f"[green]{name}[/]" if model.is_default else name,
-        _count(model.window),
-        _count(model.output_limit),
-        _flag(model.tools),
-        _flag(model.images),
-        _flag(model.pdf),
-        _flag(model.thinking),
-        _price(model.input_usd),
-        _price(model.output_usd),
+        *map(_count, (model.window, model.output_limit)),
+        *map(_flag, (model.tools, model.images, model.pdf, model.thinking)),
+        *map(_price, (model.input_usd, model.output_usd)),
     ]
 
 
@@ -152,3 +152,43 @@ def _price(fact: NumberFact | None) -> str:
 
 def _flag(fact: FlagFact | None) -> str:
     return "" if fact is None else ("yes" if fact.value else "no")
+
+
+# Without a configured model
+
+
+async def with_model(settings: Settings) -> Settings:
+    """Return the settings; where no model is set and no key, with one that the person chooses from
+    the local servers that run. Without a terminal, what was found is only printed."""
+    if settings.model != DEMO or settings.shown["AGIRAPH_MODEL"].origin != "default":
+        return settings
+    async with opened(settings) as catalogue:
+        found = (await local_models(catalogue))[:MOST_OFFERED]
+    if not found:
+        return settings
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return replace(settings, model=_choose(found))
+    click.echo(
+        f"No model is set: the scripted demo answers. Found {_described(found[0])}: use it with "
+        f"AGIRAPH_MODEL={clean(found[0].name)}"
+        + (f" (or one of {len(found) - 1} more: `agiraph models`)." if found[1:] else ".")
+    )
+    return settings
+
+
+def _choose(found: list[LocalModel]) -> str:
+    """Ask which of the local models to use; the demo is the last choice."""
+    click.echo("No model is set. These run on this machine:")
+    for number, model in enumerate(found, 1):
+        click.echo(f"  {number}. {_described(model)}")
+    click.echo(f"  {len(found) + 1}. the scripted demo, which shows how agiraph works")
+    choice = click.prompt("Which one?", type=click.IntRange(1, len(found) + 1), default=1)
+    if choice > len(found):
+        return DEMO
+    name = found[choice - 1].name
+    click.echo(f'To keep this choice, write model = "{clean(name)}" into agiraph.toml.')
+    return name
+
+
+def _described(model: LocalModel) -> str:
+    return f"{clean(model.name)} at {model.address}, window {model.window:,} tokens"

@@ -1,21 +1,98 @@
-"""`agiraph prompts`: every prompt as a model gets it, with its size."""
+"""`agiraph prompts`: every prompt as a model gets it, with its size.
+
+A team works in a temporary home with the settings and specialists of the real one. Its model
+records what it is asked and calls no server. Texts that a thread gets later, such as a heartbeat,
+are shown with sample facts.
+"""
+
+import asyncio
+import re
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from string import Template
+from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
+import orjson
+from rich.table import Column
 
 from agiraph import config
-from agiraph.cli.prompt_renderings import Rendering, renderings
-from agiraph.cli.session import as_json, command, shown
-from agiraph.cli.teams import json_option
+from agiraph.app import Runtime
+from agiraph.cli.session import Told, plain_console, printing, shown, table
+from agiraph.config import Settings
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.persons import OWNER
+from agiraph.home.specialists import specialists
+from agiraph.prompts import prompt
+from agiraph.prompts.sizes import REQUESTS, TEXTS
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.providers.options import ModelOptions
+from agiraph.providers.wires.chat_completions import encode
 from agiraph.redaction import environment
+from agiraph.services.lifecycle import conversation, teams
+from agiraph.services.triggers import firing
+
+GOAL = "Find out which of three heat pumps suits an old house, and write a report."
+TASK = (
+    "List what the three heat pumps cost, with sources, for the report to the owner of the house."
+)
+TIMEOUT_S = 60.0
+FULL, LEAN, TEXT = "shown/full", "shown/lean", "shown/text"
+_BRIEF: dict[str, Any] = {
+    "description": "Costs of the pumps",
+    "context": "The house has 120 square metres and old radiators.",
+    "output": "`costs.md`: a table with one line a pump.",
+    "boundaries": "No reviews: somebody else reads these.",
+    "effort": "low",
+}
+_FACTS: dict[str, str] = {
+    "goal": GOAL,
+    "number": "3",
+    "news": "Since you last looked:\n- the task *Costs of the pumps* ended",
+    "desk": "agents/coordinator",
+    "before": "Two of three pumps are compared.",
+    "task": "Look whether the prices have changed.",
+    "why": "its time has come",
+    "id": "trigger_1",
+    "made": "2026-11-10 09:00 UTC",
+    "whom": "the human",
+    "what": "Send the comparison by Friday.",
+    "told": "So far you have told them nothing unasked.",
+    "summary": "(the summary that the model wrote)",
+    "state": "(task, files, open tasks and limits, from the records)",
+    "save": "results and sources in files in scratch/ (`write_file`)",
+    "pages": "3",
+    "url": "https://example.org/pumps",
+    "assignment": f"[Task] You have been given a task.\n\n{TASK}",
+}
+_LATER = {
+    "heartbeat": "a scheduled check",
+    "cycle": "a cycle of work without an end",
+    "woken": "a trigger with a task",
+    "promise": "a promise that is due",
+    "maintenance": "once a day, in the system prompt",
+    "compaction_flush": "before a long thread is shortened",
+    "compact": "the question for a summary",
+    "compacted": "what a shortened thread goes on from",
+    "briefing": "whether the person is told something unasked",
+    "conversation_summary": "the question for a summary of older talk",
+    "research_brief": "the plan of research",
+    "research_reader": "a reader of research",
+    "research_gaps": "what research still lacks",
+    "research_writing": "the report of research",
+    "research_support": "whether quotations support a report",
+    "reader": "the task of a reader of links",
+    "cli_task": "`_task.md` of a program",
+}
+"""The texts that a thread gets later, with what each is for."""
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]…")
-@json_option
-@command
-async def prompts(names: tuple[str, ...], json_: bool) -> None:
+@printing
+async def prompts(names: tuple[str, ...]) -> Told:
     """Show what models are told, in how many tokens.
 
     Without names, it lists the prompts with their sizes; with NAMEs, it prints these whole: tools,
@@ -26,38 +103,230 @@ async def prompts(names: tuple[str, ...], json_: bool) -> None:
     if unknown := [name for name in names if name not in known]:
         listed = ", ".join(known)
         raise click.UsageError(f"There is no prompt {unknown[0]!r}. There are: {listed}.")
-    if json_:
-        chosen = [known[name] for name in names] or found
-        return click.echo(as_json([_fields(each, whole=bool(names)) for each in chosen]))
     if not names:
-        return _list(found)
-    for name in names:
-        each = known[name]
-        click.echo(f"{name}: {each.tokens:,} tokens of at most {each.most:,} ({each.about})\n")
-        click.echo(each.text)
-    return None
+        return [_fields(each) for each in found], lambda: _list(found)
+    chosen = [known[name] for name in names]
+    texts = [f"{_size(each)} ({each.about})\n\n{each.text}" for each in chosen]
+    return [{**_fields(each), "text": each.text} for each in chosen], "\n".join(texts)
 
 
-def _fields(each: Rendering, *, whole: bool) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "name": each.name,
-        "tokens": each.tokens,
-        "most": each.most,
-        "about": each.about,
-    }
-    return {**fields, "text": each.text} if whole else fields
+def _size(each: "Rendering") -> str:
+    return f"{each.name}: {each.tokens:,} tokens of at most {each.most:,}"
 
 
-def _list(found: list[Rendering]) -> None:
-    console = Console(highlight=False, emoji=False, soft_wrap=True)
-    table = Table(box=None)
-    table.add_column("prompt", no_wrap=True)
-    table.add_column("tokens", justify="right", no_wrap=True, min_width=6)
-    table.add_column("at most", justify="right", no_wrap=True, min_width=7)
-    table.add_column("what it is")
-    for each in found:
-        size = f"{each.tokens:,}"
-        style = size if each.tokens <= each.most else f"[red]{size}[/]"
-        table.add_row(shown(each.name), style, f"{each.most:,}", shown(each.about))
-    console.print(table)
+def _fields(each: "Rendering") -> dict[str, object]:
+    return {"name": each.name, "tokens": each.tokens, "most": each.most, "about": each.about}
+
+
+def _list(found: "list[Rendering]") -> None:
+    rows = [
+        (
+            shown(each.name),
+            f"{each.tokens:,}" if each.tokens <= each.most else f"[red]{each.tokens:,}[/]",
+            f"{each.most:,}",
+            shown(each.about),
+        )
+        for each in found
+    ]
+    tokens = Column("tokens", justify="right", no_wrap=True, min_width=6)
+    most = Column("at most", justify="right", no_wrap=True, min_width=7)
+    console = plain_console()
+    console.print(table(rows, "prompt!", tokens, most, "what it is"))
     console.print("\nA token is four bytes. `agiraph prompts NAME` shows one whole.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """One prompt as a model gets it."""
+
+    name: str
+    text: str
+    tokens: int
+    """Bytes of the whole request, or of the words of a text without its facts, divided by four."""
+    most: int
+    """The most tokens that it may have."""
+    about: str
+
+
+async def renderings(settings: Settings) -> list[Rendering]:
+    """Return all prompts: first requests with the means of this home, then the later texts."""
+    recorder = _Recorder()
+    with tempfile.TemporaryDirectory(prefix="agiraph-prompts-") as folder:
+        home = Path(folder)
+        _copy_specialists(settings.home, home)
+        async with asyncio.timeout(TIMEOUT_S):
+            await _play(settings, home, recorder)
+    order = [*REQUESTS, *sorted(recorder.found)]
+    requests = sorted(recorder.found.values(), key=lambda each: order.index(each.name))
+    return [*requests, *map(_later, _LATER)]
+
+
+def _copy_specialists(source: Path, home: Path) -> None:
+    (home / "agents").mkdir()
+    for file in sorted((source / "agents").glob("*.md")):
+        (home / "agents" / file.name).write_bytes(file.read_bytes())
+
+
+async def _play(settings: Settings, home: Path, recorder: "_Recorder") -> None:
+    """Let teams work until all is said, with full prompts and with short ones."""
+    keys = replace(
+        settings.keys,
+        options={**settings.keys.options, LEAN: ModelOptions(prompt="lean")},
+    )
+    runtime = await Runtime.open(
+        home,
+        database_url=f"sqlite:///{home / 'agiraph.db'}",
+        keys=keys,
+        prices=settings.prices,
+        own_models={"shown": lambda name: _Recording(f"shown/{name}", recorder)},
+        commands=settings.commands,
+        web=settings.web,
+        usd_per_day=settings.usd_per_day,
+    )
+    recorder.specialists = sorted(specialists(runtime.home))
+    try:
+        await runtime.start()
+        given: dict[str, Any] = {"goal": GOAL, "owner_id": OWNER, "heartbeat": None}
+        for model in (FULL, LEAN):
+            await runtime.store.write(teams.create, model=model, review="always", **given)
+            # A team without work, so that the reply shows no board.
+            idle = await runtime.store.write(teams.create, model=model, start=False, **given)
+            said = (idle.coordinator.id, "How far are you?")
+            await runtime.store.write(conversation.say, *said, person_id=OWNER)
+        await runtime.engine.idle()
+    finally:
+        await runtime.close()
+
+
+def _later(name: str) -> Rendering:
+    text, facts = prompt(name), dict(_FACTS)
+    if name == "woken":
+        facts |= {"news": f"\n\n{facts['news']}", "unheard": firing.UNHEARD}
+    if "$" in text:
+        shown = Template(text).safe_substitute(facts)
+    else:
+        shown = text.format(**facts, used=98_304, window=128_000)
+    return Rendering(
+        name=name,
+        text=shown + "\n",
+        tokens=len(text.encode()) // 4,
+        most=TEXTS[name],
+        about=_LATER[name],
+    )
+
+
+@dataclass(slots=True)
+class _Recorder:
+    """The first request of each role, and what its model answers."""
+
+    specialists: list[str] = field(default_factory=list[str])
+    found: dict[str, Rendering] = field(default_factory=dict[str, Rendering])
+
+    def answer(self, model: str, request: Request) -> Reply:
+        """Record the request, if its role has none yet, and return what keeps the team going."""
+        name = self._role(model, request)
+        is_first = name not in self.found
+        if is_first:
+            self.found[name] = _rendered(name, request)
+        shown = {spec.name for spec in request.tools}
+        if request.schema is not None:
+            return Reply(text='{"insights": [], "score": 0, "title": "", "text": ""}')
+        if "give_verdict" in shown:
+            return _calls(("give_verdict", {"verdict": "accept"}))
+        if "no_work_needed" in shown:
+            return Reply(text="One task is under way.", calls=_made([("no_work_needed", {})]))
+        if key := re.search(
+            r"The key for this reply is (\w+)\.", request.transcript.turns[-1].text
+        ):
+            return Reply(text=_text_call(key[1], *_ending(())))
+        if not shown:
+            return Reply(text="They cost the same.")
+        if is_first and name == "coordinator":
+            return _calls(*self._delegations())
+        return _calls(_ending(shown))
+
+    def _delegations(self) -> list[tuple[str, dict[str, Any]]]:
+        single: dict[str, Any] = {"task": TASK, "max_turns": 1, "assigned_to": f"new:{FULL}"}
+        public: dict[str, Any] = {
+            **_BRIEF,
+            "agent": f"new:{FULL}",
+            "task": f"{TASK} (public)",
+            "public": True,
+        }
+        return [
+            ("create_work_node", single),
+            ("assign_task", public),
+            *(
+                ("assign_task", {**_BRIEF, "agent": agent, "task": f"{TASK} ({agent})"})
+                for agent in (f"new:{FULL}", f"new:{LEAN}", f"new:text/{TEXT}", *self.specialists)
+            ),
+        ]
+
+    def _role(self, model: str, request: Request) -> str:
+        system, shown = request.transcript.system, {spec.name for spec in request.tools}
+        who = re.search(r"^You are ([\w.-]+)\.$", system, re.MULTILINE)
+        name = who[1] if who else ""
+        if request.schema is not None:
+            return "reflection"
+        if "give_verdict" in shown:
+            return "review"
+        if "no_work_needed" in shown:
+            return "lean_reply" if model == LEAN else "reply"
+        if model == TEXT:
+            return "text_worker"
+        if not shown:
+            return "single"
+        if not name:
+            return "public"
+        name = name if name in ("coordinator", *self.specialists) else "worker"
+        return f"lean_{name}" if model == LEAN else name
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """A model that only records what it is asked."""
+
+    name: str
+    recorder: _Recorder
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        return self.recorder.answer(self.name, request)
+
+
+def _ending(shown: Collection[str]) -> tuple[str, dict[str, Any]]:
+    name = "finish" if "finish" in shown else "publish"
+    summary = "All three cost about the same. That is all that is known."
+    return name, {"summary": summary, "reached": "yes"}
+
+
+def _text_call(key: str, name: str, arguments: dict[str, Any]) -> str:
+    return f"<call {key} {name}>\n{orjson.dumps(arguments).decode()}\n</call>"
+
+
+def _calls(*made: tuple[str, dict[str, Any]]) -> Reply:
+    return Reply(text="", calls=_made(made))
+
+
+def _made(calls: Collection[tuple[str, dict[str, Any]]]) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(id=f"call_{number}", name=name, arguments=arguments)
+        for number, (name, arguments) in enumerate(calls)
+    )
+
+
+def _rendered(name: str, request: Request) -> Rendering:
+    """Return a request as text for people: tools, system prompt and messages."""
+    parts = ["===== tools ====="]
+    for spec in request.tools:
+        parts.append(f"{spec.name}: {spec.description}\n{orjson.dumps(spec.schema).decode()}")
+    parts += ["===== system =====", request.transcript.system]
+    for turn in request.transcript.spoken():
+        parts += [f"===== {turn.role} =====", turn.text]
+    size = sum(len(part) for part in encode(name, request))
+    return Rendering(
+        name=name,
+        text="\n\n".join(parts) + "\n",
+        tokens=size // 4,
+        most=REQUESTS.get(name, REQUESTS["worker"]),
+        about="the first request",
+    )

@@ -4,9 +4,8 @@ what a report rests on."""
 import click
 
 from agiraph.api.features.research_views import EvidenceView, ResearchView
-from agiraph.cli.session import as_json, clean, command, connected
+from agiraph.cli.session import Told, clean, connected, printing
 from agiraph.cli.talk import find_agent
-from agiraph.cli.teams import json_option
 from agiraph.domain.errors import Refused
 from agiraph.domain.moments import as_text
 from agiraph.domain.plurals import counted
@@ -35,8 +34,7 @@ def cron_of(every: str) -> str:
 @click.option("--continues", metavar="TASK", help="Go on from the findings of this research.")
 @click.option("--every", metavar="WHEN", help=EVERY_HELP)
 @click.option("--zone", help="The time zone of --every. [default: your own]")
-@json_option
-@command
+@printing
 async def research(
     team: str,
     question: str | None,
@@ -44,8 +42,7 @@ async def research(
     continues: str | None,
     every: str | None,
     zone: str | None,
-    json_: bool,
-) -> None:
+) -> Told:
     """Have a TEAM research a QUESTION; the report goes to the inbox. Without a question, list the
     team's research."""
     async with connected() as client:
@@ -54,44 +51,32 @@ async def research(
             if depth or continues or every:
                 raise Refused("Write the question behind the team's name.")
             listed = await client.research(agent.team_id)
-            return click.echo(as_json(listed) if json_ else _listing(listed))
+            return listed, _listing(listed)
         if every is not None:
             if continues is not None:
                 raise Refused("--every goes on from its own last report: leave out --continues.")
-            asked = {"question": question, **({"depth": depth} if depth else {})}
             made = await client.create_trigger(
                 agent.team_id,
                 "scheduled",
-                config={
-                    "cron": cron_of(every),
-                    **({"zone": zone} if zone else {}),
-                },
+                config={"cron": cron_of(every), **({"zone": zone} if zone else {})},
                 action="research",
-                payload=asked,
+                payload={"question": question, **({"depth": depth} if depth else {})},
             )
             due = as_text(made.due_at, made.zone) if made.due_at else "never"
             said = f"Asked again and again as {made.id}, first on {due}. "
-            end = f"Stop it: agiraph triggers {made.team_id} --cancel {made.id}"
-            return click.echo(as_json(made) if json_ else said + end)
-        node = await client.start_research(
-            agent.id,
-            question,
-            depth=depth,
-            continues=continues,  # pyright: ignore[reportArgumentType]
-        )
-    told = f"Research has started as {node.id}. See it: agiraph evidence {node.id}"
-    return click.echo(as_json(node) if json_ else told)
+            return made, f"{said}Stop it: agiraph triggers {made.team_id} --cancel {made.id}"
+        node = await client.start_research(agent.id, question, depth=depth, continues=continues)
+    return node, f"Research has started as {node.id}. See it: agiraph evidence {node.id}"
 
 
 @click.command()
 @click.argument("task")
-@json_option
-@command
-async def evidence(task: str, json_: bool) -> None:
+@printing
+async def evidence(task: str) -> Told:
     """Show the plan of a research TASK and the quotations that its report rests on."""
     async with connected() as client:
         found = await client.research_job(task)
-    click.echo(as_json(found) if json_ else "\n".join(_lines(found)))
+    return found, "\n".join(_lines(found))
 
 
 def _listing(jobs: list[ResearchView]) -> str:

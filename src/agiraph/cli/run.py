@@ -2,47 +2,31 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
 import click
 from rich.console import Console
 
 from agiraph import config
+from agiraph.api.views import MessageView, TeamView
 from agiraph.app import Runtime
-from agiraph.cli import offers, terminal
-from agiraph.cli.progress import Progress
-from agiraph.cli.remote import AskedGoal, Remote
-from agiraph.cli.session import command
-from agiraph.cli.settings import (
-    ACCEPT_HELP,
-    EFFORT_HELP,
-    FOLDER_HELP,
-    REVIEW_HELP,
-    REVIEWS,
-    TRUST_HELP,
-    TRUSTS,
-    absolute_folder,
-    accept_as_option,
-    confirm_open,
-    lines_with_kinds,
-)
-from agiraph.client import Client
+from agiraph.cli import asking
+from agiraph.cli.models import with_model
+from agiraph.cli.progress import Remote
+from agiraph.cli.session import Local, command, plain_console
+from agiraph.cli.settings import confirm_open, money, new_team, option
+from agiraph.client import Client, Frame
+from agiraph.client.teams import NewTeam
 from agiraph.config import Settings
-from agiraph.domain.agents import Review, Team, Trust, name_from_goal
-from agiraph.domain.effort import EFFORTS, Effort
-from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import GOAL_TURNS, Budget, LineKind, NodeStatus, WorkNode
-from agiraph.home import given_folders
+from agiraph.domain.agents import name_from_goal
+from agiraph.domain.errors import Declined, HomeInUse, Unreachable
+from agiraph.domain.ids import TeamId
+from agiraph.domain.work import GOAL_TURNS
 from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import environment
-from agiraph.services.board import budgets, requests, texts
-from agiraph.services.lifecycle import answers, teams
-from agiraph.services.lifecycle import settings as team_settings
-from agiraph.store import messages, nodes
-from agiraph.store import teams as rows
-from agiraph.store.tx import Aftermath
+from agiraph.services.board import texts
+from agiraph.store import events
 
 SENDING_TIMEOUT_S = 10
 """How long a run waits at its end for messages to channels."""
@@ -50,44 +34,20 @@ SENDING_TIMEOUT_S = 10
 
 @click.command()
 @click.argument("goal", required=False)
-@click.option(
-    "--model", help="The model, as provider/model; `demo` needs no key.  [env: AGIRAPH_MODEL]"
-)
-@click.option("--effort", type=click.Choice(EFFORTS), help=EFFORT_HELP)
+@option("--model", help="The model, as provider/model; `demo` needs no key.  [env: AGIRAPH_MODEL]")
+@option("--effort")
 @click.option("--resume", metavar="TEAM", help="Continue a team that was interrupted or waits.")
-@click.option("--turns", type=click.IntRange(1), help=f"The most turns.  [default: {GOAL_TURNS}]")
-@click.option(
-    "--tokens", type=click.IntRange(1), help="The most tokens, input and output together."
-)
-@click.option(
-    "--budget",
-    "--usd",
-    "usd",
-    type=click.FloatRange(min=0, min_open=True),
-    help="The most dollars, as far as prices are known.",
-)
+@option("--turns", help=f"The most turns.  [default: {GOAL_TURNS}]")
+@option("--tokens", help="The most tokens, input and output together.")
+@money("The most dollars, as far as prices are known.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="The most minutes.")
-@click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
-@accept_as_option
-@click.option("--review", type=click.Choice(REVIEWS), help=f"{REVIEW_HELP}  [default: auto]")
-@click.option("--trust", type=click.Choice(TRUSTS), help=f"{TRUST_HELP}  [default: standard]")
-@click.option("--folder", "folders", multiple=True, metavar="PATH[:ro|rw]", help=FOLDER_HELP)
+@option("--accept")
+@option("--accept-as")
+@option("--review", also=" [default: auto]")
+@option("--trust", also=" [default: standard]")
+@option("--folder")
 @command
-async def run(
-    goal: str | None,
-    model: str | None,
-    effort: Effort | None,
-    resume: str | None,
-    turns: int | None,
-    tokens: int | None,
-    usd: float | None,
-    minutes: float | None,
-    accept: tuple[str, ...],
-    accept_as: tuple[tuple[LineKind, str], ...],
-    review: Review | None,
-    trust: Trust | None,
-    folders: tuple[str, ...],
-) -> None:
+async def run(goal: str | None, model: str | None, resume: str | None, **given: Any) -> None:
     """Work on a GOAL until it is reached, and show the progress.
 
     Exit code 0 means that the goal was reached, 3 that it was reached with doubts, 1 that it was
@@ -97,42 +57,33 @@ async def run(
         raise click.UsageError(
             'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
         )
-    others = (effort, turns, tokens, usd, minutes, accept, accept_as, review, trust, folders)
-    if resume is not None and any(others):
+    if resume is not None and any(given.values()):
         raise click.UsageError(
             "--resume keeps the limits of the team: leave out the other options, but for --model."
         )
-    confirm_open(trust, name_from_goal(goal or ""))
+    confirm_open(given["trust"], name_from_goal(goal or ""))
     settings = config.load(environment())
     if resume is None and model is None:
-        settings = await offers.with_model(settings)
-    seconds = None if minutes is None else minutes * 60
-    budget = Budget(turns=turns or GOAL_TURNS, tokens=tokens, usd=usd, seconds=seconds)
-    console = Console(highlight=False, emoji=False, soft_wrap=True)
-    running = Run(settings, console)
-    asked = AskedGoal(
-        text=goal or "",
-        model=model or settings.model,
-        budget=budget,
-        acceptance=lines_with_kinds(accept, accept_as),
-        review=review or "auto",
-        trust=trust or "standard",
-        folders=tuple(map(absolute_folder, folders)),
-        effort=effort,
-    )
-    try:
+        settings = await with_model(settings)
+    minutes = given.pop("minutes")
+    given |= {"turns": given["turns"] or GOAL_TURNS, "model": model or settings.model}
+    team = new_team({**given, "seconds": None if minutes is None else minutes * 60})
+    console = plain_console()
+
+    async def work(running: Remote) -> int:
         if resume is not None:
-            raise click.exceptions.Exit(await running.resume(resume, model))
-        raise click.exceptions.Exit(await running.begin(asked))
+            return await running.resume(resume, model)
+        # The team ends with this goal, so it has no later work to learn for.
+        return await running.begin(goal or "", NewTeam(**team, learns=False))
+
+    try:
+        async with opened(settings, console) as running:
+            code = await work(running)
     except HomeInUse as error:
         async with _running_server(settings, error) as client:
             console.print(f"[dim]The agiraph server at {client.url} does the work.[/]")
-            remote = Remote(client, console, settings.home)
-            if resume is not None:
-                code = await remote.resume(resume, model)
-            else:
-                code = await remote.begin(asked)
-        raise click.exceptions.Exit(code) from None
+            code = await work(Remote(client, console, settings.home))
+    raise click.exceptions.Exit(code)
 
 
 @contextlib.asynccontextmanager
@@ -158,155 +109,108 @@ async def refuse_unfit(models: Catalogue, name: str) -> str:
     return models.access_problem(name)
 
 
-class Run:
-    """One run in a terminal: opens the runtime, shows progress and asks questions."""
+@contextlib.asynccontextmanager
+async def opened(settings: Settings, console: Console) -> AsyncGenerator["Run"]:
+    """Open the runtime of these settings, to work on one goal in this process."""
+    runtime = await Runtime.open(
+        settings.home,
+        database_url=settings.database_url,
+        keys=settings.keys,
+        prices=settings.prices,
+        commands=settings.commands,
+        mcp=settings.mcp,
+        channels=settings.channels,
+        reply_model=settings.reply_model,
+        reader_model=settings.reader_model,
+        efforts=settings.efforts,
+        web=settings.web,
+        extensions=settings.extensions,
+        limits=settings.limits,
+        level=settings.sandbox,
+        readable=settings.sandbox_readable,
+        zone=settings.zone,
+        usd_per_day=settings.usd_per_day,
+        on_delta=lambda _, words: running.progress.show_delta(words),
+    )
+    running = Run(runtime, settings, console)
+    try:
+        yield running
+    finally:
+        await runtime.close()
 
-    def __init__(self, settings: Settings, console: Console) -> None:
-        self._settings = settings
-        self._console = console
-        self._progress = Progress(console)
-        self._changed = asyncio.Event()
-        self._stopped = asyncio.Event()
-        self._team: Team | None = None
 
-    async def begin(self, goal: AskedGoal) -> int:
-        folders = given_folders.check(self._settings.home, goal.folders, self._settings.folders)
-        async with self._open() as runtime:
-            # Before a team is created.
-            self._progress.warn(await refuse_unfit(runtime.models, goal.model))
-            # The team ends with this goal, so it has no later work to learn for.
-            founded = await runtime.store.write(
-                teams.create,
-                owner_id=OWNER,
-                goal=goal.text,
-                model=goal.model,
-                budget=budgets.for_goal(
-                    goal.budget, mode="finite", is_priced=runtime.models.is_priced(goal.model)
-                ),
-                learns=False,
-                acceptance=goal.acceptance,
-                review=goal.review,
-                trust=goal.trust,
-                folders=folders,
-                effort=goal.effort,
-            )
-            return await self._go(runtime, founded.team)
+class Run(Remote):
+    """One goal in this process: starts the work of its team, and lets it be resumed later."""
+
+    def __init__(self, runtime: Runtime, settings: Settings, console: Console) -> None:
+        super().__init__(_Here(runtime, settings), console, settings.home)
+        self._runtime = runtime
+
+    async def begin(self, goal: str, settings: NewTeam) -> int:
+        # Before a team is created.
+        self.progress.warn(await refuse_unfit(self._runtime.models, settings.get("model", "")))
+        return await super().begin(goal, settings)
 
     async def resume(self, name: str, model: str | None) -> int:
-        async with self._open() as runtime:
-            team = await runtime.store.read(rows.find, name)
-            if model is not None:
-                await refuse_unfit(runtime.models, model)
-                await runtime.store.write(team_settings.change, team.id, model=model)
-            for member in await runtime.store.read(rows.members, team.id):
-                if member.command is None:
-                    self._progress.warn(await refuse_unfit(runtime.models, member.model))
-            await self._try_models_again(runtime, team)
-            if team.status == "paused":
-                await runtime.store.write(teams.resume, team.id)
-            return await self._go(runtime, team)
-
-    async def _try_models_again(self, runtime: Runtime, team: Team) -> None:
-        """Answer the questions of work that a model has stopped: to resume it means yes."""
-        for question in await runtime.store.read(messages.open_questions, team.id):
+        team = await self.client.team(name)
+        if model is not None:
+            await refuse_unfit(self._runtime.models, model)
+            await self.client.change_team(team.id, model=model)
+        for member in await self.client.agents(team.id):
+            if member.command is None:
+                self.progress.warn(await refuse_unfit(self._runtime.models, member.model))
+        # What a model has stopped is tried again: to resume it means yes.
+        for question in await self.questions(team):
             if question.text.startswith(texts.CANNOT_GO_ON):
-                await runtime.store.write(
-                    answers.answer_question, question.id, "Try again.", person_id=OWNER
-                )
+                await self.client.answer(question.id, "Try again.")
+        return await super().resume(name, None)
 
-    @contextlib.asynccontextmanager
-    async def _open(self) -> AsyncGenerator[Runtime]:
-        runtime = await Runtime.open(
-            self._settings.home,
-            database_url=self._settings.database_url,
-            keys=self._settings.keys,
-            prices=self._settings.prices,
-            commands=self._settings.commands,
-            mcp=self._settings.mcp,
-            channels=self._settings.channels,
-            reply_model=self._settings.reply_model,
-            reader_model=self._settings.reader_model,
-            efforts=self._settings.efforts,
-            web=self._settings.web,
-            extensions=self._settings.extensions,
-            limits=self._settings.limits,
-            level=self._settings.sandbox,
-            readable=self._settings.sandbox_readable,
-            zone=self._settings.zone,
-            usd_per_day=self._settings.usd_per_day,
-            on_delta=lambda _, words: self._progress.show_delta(words),
-        )
-        try:
-            yield runtime
-        finally:
-            await runtime.close()
-
-    async def _go(self, runtime: Runtime, team: Team) -> int:
-        self._team = team
-        [coordinator, *_] = await runtime.store.read(rows.members, team.id)
-        terminal.greet(self._console, team.name, team.id, coordinator.model)
-        terminal.catch_interrupt(self._stopped, self._changed)
-        runtime.store.subscribe(self._show_events)
+    async def watch(self, team: TeamView, *, after: int = 0) -> int:
         # Other teams of the home may have work queued; a person who runs one goal has not asked for
         # it, nor for its cost.
-        await runtime.start(only=team.id)
-        with self._progress:
-            root = await self._watch(runtime, team)
-        questions = await runtime.store.read(messages.open_questions, team.id)
+        await self._runtime.start(only=TeamId(team.id))
+        return await super().watch(team, after=team.head)
+
+    async def close(self, team: TeamView) -> int:
+        rest = await self._runtime.store.read(events.after, TeamId(team.id), self.shown_up_to)
+        for event in rest:  # of the commit that ended the goal
+            self.progress.show(event)
         with contextlib.suppress(TimeoutError):  # messages that are left are sent at the next start
             async with asyncio.timeout(SENDING_TIMEOUT_S):
-                await runtime.outbox.idle()
-        return self._close(runtime, root, questions)
+                await self._runtime.outbox.idle()
+        return await super().close(team)
 
-    def _show_events(self, aftermath: Aftermath) -> None:
-        for event in aftermath.events:
-            if self._team is not None and event.team_id == self._team.id:
-                self._progress.show(event)
-        self._changed.set()
+    def print_next(self, team: TeamView, questions: Sequence[MessageView], bill: str) -> None:
+        self.console.print(
+            f"\n[bold yellow]Not done yet.[/] The work so far is saved. [dim]{bill}[/]"
+        )
+        asking.print_questions(self.console, questions)
+        self.console.print(f"Continue with: agiraph run --resume {team.id}")
 
-    async def _watch(self, runtime: Runtime, team: Team) -> WorkNode:
-        """Return the goal's node when it has ended, was stopped, or waits for an answer."""
+
+class _Here(Local):
+    """A client of the runtime in this process."""
+
+    def __init__(self, runtime: Runtime, settings: Settings) -> None:
+        super().__init__(
+            runtime.store,
+            runtime.home,
+            model=settings.model,
+            models=runtime.models,
+            check_model=runtime.models.check,
+            is_priced=runtime.models.is_priced,
+            folders=settings.folders,
+        )
+        self._store = runtime.store
+
+    async def watch(self, team: str, after: int = 0) -> AsyncGenerator[Frame]:
+        changed = asyncio.Event()
+        self._store.subscribe(lambda _: changed.set())
         while True:
             # Before the read: a commit that falls between the read and the wait sets it again.
-            self._changed.clear()
-            root = (await runtime.store.read(nodes.board, team.id))[0]
-            if root.status.is_final or self._stopped.is_set():
-                return root
-            if root.status is NodeStatus.WAITING and not await self._ask_open(runtime, team):
-                return root
-            await self._changed.wait()
-
-    async def _ask_open(self, runtime: Runtime, team: Team) -> bool:
-        """Ask the team's open questions at the terminal; False if one is left unanswered."""
-        for question in await runtime.store.read(messages.open_questions, team.id):
-            if not await self._ask(runtime, question):
-                return False
-        return True
-
-    async def _ask(self, runtime: Runtime, question: Message) -> bool:
-        """Ask one question at the terminal; return False if nobody answers."""
-        until = await runtime.store.read(requests.waits_until, question)
-        answer = await terminal.ask(self._progress, question, self._stopped, until=until)
-        if answer is None:
-            return False
-        # Somebody may have answered elsewhere meanwhile: the first answer counts.
-        with contextlib.suppress(Refused):
-            await runtime.store.write(
-                answers.answer_question,
-                question.id,
-                answer.text,
-                person_id=OWNER,
-                decision=answer.decision,
-            )
-        return True
-
-    def _close(self, runtime: Runtime, root: WorkNode, questions: list[Message]) -> int:
-        console, bill = self._console, self._progress.bill
-        if root.status.is_final:
-            folder = runtime.home.node_path(root.team_id, root.id) / "published"
-            files = [str(folder / name) for name in sorted(root.manifest)]
-            return terminal.print_end(console, bill, root, files)
-        console.print(f"\n[bold yellow]Not done yet.[/] The work so far is saved. [dim]{bill}[/]")
-        terminal.print_questions(console, questions)
-        console.print(f"Continue with: agiraph run --resume {root.team_id}")
-        return 130 if self._stopped.is_set() else 1
+            changed.clear()
+            while page := await self._store.read(events.after, TeamId(team), after):
+                for event in page:
+                    yield event
+                after = page[-1].seq
+            await changed.wait()

@@ -1,22 +1,38 @@
-"""Session: a command's connection to the server of a home, or to its database."""
+"""Session: a command's connection to the server of a home or to its database, and its output."""
 
 import asyncio
 import gc
+import importlib
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+import click
 import orjson
 import uvloop
+from click.shell_completion import get_completion_class
 from pydantic import BaseModel
+from rich.console import Console, RenderableType
 from rich.markup import escape
+from rich.table import Column, Table
+from rich.text import Text
+from yarl import URL
 
 from agiraph import location
 from agiraph.client import Client
+from agiraph.client.connection import Response
 from agiraph.domain.errors import (
     Declined,
     HomeInUse,
@@ -32,15 +48,31 @@ from agiraph.location import Location
 from agiraph.redaction import environment, keep
 
 if TYPE_CHECKING:  # most commands only talk to a server
-    from agiraph.cli.local import Local
     from agiraph.store.database import Store
 
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any] | click.Command)
+Told = tuple[Any, str | RenderableType | Callable[[], None]]
+"""What a command returns: a value for programs, and for people words or what prints them."""
 CONNECTION_LOST = "[yellow]…[/] the connection to the server was lost; connecting again"
 # Agents quote web pages. An escape sequence in one could overwrite on the screen what a person is
 # about to approve, or make the terminal type text into the shell.
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal: control characters except tab and newline, and bidi marks."""
+_ROUTES = (
+    "teams",
+    "agents",
+    "board",
+    "digest",
+    "inbox",
+    "grants",
+    "knowledge",
+    "triggers",
+    "costs",
+)
+"""The routes that commands use without a server; the digest before the inbox's items of any id."""
+
+# Running a command
 
 
 def tune() -> None:
@@ -67,6 +99,68 @@ def command(act: Callable[..., Awaitable[R]]) -> Callable[..., R]:
 
 async def _awaited(result: Awaitable[R]) -> R:
     return await result
+
+
+def json_option(function: F) -> F:
+    """Give a command the option `--json`."""
+    add = click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+    return add(function)
+
+
+def printing(act: Callable[..., Awaitable[Told]]) -> Callable[..., None]:
+    """Make a click callback that prints what a coroutine function returns: the words for people, or
+    with the option `--json` the value for programs."""
+    answer = command(act)
+
+    @json_option
+    @wraps(act)
+    def run(*args: Any, json_: bool, **kwargs: Any) -> None:
+        value, words = answer(*args, **kwargs)
+        if json_:
+            click.echo(as_json(value))
+        elif callable(words):
+            words()
+        elif isinstance(words, str):
+            click.echo(words)
+        else:
+            Console(emoji=False).print(words)
+
+    return run
+
+
+def group(listing: Callable[..., None]) -> Callable[[Callable[[], None]], click.Group]:
+    """Make a group of commands that lists its things if it is called without a command."""
+
+    def make(declared: Callable[[], None]) -> click.Group:
+        @click.group(declared.__name__, help=declared.__doc__, invoke_without_command=True)
+        @json_option
+        @click.pass_context
+        def run(context: click.Context, json_: bool) -> None:
+            if context.invoked_subcommand is None:
+                listing(json_=json_)
+
+        return run
+
+    return make
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that lets a SHELL complete commands and options.
+
+    \b
+    bash:  agiraph completion bash > ~/.local/share/bash-completion/completions/agiraph
+    zsh:   agiraph completion zsh > ~/.zfunc/_agiraph
+    fish:  agiraph completion fish > ~/.config/fish/completions/agiraph.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(context.find_root().command, {}, "agiraph", "_AGIRAPH_COMPLETE").source())
+
+
+# Connecting
 
 
 @asynccontextmanager
@@ -132,16 +226,14 @@ def _holder(where: Location) -> str:
 
 
 @asynccontextmanager
-async def source(*, to_write: bool = False) -> AsyncGenerator["Client | Local"]:
+async def source(*, to_write: bool = False) -> AsyncGenerator[Client]:
     """Connect to the server of this home; if none runs, open the database."""
     async with Client.of(location.find(environment())) as client:
         if await _is_there(client):
             yield client
             return
-    from agiraph.cli.local import Local  # imported here: most commands do not need it
-
-    async with opened(to_write=to_write) as (_, store):
-        yield Local(store)
+    async with opened(to_write=to_write) as (where, store):
+        yield Local(store, Home.open(where.home))
 
 
 async def _is_there(client: Client) -> bool:
@@ -155,15 +247,85 @@ async def _is_there(client: Client) -> bool:
     return False
 
 
+class Local(Client):
+    """A client without a server: the API's routes answer in this process, on the database itself.
+    The next server continues the work that a person decides on here."""
+
+    def __init__(self, store: "Store", home: Home, **more: Any) -> None:
+        super().__init__("http://here", "", patience=0.0)
+        self._app = _routes(store, home, more)
+        self._store = store
+
+    async def _exchange(
+        self, method: str, url: URL, headers: Mapping[str, str], data: bytes | None
+    ) -> Response:
+        from agiraph import config
+        from agiraph.api.access_control import OWNER_CALLER, Caller
+        from agiraph.store import persons
+
+        if url.path == "/api/cost":  # other settings may be wrong while a person only reads
+            self._app.state.api.usd_per_day = config.load(environment()).usd_per_day
+        owner = await self._store.read(persons.owner)
+        answer: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": data or b"", "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            answer.append(message)
+
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": url.path,
+            "raw_path": url.raw_path.encode(),
+            "query_string": url.raw_query_string.encode(),
+            "headers": [(name.lower().encode(), text.encode()) for name, text in headers.items()],
+            "state": {"caller": Caller(OWNER_CALLER, "admin", owner)},
+        }
+        await self._app(scope, receive, send)
+        body = b"".join(part.get("body", b"") for part in answer[1:])
+        return Response(answer[0]["status"], "", {}, body)
+
+
+def _routes(store: "Store", home: Home, more: Mapping[str, Any]) -> Any:
+    """Return an application with the routes that read a home, and those that decide for a
+    person."""
+    from fastapi import FastAPI
+
+    from agiraph.api import problems
+    from agiraph.api.access_control import AccessControl
+    from agiraph.api.deps import Api
+
+    access = AccessControl(store=store, token=lambda: "", hosts=frozenset())
+    app = FastAPI()
+    for name in _ROUTES:
+        router = importlib.import_module(f"agiraph.api.routes.{name}").router
+        app.router.routes.extend(router.routes)
+    problems.install(app, allowed=lambda path: [])
+    app.state.api = Api(store=store, home=home, clock=store.clock, access=access, **more)
+    return app
+
+
 def remember_secrets(home: Path, database_url: str) -> None:
     """Redact the home's token and the database's password too, besides the environment's keys."""
     password = urlsplit(database_url).password if "://" in database_url else None
     keep({"token": known_token(home), "the database's password": password or ""})
 
 
-def is_missing(error: Refused) -> bool:
-    """Return whether the database or the server said that something does not exist."""
-    return isinstance(error, NotFound) or (isinstance(error, Declined) and error.status == 404)
+@contextmanager
+def naming(what: str, name: str, known: str) -> Generator[None]:
+    """Say of what does not exist what it is for a person, and what lists the things that do."""
+    try:
+        yield
+    except Refused as error:
+        is_missing = isinstance(error, Declined) and error.status == 404
+        if not (is_missing or isinstance(error, NotFound)):
+            raise
+        raise NotFound(what, name, known=known) from error
+
+
+# Printing
 
 
 def clean(text: str) -> str:
@@ -174,6 +336,23 @@ def clean(text: str) -> str:
 def shown(text: str) -> str:
     """Return text of agents, cleaned and escaped, for a line with rich markup."""
     return escape(clean(text))
+
+
+def plain_console() -> Console:
+    """Return a console whose lines are as long as they are written."""
+    return Console(highlight=False, emoji=False, soft_wrap=True)
+
+
+def table(rows: Iterable[Sequence[str | Text]], *columns: str | Column) -> Table:
+    """Return a table. A column whose name ends with `!` is never folded."""
+    made = Table(box=None)
+    for column in columns:
+        if isinstance(column, str):
+            column = Column(column.removesuffix("!"), no_wrap=column.endswith("!"))
+        made.columns.append(column)
+    for row in rows:
+        made.add_row(*row)
+    return made
 
 
 def as_json(value: Any) -> str:

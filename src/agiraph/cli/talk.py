@@ -1,21 +1,39 @@
-"""`agiraph say`, `agiraph broadcast`: send messages to agents; and look up agents and replies."""
+"""`agiraph say`, `agiraph broadcast`: messages to agents; who they go to, and what the team does
+meanwhile."""
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import click
 
-from agiraph.api.views import ActView, AgentView, MessageView
-from agiraph.cli.session import as_json, clean, command, connected, is_missing
-from agiraph.cli.teams import json_option
+from agiraph.api.views import ActView, AgentView, JobView, MessageView
+from agiraph.cli.session import Told, clean, connected, naming, printing, shown
 from agiraph.client import Client
 from agiraph.domain.errors import NotFound, Refused
-
-if TYPE_CHECKING:
-    from agiraph.cli.local import Local
+from agiraph.domain.events import Event
+from agiraph.domain.waits import told_person
 
 SEARCHED_MESSAGES = 200
 """The number of newest messages that `find_reply` searches."""
+OPEN = ("running", "waiting", "queued")
+SIGNS = {"running": "▸", "waiting": "…", "queued": "·", "done": "✓", "partial": "◐"}
+"""The sign before a card, by its state; `✗` for all others."""
+WIDTH = 100
+_NOUNS = {"web_search": "searches", "web_fetch": "pages"}
+LOOKS = {
+    "look_into": "look into",
+    "read_report": "read the report of",
+    "search": "search for",
+    "read_file": "read",
+    "check_board": "look at the board",
+    "job_status": "look at the work",
+    "list_insights": "recall",
+}
+_SHOWN_EVENTS = frozenset(
+    {"node.started", "node.checkpoint", "node.completed", "node.partial", "node.failed"}
+)
 
 
 def act_line(act: ActView) -> str:
@@ -23,26 +41,22 @@ def act_line(act: ActView) -> str:
     return f"{act.text} (undone)" if act.is_undone else act.text
 
 
-async def find_agent(client: "Client | Local", name: str, team: str | None) -> AgentView:
+async def find_agent(client: Client, name: str, team: str | None) -> AgentView:
     """Return the agent with that id, the agent of the team with that name, whether it has left or
     not, or the coordinator of the team with that name."""
     if team is not None:
         return await _named(client, (await client.team(team)).id, name)
-    try:
+    known = "Name a team for its coordinator, an agent by its id, or one by name with --team."
+    with naming("agent or team", name, known):
         if name.startswith("agent_"):
             return await client.agent(name)
         found = await client.team(name)
-    except Refused as error:
-        if not is_missing(error):
-            raise
-        known = "Name a team for its coordinator, an agent by its id, or one by name with --team."
-        raise NotFound("agent or team", name, known=known) from error
     if found.coordinator_id is None:
         raise NotFound("agent", name, known=f"All agents have left the team {found.name!r}.")
     return await client.agent(found.coordinator_id)
 
 
-async def _named(client: "Client | Local", team: str, name: str) -> AgentView:
+async def _named(client: Client, team: str, name: str) -> AgentView:
     """Return the agent with that name, else with that id, else the member with that role. Agents
     that have left keep their names."""
     members = await client.agents(team)
@@ -90,11 +104,8 @@ async def reply_to(client: Client, message: MessageView, head: int) -> MessageVi
     "--nudge", is_flag=True, help="Add TEXT to the agent's current work; it does not reply."
 )
 @click.option("--wait", "waits", is_flag=True, help="Wait for the reply and print it.")
-@json_option
-@command
-async def say(
-    agent: str, text: str, team: str | None, nudge: bool, waits: bool, json_: bool
-) -> None:
+@printing
+async def say(agent: str, text: str, team: str | None, nudge: bool, waits: bool) -> Told:
     """Send TEXT to an AGENT.
 
     AGENT is an agent's id, its name with --team, or a team's name for its coordinator.
@@ -111,29 +122,20 @@ async def say(
         message = await client.send(found.id, text, mode="nudge" if nudge else "send")
         if waits:
             message = await reply_to(client, message, head)
-    if json_:
-        return click.echo(as_json(message))
     if waits:
-        click.echo(clean(message.text))
-        for act in message.acts:
-            click.echo(f"\u2192 {clean(act_line(act))}")
-        if message.acts:
-            click.echo(f"Undo it in: agiraph chat {found.id}")
-        return None
-    then = (
-        "It reads this before its next step."
-        if nudge
-        else f"Read the reply: agiraph chat {found.id}"
-    )
-    click.echo(f"Sent to {clean(found.name)}. {then}")
+        acts = [f"\u2192 {act_line(act)}" for act in message.acts]
+        undo = [f"Undo it in: agiraph chat {found.id}"] if acts else []
+        return message, clean("\n".join([message.text, *acts, *undo]))
+    read = "It reads this before its next step."
+    then = read if nudge else f"Read the reply: agiraph chat {found.id}"
+    return message, f"Sent to {clean(found.name)}. {then}"
 
 
 @click.command()
 @click.argument("team")
 @click.argument("text")
-@json_option
-@command
-async def broadcast(team: str, text: str, json_: bool) -> None:
+@printing
+async def broadcast(team: str, text: str) -> Told:
     """Send TEXT to every agent of a TEAM (its id or name).
 
     The coordinator acts on it; the others read it when they next work.
@@ -142,7 +144,99 @@ async def broadcast(team: str, text: str, json_: bool) -> None:
         found = await client.team(team)
         sent = await client.broadcast(found.id, text)
         names = {agent.id: agent.name for agent in await client.agents(found.id)}
-    if json_:
-        return click.echo(as_json(sent))
     told = ", ".join(names.get(each.recipient, each.recipient) for each in sent)
-    click.echo(f"Sent to {clean(told) or 'nobody: all agents have left'}.")
+    return sent, f"Sent to {clean(told) or 'nobody: all agents have left'}."
+
+
+# What the team is working on
+
+
+@dataclass(slots=True)
+class Activity:
+    """Follows the work of the team that a person talks with."""
+
+    client: Client
+    agent: AgentView
+    _replies: set[str] = field(default_factory=set[str])
+    """Nodes that are replies to a person, not work."""
+    _shown: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The card of each node as it was last printed."""
+
+    async def status(self) -> str:
+        """Return a line with the numbers of running and waiting tasks; empty if there are none."""
+        team = await self.client.team(self.agent.team_id)
+        jobs = await self.client.jobs(self.agent.team_id)
+        counted = {state: sum(job.state == state for job in jobs) for state in OPEN}
+        parts = [f"{number} {state}" for state, number in counted.items() if number]
+        if team.open_questions:
+            parts.append(f"{team.open_questions} waiting for your answer")
+        if not parts:
+            return ""
+        return shown(f"{self.agent.name} · {', '.join(parts)} · ${team.usd:.2f} spent")
+
+    async def cards(self) -> list[str]:
+        """Return the lines of a card for each piece of open work."""
+        jobs = await self.client.jobs(self.agent.team_id)
+        return [line for job in jobs if job.state in OPEN for line in card(job)]
+
+    async def lines(self, event: Event) -> list[str]:
+        """Return what is printed for an event: a card of research or long work that has changed, or
+        what the agent looks up for its reply."""
+        data = event.data
+        if event.type == "node.created" and data["lane"] != "work":
+            self._replies.add(data["node_id"])
+        if event.type == "turn.added" and data["node_id"] in self._replies:
+            return looks(data) if data["agent_id"] == self.agent.id else []
+        if event.type not in _SHOWN_EVENTS or data["node_id"] in self._replies:
+            return []
+        jobs = await self.client.jobs(self.agent.team_id)
+        job = next((job for job in jobs if job.node_id == data["node_id"]), None)
+        if job is None or not (job.is_research or job.parent_id is None):
+            return []
+        lines = card(job)
+        is_new = self._shown.get(job.node_id) != lines
+        self._shown[job.node_id] = lines
+        return lines if is_new else []
+
+
+def card(job: JobView) -> list[str]:
+    """Return a piece of work as lines: what it is and who is on it, how far it is, and what it did
+    last."""
+    sign = SIGNS.get(job.state, "✗")
+    place = "" if job.position is None else f", number {job.position} in the queue"
+    state = f"{job.state}{place}"
+    lines = [f"[cyan]{sign}[/] {shown(job.title)} [dim]{shown(job.worker)}, {state}[/]"]
+    counts = [
+        f"{job.used.get(tool, 0)} of {most} {_NOUNS.get(tool, tool)}"
+        for tool, most in job.limits.items()
+    ]
+    if job.tasks:
+        counts.append(f"{job.tasks_done} of {job.tasks} tasks done")
+    if job.progress:
+        counts.append(" ".join(told_person(job.progress).split()))
+    told = " · ".join(counts)
+    if told and job.state in OPEN:
+        lines.append(f"  [dim]{shown(told if len(told) <= WIDTH else told[: WIDTH - 1] + '…')}[/]")
+    return lines
+
+
+def looks(data: Mapping[str, Any]) -> list[str]:
+    """Return a line for what an agent looks up before it replies."""
+    named = [
+        _look(call["name"], str(next(iter(call["arguments"].values()), ""))[:60])
+        for call in data["calls"]
+        if call["name"] in LOOKS
+    ]
+    return [f"  [dim]One moment: I {shown(', '.join(named))} …[/]"] if named else []
+
+
+def looked(consulted: Sequence[str]) -> str:
+    """Return what a reply has read, in words; each is a call such as `look_into(bob)`."""
+    calls = (each.removesuffix(")").partition("(") for each in consulted)
+    return ", ".join(_look(name, subject) for name, _, subject in calls)
+
+
+def _look(name: str, subject: str) -> str:
+    # Nobody knows a task by its id.
+    subject = "a task" if subject.startswith("node_") else subject
+    return f"{LOOKS.get(name, name)} {subject}".strip()

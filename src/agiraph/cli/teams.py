@@ -1,50 +1,294 @@
-"""`agiraph teams`, `board`, `stop`, `pause`, `resume`, `delete`: list teams and control them."""
+"""`agiraph teams` and others: list teams, tasks, agents, costs and triggers, and act on them."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from textwrap import shorten
+from typing import Any
 
 import click
 from rich.console import Console
+from rich.table import Column, Table
+from rich.tree import Tree
 
-from agiraph.api.views import TeamView
-from agiraph.cli import tables
-from agiraph.cli.session import as_json, clean, command, connected, source
+from agiraph.api.server_views import StatusView
+from agiraph.api.views import (
+    AgentView,
+    CreatedTriggerView,
+    NodeDetail,
+    NodeView,
+    TeamView,
+    TriggerView,
+)
+from agiraph.cli.research import SCHEDULES, cron_of
+from agiraph.cli.session import (
+    Local,
+    Told,
+    clean,
+    command,
+    connected,
+    naming,
+    printing,
+    shown,
+    source,
+    table,
+)
+from agiraph.cli.talk import find_agent
+from agiraph.client import Client
+from agiraph.domain.costs import CostSum, NodeCosts, TeamCosts, day_text
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.knowledge import Insight, Memory
+from agiraph.domain.moments import as_text, local, parse_deadline
 from agiraph.domain.plurals import counted
+from agiraph.domain.triggers import TriggerType
+from agiraph.domain.waits import told_person
+from agiraph.domain.work import Extension, NodeStatus
 
-F = TypeVar("F", bound=Callable[..., Any] | click.Command)
+LISTED = 200
+"""The most memories or insights that are listed, the newest ones."""
+_COLOURS = {
+    **dict.fromkeys(("active", "running", "working"), "green"),
+    **dict.fromkeys(("waiting", "paused", "partial"), "yellow"),
+    "waiting_for_you": "bold yellow",
+    "failed": "red",
+}
 
 
-def json_option(function: F) -> F:
-    """Give a command the option `--json`."""
-    add = click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
-    return add(function)
+def coloured(status: str) -> str:
+    """Return a status as words with markup for its colour."""
+    words = status.replace("_", " ")
+    return f"[{_COLOURS[status]}]{words}[/]" if status in _COLOURS else words
+
+
+# Listing
 
 
 @click.command()
-@json_option
-@command
-async def teams(json_: bool) -> None:
+@printing
+async def teams() -> Told:
     """List all teams, with their open questions and their cost."""
     async with source() as found:
         listed = await found.teams()
-    if json_:
-        return click.echo(as_json(listed))
-    if not listed:
-        return click.echo('No teams yet. Create one with: agiraph new "GOAL"')
-    Console(emoji=False).print(tables.of_teams(listed))
+    return listed, _of_teams(
+        listed
+    ) if listed else 'No teams yet. Create one with: agiraph new "GOAL"'
+
+
+def _of_teams(teams: list[TeamView]) -> Table:
+    rows = [
+        (
+            team.id,
+            shown(team.name),
+            coloured("waiting_for_you" if team.waits_for_you else team.status),
+            f"[bold yellow]{team.open_questions}[/]" if team.open_questions else "",
+            f"${team.usd:.4f}",
+        )
+        for team in teams
+    ]
+    return table(rows, "id!", "name", "status!", "questions", "cost")
 
 
 @click.command()
 @click.argument("team")
-@json_option
-@command
-async def board(team: str, json_: bool) -> None:
+@printing
+async def board(team: str) -> Told:
     """Show the tasks of a TEAM (its id or name) with their status and result."""
     async with source() as found:
         work = await found.board((await found.team(team)).id)
-    if json_:
-        return click.echo(as_json(work))
-    Console(emoji=False).print(tables.of_board(work))
+    return work, of_board(work)
+
+
+def of_board(work: list[NodeView]) -> Table:
+    rows = [
+        (
+            node.id,
+            "  " * node.depth + shown(node.title),
+            shown(node.assignee or ""),
+            coloured(node.status) + (", with doubts" if node.doubts else ""),
+            shown(_note(node)),
+        )
+        for node in work
+    ]
+    return table(rows, "task!", "title", "agent", "status", "")
+
+
+def _note(node: NodeView) -> str:
+    first = (node.result or "").partition("\n")[0]
+    note = told_person(node.waiting_reason or "") or shorten(first, 80, placeholder="…")
+    if node.status in (NodeStatus.PARTIAL, NodeStatus.FAILED) and node.stop_reason:
+        return f"{node.stop_reason.words}: {note}" if note else node.stop_reason.words
+    return note
+
+
+@click.command()
+@click.argument("team")
+@click.option("--all", "all_", is_flag=True, help="Also list agents that have left the team.")
+@printing
+async def agents(team: str, all_: bool) -> Told:
+    """List the agents of a TEAM (its id or name), with their tasks and threads."""
+    async with source() as found:
+        roster = await found.agents((await found.team(team)).id, all=all_)
+    return roster, of_agents(roster)
+
+
+def of_agents(agents: list[AgentView]) -> Table:
+    rows = [
+        (
+            shown(agent.name),
+            shown(agent.role),
+            shown(agent.command if agent.command is not None else agent.model),
+            coloured(agent.status),
+            shown(agent.node_title),
+            agent.thread_id or "",
+            agent.id,
+        )
+        for agent in agents
+    ]
+    thread = Column("thread", overflow="fold")
+    return table(rows, "name!", "role", "model", "status!", "task", thread, "id!")
+
+
+@click.command()
+@click.argument("thread")
+@printing
+async def thread(thread: str) -> Told:
+    """Show a THREAD turn by turn. Give a thread's id, or an agent's id for its current thread."""
+    async with source() as found:
+        wanted = thread
+        if thread.startswith("agent_"):
+            agent = await found.agent(thread)
+            if agent.thread_id is None:
+                raise NotFound("thread", thread, known=f"{agent.name} has done nothing yet.")
+            wanted = agent.thread_id
+        with naming("thread", thread, "`agiraph agents` lists agents and threads."):
+            turns = await found.thread(wanted)
+    lines = [wanted]
+    for turn in turns:
+        said = f" {turn.text}" if turn.text else ""
+        lines.append(f"\n[{turn.at:%H:%M:%S}] {turn.role}{said}")
+        lines += [f"  → {call.name} {call.arguments}" for call in turn.calls]
+    return turns, clean("\n".join(lines))
+
+
+_of_team = click.option("--team", help="The team of the AGENT, if AGENT is a name.")
+
+
+@click.command()
+@click.argument("agent")
+@_of_team
+@printing
+async def memories(agent: str, team: str | None) -> Told:
+    """List what an AGENT remembers about you: an agent's id, or a team for its coordinator."""
+    async with source() as found:
+        known = await found.memories((await find_agent(found, agent, team)).id, limit=LISTED)
+    return known, _of_knowledge(known) if known else "It remembers nothing about you yet."
+
+
+@click.command()
+@click.argument("agent")
+@_of_team
+@click.option("--query", default="", help="Only those that fit these words.")
+@printing
+async def insights(agent: str, team: str | None, query: str) -> Told:
+    """List what an AGENT has learned for its work: an agent's id, or a team for its coordinator."""
+    async with source() as found:
+        who = await find_agent(found, agent, team)
+        known = await found.insights(who.id, query=query, limit=LISTED)
+    none = "Nothing fits." if query else "It has learned nothing yet."
+    return known, _of_knowledge(known) if known else none
+
+
+def _of_knowledge(known: Sequence[Memory | Insight]) -> Table:
+    rows = [
+        (
+            item.id,
+            item.type if isinstance(item, Insight) else "memory",
+            f"{item.created_at:%Y-%m-%d}",
+            coloured(item.status),
+            shown(item.content),
+        )
+        for item in known
+    ]
+    return table(rows, "id!", "kind", "since", "status", "what")
+
+
+@click.command()
+@click.argument("team", required=False)
+@printing
+async def cost(team: str | None) -> Told:
+    """Show the cost of a TEAM (or of every team) by task, agent and purpose.
+
+    The first line is what all teams have spent today (UTC), and the daily limit.
+    """
+    async with source() as found:
+        today = await found.day_cost()
+        listed = await found.teams() if team is None else [await found.team(team)]
+        costs = [(each.name, await found.cost(each.id)) for each in listed]
+
+    def show() -> None:
+        click.echo(day_text(today))
+        if not costs:
+            click.echo("No teams yet.")
+        for name, bill in costs:
+            Console(highlight=False, emoji=False).print(of_cost(name, bill))
+
+    return [bill for _, bill in costs], show
+
+
+def of_cost(name: str, costs: TeamCosts) -> Tree:
+    tree = Tree(f"[bold]{shown(name)}[/] [dim]{costs.team_id}[/]  {sum_text(costs.total)}")
+    for bill in costs.runs:
+        _branch(tree, bill)
+    return tree
+
+
+def _branch(tree: Tree, bill: NodeCosts) -> None:
+    branch = tree.add(f"{shown(bill.title)} [dim]{shown(bill.agent)}[/]  {sum_text(bill.total)}")
+    if len(bill.lines) > 1 or any(line.purpose != "work" for line in bill.lines):
+        for line in bill.lines:
+            branch.add(f"[dim]{line.purpose} · {shown(line.model)}[/]  {sum_text(line.sum)}")
+    for below in bill.below:
+        _branch(branch, below)
+
+
+def sum_text(total: CostSum) -> str:
+    """Return a sum as text. Calls without a known price are counted, not estimated."""
+    tokens = total.input_tokens + total.output_tokens
+    calls = counted(total.calls + total.lost, "call")
+    words = f"${total.usd:.4f} · {counted(tokens, 'token')} · {calls}"
+    if total.searches:
+        words += f" · {counted(total.searches, 'search', 'searches')}"
+    if total.cached_tokens:
+        words += f" · {total.cached_tokens / total.input_tokens:.0%} of input cached"
+    if total.estimated:
+        words += f" · {total.estimated} estimated"
+    if total.lost:
+        words += f" · {counted(total.lost, 'lost call')} of them, charged as reserved"
+    if total.unpriced:
+        words += f" · {total.unpriced} without a known price"
+    return clean(words)
+
+
+@click.command()
+@printing
+async def status() -> Told:
+    """Show the running server: its version, what fails, and how commands are confined."""
+    async with connected() as client:
+        found = await client.status()
+    return found, "\n".join(_status(client.url, found))
+
+
+def _status(url: str, found: StatusView) -> list[str]:
+    sandbox = found.sandbox
+    mark = "✗" if sandbox.level == "none" else "✓"
+    lines = [f"✓ server {found.build} at {url}"]
+    lines += [f"✗ background work: {sentence}" for sentence in found.failing]
+    lines += [f"{mark} sandbox {sandbox.level}: {sandbox.description}"]
+    lines += [f"    instead of {reason}" for reason in sandbox.reasons]
+    return [*lines, *(f"    not enforced: {way}" for way in sandbox.not_held)]
+
+
+# Acting on teams
 
 
 @click.command()
@@ -58,15 +302,15 @@ async def board(team: str, json_: bool) -> None:
 @command
 async def stop(team: str | None, all_: bool) -> None:
     """Cancel the unfinished tasks of a TEAM, or of --all teams, and end their processes."""
-    if all_ == (team is not None):
-        raise click.UsageError("Name one team, or give --all.")
-    async with connected() as client:
+    async with _one_or_all(team, all_) as client:
         if team is None:
             ended = await client.stop_everything()
             teams, tasks = counted(ended.teams, "team"), counted(ended.nodes, "task")
             return click.echo(f"Stopped {teams} and cancelled {tasks}.")
         stopped = await client.stop((await client.team(team)).id)
-    _confirm(stopped, "Stopped", "Nothing was deleted; send it a message to start again.")
+    click.echo(
+        f"Stopped {clean(stopped.name)!r}. Nothing was deleted; send it a message to start again."
+    )
 
 
 @click.command()
@@ -79,9 +323,7 @@ async def pause(team: str | None, all_: bool) -> None:
     With --all, the work of every team is interrupted at once, and none begins, also after a
     restart, until `agiraph resume --all`. Nothing is cancelled.
     """
-    if all_ == (team is not None):
-        raise click.UsageError("Name one team, or give --all.")
-    async with connected() as client:
+    async with _one_or_all(team, all_) as client:
         if team is None:
             stop = await client.stop_all_work()
             return click.echo(
@@ -90,7 +332,7 @@ async def pause(team: str | None, all_: bool) -> None:
                 "Continue with: agiraph resume --all"
             )
         paused = await client.pause((await client.team(team)).id)
-    _confirm(paused, "Paused", f"Continue with: agiraph resume {paused.id}")
+    click.echo(f"Paused {clean(paused.name)!r}. Continue with: agiraph resume {paused.id}")
 
 
 @click.command()
@@ -99,14 +341,19 @@ async def pause(team: str | None, all_: bool) -> None:
 @command
 async def resume(team: str | None, all_: bool) -> None:
     """Let a paused TEAM continue its work; with --all, end `agiraph pause --all`."""
-    if all_ == (team is not None):
-        raise click.UsageError("Name one team, or give --all.")
-    async with connected() as client:
+    async with _one_or_all(team, all_) as client:
         if team is None:
             woken = await client.resume_all_work()
             return click.echo(f"Resumed: {counted(woken.queues, 'queue has', 'queues have')} work.")
         resumed = await client.resume((await client.team(team)).id)
-    _confirm(resumed, "Resumed", f"Watch it with: agiraph tail {resumed.id}")
+    click.echo(f"Resumed {clean(resumed.name)!r}. Watch it with: agiraph tail {resumed.id}")
+
+
+def _one_or_all(team: str | None, all_: bool) -> AbstractAsyncContextManager[Client]:
+    """Connect to the server, if either a team was named or all of them."""
+    if all_ == (team is not None):
+        raise click.UsageError("Name one team, or give --all.")
+    return connected()
 
 
 @click.command()
@@ -128,5 +375,179 @@ async def delete(team: str, name: str | None, stop_: bool) -> None:
     click.echo(f"Deleted {clean(deleted.name)!r}.")
 
 
-def _confirm(team: TeamView, done: str, next_: str) -> None:
-    click.echo(f"{done} {clean(team.name)!r}. {next_}")
+# Acting on tasks
+
+
+@click.command()
+@click.argument("task")
+@command
+async def cancel(task: str) -> None:
+    """Cancel a TASK by its id, and all tasks below it. The rest of the team goes on."""
+    async with connected() as client:
+        found = await _task(client, task)
+        await client.cancel_node(found.id)
+    if found.status.is_final:
+        below = "What was still open below it is cancelled."
+        return click.echo(f"{clean(found.title)!r} is {found.status} already. {below}")
+    click.echo(f"Cancelled {clean(found.title)!r}.")
+
+
+@click.command()
+@click.argument("task")
+@command
+async def retry(task: str) -> None:
+    """Try a failed or partial TASK again, by its id. It goes on where it stopped."""
+    async with connected() as client:
+        tried = await client.retry_node((await _task(client, task)).id)
+    click.echo(f"Trying {clean(tried.title)!r} again. Watch it with: agiraph tail {tried.team_id}")
+
+
+async def _task(client: Client, task: str) -> NodeDetail:
+    with naming("task", task, "`agiraph board TEAM` lists them."):
+        return await client.node(task)
+
+
+@click.command()
+@click.argument("node")
+@click.option("--turns", type=click.IntRange(1), help="How many more turns.")
+@click.option("--tokens", type=click.IntRange(1), help="How many more tokens.")
+@click.option(
+    "--budget",
+    "--usd",
+    "usd",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How many more dollars.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="How many more seconds."
+)
+@command
+async def extend(node: str, **given: Any) -> None:
+    """Raise the limits of a NODE: the id of a task, or a team for its goal.
+
+    A task that a limit ended goes on where it stopped; one that still works gets more room.
+    """
+    more = {name: amount for name, amount in given.items() if amount is not None}
+    if not more:
+        raise click.UsageError(
+            "Say how much more it gets: --turns, --tokens, --budget (dollars) or --seconds."
+        )
+    async with source(to_write=True) as found:
+        node_id = node if node.startswith("node_") else await _goal_of(found, node)
+        extended = await found.extend_node(node_id, Extension(**more))
+    team = extended.team_id
+    then = f"Watch it with: agiraph tail {team}"
+    if isinstance(found, Local):
+        then = f"Continue with: agiraph run --resume {team}"
+    click.echo(f"Extended {clean(extended.title)!r}. {then}")
+
+
+async def _goal_of(found: Client, name: str) -> str:
+    """Return the id of the node of a team's newest goal."""
+    team = await found.team(name)
+    goals = [n for n in await found.board(team.id) if n.source == "system" and not n.parent_id]
+    if not goals:
+        raise Refused(f"{team.name!r} has no task for its goal; name a task by its id.")
+    return max(goals, key=lambda goal: goal.id).id
+
+
+# Triggers
+
+
+@click.command()
+@click.argument("team")
+@click.option("--cancel", metavar="ID", help="End this trigger; work that it started goes on.")
+@printing
+async def triggers(team: str, cancel: str | None) -> Told:
+    """List the triggers of a TEAM: when each fires next, and how often it fired."""
+    if cancel is not None:
+        async with connected() as client:
+            await client.cancel_trigger((await client.team(team)).id, cancel)
+        click.echo(f"{cancel} has ended.")
+        raise click.exceptions.Exit(0)
+    async with source() as found:
+        listed = await found.triggers((await found.team(team)).id)
+    return listed, _of_triggers(listed) if listed else f"The team {team!r} has no triggers."
+
+
+def _of_triggers(triggers: list[TriggerView]) -> Table:
+    due = Column("due", min_width=10)  # a whole date
+    rows = [
+        (
+            one.id,
+            one.type,
+            coloured(one.status),
+            (f"{local(one.due_at, one.zone):%Y-%m-%d %H:%M %Z}" if one.due_at else "")
+            + (" [red]overdue[/]" if one.is_overdue else ""),
+            f"{one.fired} ({quiet} with nothing to do)"
+            if (quiet := one.nothing_to_do)
+            else str(one.fired),
+            str(one.skipped),
+            shown(_words(one.payload)[:60]),
+        )
+        for one in triggers
+    ]
+    return table(rows, "id!", "type", "status", due, "fired", "skipped", "what")
+
+
+def _words(payload: dict[str, Any]) -> str:
+    """Return what a trigger does, in the words of its creator."""
+    words = (str(payload[key]) for key in ("task", "question", "content") if payload.get(key))
+    return next(words, "")
+
+
+@click.command()
+@click.argument("team")
+@click.argument("task")
+@click.option("--at", "at", metavar="WHEN", help="Once: '2 hours', '3 days' or 2030-05-20T09:00.")
+@click.option(
+    "--every",
+    metavar="WHEN",
+    help=f"Again and again: {', '.join(SCHEDULES)}, or a cron expression.",
+)
+@click.option("--event", metavar="PATTERN", help="When the team has such an event: node.failed.")
+@click.option("--webhook", is_flag=True, help="When a program calls its address, with a secret.")
+@click.option("--remind", is_flag=True, help="Send you TASK as a message; no agent works.")
+@click.option("--agent", help="Who does it; without it the coordinator.")
+@click.option("--zone", help="The time zone of the times. [default: your own]")
+@printing
+async def schedule(
+    team: str, task: str, remind: bool, agent: str | None, zone: str | None, **when: Any
+) -> Told:
+    """Have a TEAM (its id or name) do a TASK later: at a time, again and again, or on an event."""
+    if sum(each not in (None, False) for each in when.values()) != 1:
+        raise click.UsageError("Say when, by one of --at, --every, --event and --webhook.")
+    async with connected() as client:
+        own = zone or (await client.me()).zone or "UTC"
+        type, config = _when(when["at"], when["every"], when["event"], own)
+        made = await client.create_trigger(
+            (await client.team(team)).id,
+            type,
+            agent=agent,
+            config={**config, "zone": own},
+            action="send_message" if remind else "wake_agent",
+            payload={"to": "human", "content": task} if remind else {"task": task},
+        )
+    return made, "\n".join(_made(made, client.url))
+
+
+def _when(
+    at: str | None, every: str | None, event: str | None, zone: str
+) -> tuple[TriggerType, dict[str, Any]]:
+    """Return the type and configuration of a trigger from the one option that says when; a webhook
+    without any."""
+    if at is not None:
+        due = local(parse_deadline(at, datetime.now(UTC), zone), zone)
+        return "at_time", {"at": due.isoformat(timespec="seconds")}
+    if every is not None:
+        return "scheduled", {"cron": cron_of(every)}
+    return ("webhook", {}) if event is None else ("on_event", {"event_pattern": event})
+
+
+def _made(made: CreatedTriggerView, url: str) -> list[str]:
+    due = f", first at {as_text(made.due_at, made.zone)}" if made.due_at else ""
+    lines = [f"Scheduled as {made.id}{due}."]
+    if made.secret is not None:
+        lines.append(f"Call it: POST {url}/api/hooks/{made.id}")
+        lines.append(f"With the header X-Agiraph-Secret: {made.secret} (shown only once)")
+    return [*lines, f"End it with: agiraph triggers {made.team_id} --cancel {made.id}"]

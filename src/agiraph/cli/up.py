@@ -1,13 +1,13 @@
 """`agiraph up`, `serve` and `work`: the server and the background work, together or apart."""
 
+import contextlib
 import errno
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
 import click
 
 from agiraph import config, logs, serving
-from agiraph.cli import offers
+from agiraph.cli.models import DEMO, with_model
 from agiraph.cli.session import command
 from agiraph.config import Settings
 from agiraph.doctor import checks
@@ -20,7 +20,7 @@ from agiraph.redaction import environment
 @command
 async def up() -> None:
     """Run the API, the web UI and the background work in one process. Ctrl-C stops it."""
-    settings = await offers.with_model(_with_logs(config.load(environment())))
+    settings = await with_model(_with_logs(config.load(environment())))
     asked = serving.asked_to_stop()  # also while the database is still being opened
     async with _unless_stopped(), serving.serve(settings, asked, works=True) as opened:
         await _greet(settings, opened)
@@ -50,7 +50,7 @@ async def work() -> None:
         await asked.wait()
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def _unless_stopped() -> AsyncGenerator[None]:
     """Exit cleanly when a stop is requested while the database is still being opened."""
     try:
@@ -83,7 +83,7 @@ async def _greet(settings: Settings, opened: serving.RunningServer) -> None:
     _say(f"agiraph is up at {url}")
     _say("  Come back to this address in the same browser. Programs use it with a token.")
     _say(f"Model: {settings.model}. Token for programs: {opened.runtime.home.token_path}")
-    if settings.model == offers.DEMO:
+    if settings.model == DEMO:
         _say("  A scripted demo answers. To use an AI, set up a model in the browser.")
     models = opened.runtime.models
     if problem := await model_problem(models, settings.model):

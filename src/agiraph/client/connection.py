@@ -5,12 +5,14 @@ retried. Others are retried only if the server certainly did not execute them.
 """
 
 import asyncio
+import inspect
 import secrets
 import ssl
-from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager
-from functools import cache
-from typing import Any, Self, TypeVar, cast
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from datetime import datetime
+from functools import cache, wraps
+from string import Formatter
+from typing import Any, NamedTuple, Self, TypeVar, cast
 from urllib.parse import quote
 
 import aiohttp
@@ -24,6 +26,7 @@ from agiraph.home.layout import known_token
 from agiraph.location import Location
 
 T = TypeVar("T")
+Operation = TypeVar("Operation", bound=Callable[..., Awaitable[Any]])
 PATIENCE_SECONDS = 15.0
 """How long to retry when a server that has answered before is gone, as during a restart."""
 ANSWER_SECONDS = 60.0
@@ -41,6 +44,13 @@ def _reader(kind: Any) -> TypeAdapter[Any]:
 def path_of(*parts: str) -> str:
     """Return a path of quoted parts; a team's name may contain any character."""
     return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+class Response(NamedTuple):
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
 
 
 class Connection:
@@ -104,7 +114,7 @@ class Connection:
         return Unreachable(f"No agiraph is running at {self.url}; start it with `agiraph up`.")
 
     async def get(self, kind: type[T] | Any, path: str, **query: Any) -> T:
-        return self.read(kind, await self.ask("GET", path, query=query))
+        return _read(kind, await self.ask("GET", path, query=query))
 
     async def pages(self, kind: type[T], path: str, **query: Any) -> list[T]:
         """Return all entries of a list that is paged by id."""
@@ -117,16 +127,12 @@ class Connection:
                 return found
             after = getattr(page[-1], "id")  # noqa: B009 - T is any view that has one
 
-    async def make(self, kind: type[T] | Any, path: str, body: Any = None) -> T:
-        """Send a POST with an Idempotency-Key: it takes effect once, even if it is retried."""
-        key = secrets.token_urlsafe(18)
-        return self.read(kind, await self.ask("POST", path, body=body, key=key))
-
-    async def post(self, kind: type[T] | Any, path: str, body: Any = None) -> T:
-        return self.read(kind, await self.ask("POST", path, body=body))
-
     def read(self, kind: Any, answer: bytes) -> Any:
-        return _reader(kind).validate_json(answer)
+        return _read(kind, answer)
+
+    async def make(self, kind: type[T] | Any, path: str, body: Any) -> T:
+        """Send a POST with an Idempotency-Key: it takes effect once, even if it is retried."""
+        return _read(kind, await self.ask("POST", path, body=body, key=secrets.token_urlsafe(18)))
 
     async def ask(
         self,
@@ -152,8 +158,7 @@ class Connection:
         url = URL(f"{self.url}/api{path}", encoded=True).update_query(_query_text(query or {}))
         for wait in _waits(self._patience):
             try:
-                async with self._opened(method, url, sent, data) as response:
-                    answer = await response.read()
+                response = await self._exchange(method, url, sent, data)
             except aiohttp.ClientConnectorError as error:
                 # No connection, so the request was not executed: any method may be retried, once it
                 # is clear that there is a server at all.
@@ -168,17 +173,16 @@ class Connection:
             else:
                 self._has_answered = True
                 if response.status not in _RETRY_LATER:
-                    return _checked(response, answer)
+                    return _checked(response)
                 wait = max(wait, _retry_after(response))
                 if wait > self._patience:
-                    return _checked(response, answer)
+                    return _checked(response)
             await asyncio.sleep(wait)
         raise self.unreachable()
 
-    @asynccontextmanager
-    async def _opened(
+    async def _exchange(
         self, method: str, url: URL, headers: Mapping[str, str], data: bytes | None
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+    ) -> Response:
         async with self.http.request(
             method,
             url,
@@ -188,8 +192,8 @@ class Connection:
             # A redirect would send the token to another host.
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
-        ) as response:
-            yield response
+        ) as answer:
+            return Response(answer.status, answer.reason or "", answer.headers, await answer.read())
 
     async def check(self) -> None:
         """Check that the server responds and accepts the token."""
@@ -210,6 +214,8 @@ def _query_text(query: Mapping[str, Any]) -> dict[str, str | list[str]]:
     """Return query values as text, without None and empty values; a list is sent as several."""
 
     def text(value: object) -> str:
+        if isinstance(value, datetime):
+            return value.isoformat()
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     return {
@@ -221,19 +227,76 @@ def _query_text(query: Mapping[str, Any]) -> dict[str, str | list[str]]:
     }
 
 
-def _retry_after(response: aiohttp.ClientResponse) -> float:
+def _retry_after(response: Response) -> float:
     try:
         return float(response.headers.get("Retry-After", "0"))
     except ValueError:
         return 0.0
 
 
-def _checked(response: aiohttp.ClientResponse, answer: bytes) -> bytes:
+def _checked(response: Response) -> bytes:
     if response.status < 300:
-        return answer
+        return response.body
     try:
-        problem: dict[str, Any] = orjson.loads(answer)
+        problem: dict[str, Any] = orjson.loads(response.body)
         said = str(problem.get("detail") or problem["title"])
     except (orjson.JSONDecodeError, KeyError, AttributeError):
         said = f"The server answered {response.status} {response.reason}; is it an agiraph server?"
     raise Declined(response.status, said)
+
+
+def operation(
+    method: str, path: str, *, once: bool = False, **renamed: str
+) -> Callable[[Operation], Operation]:
+    """Fill in a method of the client from its declaration.
+
+    Arguments that the path names are parts of it; `{name:path}` is a path of several. The others
+    are the query of a GET and the body of any other request, without those that were left out;
+    `renamed` says what the API calls them. The annotation is what the response is read as. What is
+    declared to happen `once` takes effect once, even if it is retried.
+    """
+
+    def fill(declared: Operation) -> Operation:
+        signature = inspect.signature(declared)
+        pieces = [(before, name, kind) for before, name, kind, _ in Formatter().parse(path)]
+        in_path = {name for _, name, _ in pieces if name}
+        is_alone = len(signature.parameters) == 1 + len(in_path)
+
+        @wraps(declared)
+        async def call(self: Connection, *args: Any, **given: Any) -> Any:
+            bound = signature.bind(self, *args, **given)
+            bound.apply_defaults()
+            told: dict[str, Any] = {}
+            parts: dict[str, str] = {}
+            for parameter in list(signature.parameters.values())[1:]:
+                name, value = parameter.name, bound.arguments[parameter.name]
+                if name in in_path:
+                    parts[name] = str(value)
+                elif parameter.kind is parameter.VAR_KEYWORD:
+                    told |= value
+                elif value is not None or parameter.default is not None:
+                    told[renamed.get(name, name)] = value
+            address = "".join(
+                before + (_placed(parts[name], kind) if name else "")
+                for before, name, kind in pieces
+            )
+            sent = {"query": told} if method == "GET" else {} if is_alone else {"body": told}
+            key = secrets.token_urlsafe(18) if once else None
+            answer = await self.ask(method, address.rstrip("/"), key=key, **sent)
+            return _read(signature.return_annotation, answer)
+
+        return cast(Operation, call)
+
+    return fill
+
+
+def _placed(value: str, kind: str | None) -> str:
+    """Return an argument as a part of an address, behind the slash that `path_of` writes."""
+    return path_of(*filter(None, value.split("/")) if kind else (value,)).removeprefix("/")
+
+
+def _read(kind: Any, answer: bytes) -> Any:
+    """Return a response as a value of this type; bytes and text as they are."""
+    if kind in (None, bytes):
+        return answer if kind else None
+    return answer.decode() if kind is str else _reader(kind).validate_json(answer)

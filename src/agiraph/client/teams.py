@@ -1,14 +1,18 @@
-"""Teams: create, control and read teams, their agents, board and costs."""
+"""Teams: operations on teams and their agents, work, messages, inbox and costs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
+from agiraph.api.decision_views import BulkView, DecidedView, DigestView, GrantView
 from agiraph.api.views import (
     AgentView,
     DeletionView,
+    InboxItem,
+    InboxPage,
     JobView,
+    MessageView,
     NodeDetail,
     NodeView,
     RulesPreview,
@@ -16,22 +20,47 @@ from agiraph.api.views import (
     TeamOverview,
     TeamSettingsView,
     TeamView,
+    ThreadView,
+    TurnView,
 )
-from agiraph.client.connection import Connection, path_of
+from agiraph.client.connection import PAGE, Connection, operation, path_of
 from agiraph.domain.agents import Mode, Review, Trust
 from agiraph.domain.costs import DayCosts, TeamCosts
+from agiraph.domain.digest import EntryDecision
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound
+from agiraph.domain.grants import GrantKind
+from agiraph.domain.messages import Box, Decision, Filing, MessageKind, Rating
 from agiraph.domain.work import Extension, LineKind
 
+Acceptance = Sequence[str | tuple[str, LineKind | None]]
+"""What must be true when a goal is reached, one statement each, or a statement and the kind of
+evidence that proves it."""
 
-def _lines(
-    acceptance: Sequence[str | tuple[str, LineKind | None]],
-) -> list[str | dict[str, str | None]]:
-    """Return acceptance lines as a request holds them."""
-    return [
-        each if isinstance(each, str) else {"line": each[0], "kind": each[1]} for each in acceptance
-    ]
+
+class NewTeam(TypedDict, total=False):
+    """What a new team can be given besides its goal."""
+
+    name: str
+    mode: Mode
+    model: str
+    soul: str
+    budget: Mapping[str, Any] | None
+    tools: Sequence[str]
+    workers: int | None
+    permissions: Sequence[Mapping[str, str]]
+    learns: bool
+    start: bool
+    """Whether it starts working on the goal at once, as without this."""
+    interval: float
+    review: Review
+    trust: Trust
+    folders: Sequence[str]
+    """Folders of the server's machine that the team sees, as PATH[:ro|rw]."""
+    effort: Effort | None
+    acceptance: Acceptance
+    attachments: Sequence[Mapping[str, str]]
+    """What belongs to the goal: `{"name": …, "media_type": …, "data": BASE64}`."""
 
 
 class TeamSettings(TypedDict, total=False):
@@ -63,65 +92,30 @@ class TeamSettings(TypedDict, total=False):
     """New limits of its goal (turns, tokens, usd, seconds), in total; each above the old one."""
 
 
-class TeamCalls(Connection):
-    async def create_team(
+class TeamOperations(Connection):
+    async def create_team(self, goal: str, **settings: Unpack[NewTeam]) -> TeamView:
+        """Create a team, which starts working on the goal unless `start` is false."""
+        return await self.make(TeamView, "/teams", {"goal": goal, **_with_lines(settings)})
+
+    async def set_goal(
         self,
+        team: str,
         goal: str,
         *,
-        name: str = "",
-        mode: Mode = "finite",
-        model: str = "",
-        soul: str = "",
         budget: Mapping[str, Any] | None = None,
-        tools: Sequence[str] = (),
-        workers: int | None = None,
-        permissions: Sequence[Mapping[str, str]] = (),
-        learns: bool = True,
-        start: bool = True,
-        interval: float = 3600.0,
-        review: Review = "auto",
-        trust: Trust = "standard",
-        folders: Sequence[str] = (),
-        effort: Effort | None = None,
-        acceptance: Sequence[str | tuple[str, LineKind | None]] = (),
+        acceptance: Acceptance = (),
         attachments: Sequence[Mapping[str, str]] = (),
     ) -> TeamView:
-        """Create a team, which starts working on the goal unless `start` is false.
+        """Give a team a new goal. Limits that `budget` does not name are those of the last goal;
+        attachments are as those of a new team."""
+        body = {"goal": goal, "budget": budget, "attachments": list(attachments)}
+        body |= _with_lines({"acceptance": acceptance})
+        return await self.make(TeamView, path_of("teams", team, "goal"), body)
 
-        `acceptance` is what must be true when the goal is reached, one statement each, or a
-        statement and the kind of evidence that proves it; `folders` are folders of the server's
-        machine that the team sees, as PATH[:ro|rw]. An attachment that belongs to the goal is
-        `{"name": …, "media_type": …, "data": BASE64}`.
-        """
-        body = {
-            "goal": goal,
-            "name": name,
-            "mode": mode,
-            "model": model,
-            "soul": soul,
-            "budget": budget,
-            "tools": list(tools),
-            "workers": workers,
-            "permissions": list(permissions),
-            "learns": learns,
-            "start": start,
-            "acceptance": _lines(acceptance),
-            "attachments": list(attachments),
-            "interval": interval,
-            "review": review,
-            "trust": trust,
-            "folders": list(folders),
-            "effort": effort,
-        }
-        return await self.make(TeamView, "/teams", body)
-
+    @operation("PATCH", "/teams/{team}")
     async def change_team(self, team: str, **settings: Unpack[TeamSettings]) -> TeamView:
         """Change settings of a team; what is left out stays as it is."""
-        body: dict[str, Any] = dict(settings)
-        if isinstance(until := body.get("muted_until"), datetime):
-            body["muted_until"] = until.isoformat()
-        changed = await self.ask("PATCH", path_of("teams", team), body=body)
-        return self.read(TeamView, changed)
+        ...
 
     async def teams(self) -> list[TeamView]:
         """List all teams, oldest first."""
@@ -137,112 +131,225 @@ class TeamCalls(Connection):
             raise NotFound("team", team, known="`agiraph teams` lists them.")
         return named[-1]
 
-    async def team_settings(self, team: str) -> TeamSettingsView:
-        """Return all settings of a team, with its budget and what is spent of it."""
-        return await self.get(TeamSettingsView, path_of("teams", team, "settings"))
-
+    @operation("GET", "/teams/{team}/settings")
+    async def team_settings(self, team: str) -> TeamSettingsView: ...
+    @operation("POST", "/teams/{team}/permissions/preview")
     async def preview_permissions(
         self, team: str, rules: Sequence[Mapping[str, str]]
     ) -> RulesPreview:
         """Tell which of the team's newest tool calls these rules would have decided on."""
-        path = path_of("teams", team, "permissions", "preview")
-        return await self.post(RulesPreview, path, {"rules": list(rules)})
+        ...
 
+    @operation("GET", "/teams/{team}/export")
     async def export_team(self, team: str) -> bytes:
         """Return all data and files of a team as a ZIP file."""
-        return await self.ask("GET", path_of("teams", team, "export"))
+        ...
 
+    @operation("POST", "/teams/{team}/delete")
     async def delete_team(self, team: str, *, name: str, stop: bool = False) -> DeletionView:
         """Delete a team for good; `name` is its name, to make sure. With `stop` its work ends."""
-        body = {"name": name, "stop": stop}
-        return await self.post(DeletionView, path_of("teams", team, "delete"), body)
+        ...
 
-    async def archive(self, team: str) -> None:
-        """Stop and archive a team."""
-        await self.ask("DELETE", path_of("teams", team))
-
-    async def restore(self, team: str) -> TeamView:
-        """Take a team out of the archive."""
-        return await self.post(TeamView, path_of("teams", team, "restore"))
-
+    @operation("DELETE", "/teams/{team}")
+    async def archive(self, team: str) -> None: ...
+    @operation("POST", "/teams/{team}/restore")
+    async def restore(self, team: str) -> TeamView: ...
+    @operation("GET", "/overview")
     async def overview(self, *, archived: bool = False) -> list[TeamOverview]:
         """List all teams with their members, or the archived ones; newest activity first."""
-        return await self.get(list[TeamOverview], "/overview", archived=archived)
+        ...
 
-    async def pause(self, team: str) -> TeamView:
-        return await self.post(TeamView, path_of("teams", team, "pause"))
-
-    async def resume(self, team: str) -> TeamView:
-        return await self.post(TeamView, path_of("teams", team, "resume"))
-
-    async def stop(self, team: str) -> TeamView:
-        return await self.post(TeamView, path_of("teams", team, "stop"))
-
-    async def set_goal(
-        self,
-        team: str,
-        goal: str,
-        *,
-        budget: Mapping[str, Any] | None = None,
-        acceptance: Sequence[str | tuple[str, LineKind | None]] = (),
-        attachments: Sequence[Mapping[str, str]] = (),
-    ) -> TeamView:
-        """Give a team a new goal. Limits that `budget` does not name are those of the last goal;
-        attachments are as those of a new team."""
-        body = {
-            "goal": goal,
-            "budget": budget,
-            "acceptance": _lines(acceptance),
-            "attachments": list(attachments),
-        }
-        return await self.make(TeamView, path_of("teams", team, "goal"), body)
-
+    @operation("POST", "/teams/{team}/pause")
+    async def pause(self, team: str) -> TeamView: ...
+    @operation("POST", "/teams/{team}/resume")
+    async def resume(self, team: str) -> TeamView: ...
+    @operation("POST", "/teams/{team}/stop")
+    async def stop(self, team: str) -> TeamView: ...
+    @operation("GET", "/teams/{team}/agents")
     async def agents(self, team: str, *, all: bool = False) -> list[AgentView]:
         """List a team's members, coordinator first; `all` includes those who have left."""
-        return await self.get(list[AgentView], path_of("teams", team, "agents"), all=all)
+        ...
 
-    async def agent(self, agent: str) -> AgentView:
-        return await self.get(AgentView, path_of("agents", agent))
-
+    @operation("GET", "/agents/{agent}")
+    async def agent(self, agent: str) -> AgentView: ...
     async def board(self, team: str) -> list[NodeView]:
         """List a team's nodes in the order of creation."""
         return await self.pages(NodeView, path_of("teams", team, "board"))
 
+    @operation("GET", "/teams/{team}/jobs")
     async def jobs(self, team: str) -> list[JobView]:
         """List a team's work with its progress: open work first, then what ended last."""
-        return await self.get(list[JobView], path_of("teams", team, "jobs"))
+        ...
 
-    async def stages(self, team: str) -> list[StageView]:
-        return await self.get(list[StageView], path_of("teams", team, "stages"))
-
-    async def node(self, node: str) -> NodeDetail:
-        return await self.get(NodeDetail, path_of("nodes", node))
-
+    @operation("GET", "/teams/{team}/stages")
+    async def stages(self, team: str) -> list[StageView]: ...
+    @operation("GET", "/nodes/{node}")
+    async def node(self, node: str) -> NodeDetail: ...
     async def set_effort(self, effort: Effort | None, *, agent: str = "", node: str = "") -> None:
         """Set how much the model of an agent or a node thinks; None: as is set for the team."""
         path = path_of("agents", agent) if agent else path_of("nodes", node)
         await self.ask("PATCH", path, body={"effort": effort or "default"})
 
+    @operation("PATCH", "/agents/{agent}")
     async def set_model(self, agent: str, model: str) -> None:
         """Give an agent another model, from its next step on."""
-        await self.ask("PATCH", path_of("agents", agent), body={"model": model})
+        ...
 
+    @operation("POST", "/nodes/{node}/cancel")
     async def cancel_node(self, node: str) -> None:
         """Cancel a node and all nodes below it."""
-        await self.ask("POST", path_of("nodes", node, "cancel"))
+        ...
 
-    async def retry_node(self, node: str) -> NodeView:
-        """Retry a failed or partial node."""
-        return await self.post(NodeView, path_of("nodes", node, "retry"))
-
+    @operation("POST", "/nodes/{node}/retry")
+    async def retry_node(self, node: str) -> NodeView: ...
     async def extend_node(self, node: str, more: Extension) -> NodeView:
         """Raise a node's limits by these amounts; a node that a limit ended goes on."""
         body = {name: amount for name, amount in asdict(more).items() if amount}
         return await self.make(NodeView, path_of("nodes", node, "extend"), body)
 
+    @operation("GET", "/cost")
     async def day_cost(self) -> DayCosts:
         """Return what all teams have spent today, and the daily limit."""
-        return await self.get(DayCosts, "/cost")
+        ...
 
-    async def cost(self, team: str) -> TeamCosts:
-        return await self.get(TeamCosts, path_of("teams", team, "cost"))
+    @operation("GET", "/teams/{team}/cost")
+    async def cost(self, team: str) -> TeamCosts: ...
+    @operation("POST", "/agents/{agent}/send", once=True)
+    async def send(
+        self,
+        agent: str,
+        message: str,
+        *,
+        mode: Literal["send", "nudge"] = "send",
+        client_id: str | None = None,
+        attachments: Sequence[Mapping[str, str]] = (),
+        mentions: Sequence[str] = (),
+    ) -> MessageView:
+        """Send a message. It is stored when this returns; the reply comes as an event.
+
+        With `mentions`, ids of agents, it goes to these instead of the agent of the conversation.
+        """
+        ...
+
+    @operation("PUT", "/agents/{agent}/read")
+    async def read_up_to(self, agent: str, seq: int) -> None: ...
+    @operation("POST", "/teams/{team}/broadcast", once=True)
+    async def broadcast(self, team: str, message: str) -> list[MessageView]: ...
+    @operation("GET", "/agents/{agent}/conversation")
+    async def conversation(
+        self, agent: str, *, before: str = "", limit: int = 100
+    ) -> list[MessageView]:
+        """Return the messages with this agent: the newest page, or the page before an id."""
+        ...
+
+    @operation("POST", "/messages/{message}/acts/{place}/undo")
+    async def undo_act(self, message: str, place: int) -> MessageView:
+        """Undo one thing that a reply did, by its place from 0; return the reply."""
+        ...
+
+    async def threads(self, agent: str) -> list[ThreadView]:
+        return await self.pages(ThreadView, path_of("agents", agent, "threads"))
+
+    async def thread(self, thread: str) -> list[TurnView]:
+        """Return all turns of a thread."""
+        found: list[TurnView] = []
+        path = path_of("threads", thread)
+        while page := await self.get(
+            list[TurnView], path, after=found[-1].seq if found else 0, limit=PAGE
+        ):
+            found += page
+        return found
+
+    @operation("GET", "/inbox")
+    async def inbox(
+        self,
+        *,
+        box: Box = "inbox",
+        team: str = "",
+        kind: MessageKind | None = None,
+        after: str = "",
+        limit: int = 100,
+    ) -> InboxPage:
+        """Return a page of the inbox; items that need an answer come first."""
+        ...
+
+    @operation("POST", "/inbox/bulk", once=True)
+    async def act_in_bulk(
+        self,
+        action: Filing | EntryDecision,
+        ids: Sequence[str],
+        *,
+        until: datetime | None = None,
+    ) -> BulkView:
+        """Apply one action to many items of the inbox or entries of the digest, and return the
+        outcome of each. `until` is when snoozed items return."""
+        ...
+
+    @operation("GET", "/inbox/{item}")
+    async def item(self, item: str) -> InboxItem: ...
+    @operation("POST", "/inbox/{item}/read")
+    async def mark_read(self, item: str) -> InboxItem: ...
+    @operation("POST", "/inbox/{item}/answer", once=True)
+    async def answer(
+        self,
+        item: str,
+        text: str = "",
+        *,
+        decision: Decision | None = None,
+        note: str = "",
+        always: bool = False,
+    ) -> InboxItem:
+        """Answer a question, or decide on an approval. The first answer counts. `always` approves
+        all later calls of the same kind as well."""
+        ...
+
+    @operation("POST", "/inbox/{item}/rate")
+    async def rate(self, item: str, thumb: Rating) -> InboxItem: ...
+    @operation("GET", "/teams/{team}/grants")
+    async def grants(self, team: str) -> list[GrantView]:
+        """List the grants of a team and of the whole home, newest first."""
+        ...
+
+    @operation("POST", "/teams/{team}/grants", once=True)
+    async def grant(
+        self,
+        team: str,
+        kind: GrantKind,
+        pattern: str,
+        *,
+        until: datetime | None = None,
+        home: bool = False,
+    ) -> GrantView:
+        """Allow something from now on, in a team or (`home`) in all teams."""
+        ...
+
+    @operation("DELETE", "/teams/{team}/grants/{grant}")
+    async def revoke_grant(self, team: str, grant: str) -> GrantView:
+        """Revoke a grant: the next such call asks again."""
+        ...
+
+    @operation("GET", "/inbox/digest")
+    async def digest(self, team: str = "", *, words: bool = False) -> list[DigestView]:
+        """List what the person may decide on; with `words`, in the exact words."""
+        ...
+
+    @operation("POST", "/inbox/digest", once=True)
+    async def decide(
+        self,
+        *,
+        team: str | None = None,
+        confirm: Literal["all"] | Sequence[str] = (),
+        reject: Sequence[str] = (),
+        always: Sequence[str] = (),
+        stop: Sequence[str] = (),
+        as_of: datetime | None = None,
+    ) -> DecidedView:
+        """Decide on many entries of the digest at once: all of it, or nothing."""
+        ...
+
+
+def _with_lines(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as a request holds them, with a kind named beside its acceptance line."""
+    given: Acceptance = settings.get("acceptance", ())
+    lines = [one if isinstance(one, str) else {"line": one[0], "kind": one[1]} for one in given]
+    return {**settings, "acceptance": lines}

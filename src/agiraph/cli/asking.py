@@ -1,23 +1,80 @@
-"""Terminal: questions to the person at the terminal, and the result of a goal."""
+"""Asking: an agent's questions and approvals at a terminal, literal; the end of a goal."""
 
 import asyncio
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from rich.console import Console
 from rich.text import Text
 
-from agiraph.cli.progress import Progress
-from agiraph.cli.questions import Question, deadline, decide, question_lines
+from agiraph.api.views import MessageView, NodeView, ToolCallView
 from agiraph.cli.session import clean, shown
 from agiraph.domain.errors import Refused
-from agiraph.domain.messages import Decision
+from agiraph.domain.messages import Decision, option_with_number
+from agiraph.domain.visible import call_lines, visible
 from agiraph.domain.work import NodeStatus, StopReason
+
+# Only these words decide. A sentence such as "yesterday it worked" must never approve a call.
+DECISIONS: dict[str, Decision] = {
+    "approve": "approve", "yes": "approve", "y": "approve",
+    "deny": "deny", "no": "deny", "n": "deny",
+}  # fmt: skip
+
+
+def decide(question: MessageView, text: str) -> tuple[str, Decision | None]:
+    """Return the answer's text, an option for its number, and the decision if the question is an
+    approval."""
+    if question.kind != "approval":
+        if not text.strip():
+            raise Refused("The answer is empty: write a text.")
+        return option_with_number(question.options, text) or text, None
+    word, _, note = text.strip().partition(" ")
+    decision = DECISIONS.get(word.lower())
+    if decision is None:
+        raise Refused(
+            f"{question.id} asks for approval: answer `approve` or `deny`, with a note if you like."
+        )
+    return note.strip(), decision
+
+
+def literal(text: str) -> Text:
+    """Return text of agents without markup and with hidden characters shown. Print it with
+    `soft_wrap`."""
+    return Text(visible(text))
+
+
+def question_lines(
+    question: MessageView, width: int, *, before: Text, indent: str = "  "
+) -> list[Text]:
+    """Return the lines of a question: its text, the complete call it is about, and its options."""
+    lines = [before + literal(question.text)]
+    if question.call is not None:
+        lines += call_text(question.call, width, indent=indent)
+    listed = enumerate(question.options, 1)
+    lines += [Text(f"    {number}. ") + literal(option) for number, option in listed]
+    return lines
+
+
+def deadline(until: datetime | None) -> str:
+    """Return how long a question waits, for a person; empty if it waits as long as it takes."""
+    return (
+        ""
+        if until is None
+        else f"Waits until {until:%Y-%m-%d %H:%M} UTC, then goes on without your answer."
+    )
+
+
+def call_text(call: ToolCallView, width: int, *, indent: str = "  ") -> list[Text]:
+    """Return the lines of a call, none wider than the terminal. A wrapped line of an argument could
+    imitate a line of our own."""
+    lines = call_lines(call.name, call.arguments, width=max(width - len(indent), 20))
+    # They hold code points already; a second time would escape the signs around these.
+    return [Text(indent + line) for line in lines]
+
 
 LINE_BYTES = 64 * 1024
 """The longest answer that is read."""
@@ -64,21 +121,22 @@ async def typed_line(stopped: asyncio.Event) -> str | None:
     return line.decode(errors="replace").strip() if line else None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    text: str
-    decision: Decision | None
+class Pausable(Protocol):
+    """What is shown on the terminal, and makes room for a question."""
+
+    @property
+    def console(self) -> Console: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
 
 
 async def ask(
-    progress: Progress,
-    question: Question,
+    progress: Pausable,
+    question: MessageView,
     stopped: asyncio.Event,
-    *,
-    until: datetime | None = None,
-) -> Answer | None:
-    """Ask a question, whose work waits `until` then; return the answer that is typed. None without
-    a terminal, after Ctrl-C and after Ctrl-D."""
+) -> tuple[str, Decision | None] | None:
+    """Ask a question; return the answer that is typed, and its decision. None without a terminal,
+    after Ctrl-C and after Ctrl-D."""
     if not sys.stdin.isatty():
         return None
     console = progress.console
@@ -86,43 +144,26 @@ async def ask(
     sign = Text.from_markup("\n[bold yellow]?[/] ")
     for line in question_lines(question, console.width, before=sign):
         console.print(line, soft_wrap=True)
-    if waits := deadline(until):
+    if waits := deadline(question.waits_until):
         console.print(f"  [dim]{waits}[/]")
     while True:
         console.print("  your answer: ", end="")
         if (line := await typed_line(stopped)) is None:
             return None
         try:
-            text, decision = decide(question, line)
+            answer = decide(question, line)
         except Refused as error:
             console.print(f"[red]{shown(str(error))}[/]")
             continue
         progress.resume()
-        return Answer(text, decision)
-
-
-class Goal(Protocol):
-    """The node of a goal, from the database or from the server."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def team_id(self) -> str: ...
-    @property
-    def status(self) -> NodeStatus: ...
-    @property
-    def stop_reason(self) -> StopReason | None: ...
-    @property
-    def result(self) -> str | None: ...
-    @property
-    def doubts(self) -> str | None: ...
+        return answer
 
 
 DONE_WITH_DOUBTS = 3
 """The exit code of a goal that was reached, with something that could not be confirmed."""
 
 
-def extending(goal: Goal) -> str:
+def extending(goal: NodeView) -> str:
     """Return the command that lets a partial goal go on, with the limit that it needs."""
     amounts = {
         StopReason.TOKENS_SPENT: "--tokens 1000000",
@@ -133,7 +174,7 @@ def extending(goal: Goal) -> str:
     return f"agiraph extend {goal.id} {more}"
 
 
-def print_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> int:
+def print_end(console: Console, bill: str, goal: NodeView, files: Sequence[str]) -> int:
     """Print how a goal ended, its result and its files. Return the exit code."""
     if goal.status is NodeStatus.COMPLETED:
         if goal.doubts:
@@ -157,7 +198,7 @@ def print_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> 
     return 1
 
 
-def print_questions(console: Console, questions: Sequence[Question]) -> None:
+def print_questions(console: Console, questions: Sequence[MessageView]) -> None:
     for question in questions:
         lines = question_lines(question, console.width, before=Text("It asks: "))
         for line in lines if question.call is not None else lines[:1]:
