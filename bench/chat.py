@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import Budget
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.registry import Account, Keys
-from agiraph.run_context import RunContext
-from agiraph.runtime.lanes import MAX_RUNNING
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import Budget
+from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.engines.lanes import MAX_RUNNING
+from agiraph.models.base import OnDelta, Reply, Request
+from agiraph.models.registry import Account, Keys
 from agiraph.testing.world import World
 from bench.stub import Stub
 from bench.turns import note_tool

@@ -11,8 +11,8 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 
-from agiraph.home import cgroups, commands, levels, sandbox
-from agiraph.home.sandbox import Level, Mount, Spec
+from agiraph.sandbox import cgroups, commands, levels, sandbox
+from agiraph.sandbox.sandbox import Level, Mount, Spec
 
 RUNS = 40
 PLAIN = "unconfined"

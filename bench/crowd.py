@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import Budget
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import Budget
+from agiraph.models.registry import Account, Keys
 from agiraph.testing.world import World
 from bench.stub import Stub
 from bench.turns import Floor, bodies, note_tool, raw_request

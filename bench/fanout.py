@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.agents import Limits
-from agiraph.domain.time import SystemClock
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.models.base import OnDelta, Reply, Request
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from bench.stub import Stub

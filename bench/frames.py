@@ -19,8 +19,8 @@ from tests.web_ui.browsing import DESKTOP, launch
 from tests.web_ui.windows import sign_in
 
 from agiraph.api.web_ui import BUILT
-from agiraph.domain.time import SystemClock
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Seen, Step, Trickle
 from bench import long_run, many_teams, slow_line

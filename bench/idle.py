@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.agents import Limits
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import teams, timers
-from agiraph.services.triggers import definitions
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import teams, timers
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 from agiraph.testing.clock import ManualClock
 

@@ -13,15 +13,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import Budget
-from agiraph.providers.base import Request
-from agiraph.run_context import RunContext
-from agiraph.store import teams
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import Budget
+from agiraph.core.run_context import RunContext
+from agiraph.core.store import teams
+from agiraph.core.tools.base import tool
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from agiraph.tools.base import tool
 
 TURNS = 200
 KILLS = 10

@@ -8,7 +8,7 @@ from tests.api.serving import Served
 from tests.web_ui.browsing import DESKTOP
 from tests.web_ui.windows import sign_in
 
-from agiraph.domain.ids import TeamId
+from agiraph.core.domain.ids import TeamId
 from bench.stage import Stage
 
 REQUESTS, ELEMENTS, INTERACTIVE_MS, KEY_MS = 10, 3000, 1500, 50

@@ -17,10 +17,10 @@ from statistics import mean
 
 import orjson
 
-from agiraph.domain.work import Budget
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.registry import Account, Keys
-from agiraph.providers.servers import Server
+from agiraph.core.domain.work import Budget
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.registry import Account, Keys
+from agiraph.models.servers import Server
 from agiraph.testing import Call, ModelServer, Says, World, call, says
 from agiraph.testing.script import Seen
 

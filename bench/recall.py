@@ -16,15 +16,15 @@ from typing import Any
 # `python bench/recall.py` puts only bench/ itself on the path.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.ids import new_id
-from agiraph.domain.knowledge import Insight
-from agiraph.domain.labels import CLEAN, of_page
-from agiraph.domain.owners import visible_to
-from agiraph.providers.embeddings import embeddings
-from agiraph.services.knowledge import changes, recall
-from agiraph.services.knowledge.recall import Query
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.ids import new_id
+from agiraph.core.domain.knowledge import Insight
+from agiraph.core.domain.provenance.labels import CLEAN, of_page
+from agiraph.core.domain.records.owners import visible_to
+from agiraph.core.services.knowledge import changes, recall
+from agiraph.core.services.knowledge.recall import Query
+from agiraph.core.store.tx import Tx
+from agiraph.models.embeddings import embeddings
 from agiraph.testing import World
 
 INSIGHTS = 10_000

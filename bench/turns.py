@@ -18,13 +18,13 @@ import aiohttp
 import orjson
 from pydantic import Field
 
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import Budget
-from agiraph.providers.registry import Account, Keys
-from agiraph.run_context import RunContext
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import Budget
+from agiraph.core.run_context import RunContext
+from agiraph.core.tools.base import Tool, tool
+from agiraph.models.registry import Account, Keys
 from agiraph.testing.world import World
-from agiraph.tools.base import Tool, tool
 from bench.stub import Stub
 
 TURNS = 800

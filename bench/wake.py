@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.time import SystemClock
-from agiraph.providers.base import Request
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 

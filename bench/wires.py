@@ -10,13 +10,13 @@ from typing import Any
 
 import uvloop
 
-from agiraph.domain.chat import ToolCall, ToolSpec, Transcript, Turn
-from agiraph.domain.ids import ThreadId
-from agiraph.providers.base import Model, Request
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires.anthropic import AnthropicModel
-from agiraph.providers.wires.chat_completions import OpenAIModel
-from agiraph.providers.wires.gemini import GeminiModel
+from agiraph.core.domain.chat import ToolCall, ToolSpec, Transcript, Turn
+from agiraph.core.domain.ids import ThreadId
+from agiraph.models.base import Model, Request
+from agiraph.models.http.client import HttpClient
+from agiraph.models.wires.anthropic import AnthropicModel
+from agiraph.models.wires.chat_completions import OpenAIModel
+from agiraph.models.wires.gemini import GeminiModel
 from agiraph.testing import ModelServer, says
 from agiraph.testing.script import Seen
 

@@ -1,8 +1,8 @@
-"""Fences: what the tests expect of words that others wrote (`agiraph.domain.fence`)."""
+"""Fences: what the tests expect of words that others wrote (`agiraph.core.domain.text.fence`)."""
 
 import re
 
-from agiraph.domain.fence import enclose_words
+from agiraph.core.domain.text.fence import enclose_words
 
 _FENCE = re.compile(r"\s?<<< ([0-9a-f]{16}): [^\n]*\n(.*?)\n>>> \1: the end of it\.", re.DOTALL)
 _FENCED = re.compile(

@@ -3,13 +3,13 @@
 from itertools import pairwise
 from typing import Any
 
-from agiraph.domain.events import PREVIEW
-from agiraph.domain.ids import TeamId
-from agiraph.services.history import boards
-from agiraph.services.history.boards import BoardFold, BoardMoment
-from agiraph.services.history.spans import SpanFold
-from agiraph.store import dependencies, events, nodes, stages, teams
-from agiraph.store.tx import Tx
+from agiraph.core.domain.events import PREVIEW
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.store import dependencies, events, nodes, stages, teams
+from agiraph.core.store.tx import Tx
+from agiraph.features.history import boards
+from agiraph.features.history.boards import BoardFold, BoardMoment
+from agiraph.features.history.spans import SpanFold
 
 FIELDS = (
     "status", "assignee_id", "parent_id", "lane", "stage_id", "attempt", "waiting_reason",

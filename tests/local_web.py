@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from aiohttp import web
 
-from agiraph.domain.time import Clock
+from agiraph.core.domain.times.time import Clock
 from agiraph.web import configured
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psycopg
 
-from agiraph.store.pgqueuer_queue import install
-from agiraph.store.postgres import upgrade
+from agiraph.core.store.engine.pgqueuer_queue import install
+from agiraph.core.store.engine.postgres import upgrade
 
 KEPT = 8
 """How many databases are kept: no test uses more than a few."""

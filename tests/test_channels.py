@@ -6,14 +6,14 @@ import pytest
 
 from agiraph import config
 from agiraph.config import Setting
-from agiraph.domain.errors import Misconfigured
-from agiraph.domain.messages import INBOX
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.messages import INBOX
+from agiraph.features.channels.kinds.configured import Terminal
+from agiraph.features.channels.kinds.email import Email
+from agiraph.features.channels.kinds.smtp import Smtp
+from agiraph.features.channels.kinds.telegram import Telegram
+from agiraph.features.channels.kinds.webhook import Webhook
 from agiraph.redaction import redact
-from agiraph.runtime.channels.configured import Terminal
-from agiraph.runtime.channels.email import Email
-from agiraph.runtime.channels.smtp import Smtp
-from agiraph.runtime.channels.telegram import Telegram
-from agiraph.runtime.channels.webhook import Webhook
 
 
 def load(home: Path, written: str, **environ: str) -> config.Settings:

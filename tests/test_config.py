@@ -7,12 +7,12 @@ import pytest
 
 from agiraph import config
 from agiraph.config import Setting
-from agiraph.domain.agents import Command
-from agiraph.domain.errors import Misconfigured
-from agiraph.home.sandbox import Limits
-from agiraph.providers.facts.prices import Terms
-from agiraph.providers.registry import Account, Keys
-from agiraph.providers.servers import Server
+from agiraph.core.domain.agents import Command
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.models.facts.prices import Terms
+from agiraph.models.registry import Account, Keys
+from agiraph.models.servers import Server
+from agiraph.sandbox.sandbox import Limits
 
 KEYS = {
     "ANTHROPIC_API_KEY": "sk-ant-canary",

@@ -6,8 +6,8 @@ import pytest
 
 from agiraph import config
 from agiraph.config import Setting
-from agiraph.domain.errors import Misconfigured
-from agiraph.providers.http.rate_limits import Rate
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.models.http.rate_limits import Rate
 
 
 def load(tmp_path: Path, written: str = "", **environ: str) -> config.Settings:

@@ -169,7 +169,7 @@ def test_documents_name_only_code_that_exists(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("`services/board/planning.py`, `runtime/steps`, `docs/testing.md`", []),
+        ("`core/services/board/planning.py`, `runtime/steps`, `docs/testing.md`", []),
         ("`services/ringing.py`", ["services/ringing.py"]),
         ("`runtime/ticker`", ["runtime/ticker"]),
         ("`waiting.settle`, `Steps.recover`, `AcmeModel`", ["AcmeModel"]),

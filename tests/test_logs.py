@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from agiraph import config, logs, redaction
-from agiraph.domain.errors import Misconfigured
+from agiraph.core.domain.errors import Misconfigured
 from tests.api.serving import Served, serving
 from tests.cli.shell import Shell
 

@@ -14,20 +14,23 @@ GROWTH = 3.2
 """The most by which the time grows for a text of twice the length: 2 is linear, 4 quadratic."""
 PUT_TOGETHER = {
     "api/routes/models.py: if re.fullmatch(form, key):": "forms of keys, from our own list",
-    'cli/mcp.py: return re.match(rf"\\s*\\[\\s*{TABLE}\\s*\\.\\s*{quoted}\\s*[.\\]]", '
-    "header) is not None": "the person's own settings",
-    'domain/figures.py: plain = re.sub(rf"[{_SPACES}]", "", digits)': "one class, without repeats",
-    'domain/quotations.py: exact = re.compile(f"{before}{pattern}{after}", re.IGNORECASE)': (
-        "words of a quotation, escaped"
-    ),
-    'domain/sentences.py: closing = re.compile(rf"</{element[1]}\\s*>", re.IGNORECASE)'
-    ".search(text, element.end())": "one of two names",
-    'policies/batches.py: if re.search(rf"(?<![\\w-]){re.escape(thing)}(?![\\w-])", said):': (
+    'features/mcp/commands.py: return re.match(rf"\\s*\\[\\s*{TABLE}\\s*\\.\\s*{quoted}\\s*'
+    '[.\\]]", header) is not None': "the person's own settings",
+    'core/domain/text/quotations.py: exact = re.compile(f"{before}{pattern}{after}", '
+    "re.IGNORECASE)": "words of a quotation, escaped",
+    'features/research/model/report_check.py: return re.compile(rf"(?<!\\d)(?<!\\d[.,])(?:{any_word})'
+    '(?!\\d|[.,]\\d)", re.IGNORECASE)': "words of a quotation, escaped, without repeats",
+    "features/research/model/sources.py: if any(re.search(pattern, page) for pattern in "
+    'known["talk"]):': "our own list of sites",
+    "features/research/model/sources.py: if re.search(pattern, page):": "our own list of sites",
+    'features/research/model/sources.py: return "press" if re.search(known["news"], page) else '
+    '"unknown"': "our own list of sites",
+    'core/policies/batches.py: if re.search(rf"(?<![\\w-]){re.escape(thing)}(?![\\w-])", said):': (
         "an escaped word without repeats"
     ),
-    'providers/wires/trained_calls.py: named = re.search(rf\'"name"\\s*:\\s*"({_NAME})"\', '
+    'models/wires/trained_calls.py: named = re.search(rf\'"name"\\s*:\\s*"({_NAME})"\', '
     "text[at:end])": "a name of bounded length",
-    "providers/wires/trained_calls.py: if not isinstance(name, str) or not re.fullmatch(_NAME, "
+    "models/wires/trained_calls.py: if not isinstance(name, str) or not re.fullmatch(_NAME, "
     "name):": "a name of bounded length",
     "redaction.py: data, count = re.subn(broken, _masked, data)": "escaped secrets of ours",
     'web/reading_hosts.py: return re.match(f"/{pattern}", path) is not None if slash else True': (
@@ -36,8 +39,8 @@ PUT_TOGETHER = {
 }
 """Patterns that are made when the code runs, each with the reason why no stranger makes it slow."""
 NOT_OF_STRANGERS = {
-    "mcp_client/settings.py:_VARIABLE": "the person's own settings",
-    "web/gate/indexes.py:_PIP_DEFAULT": "what this machine's pip prints about itself",
+    "features/mcp/settings.py:_VARIABLE": "the person's own settings",
+    "sandbox/gate/indexes.py:_PIP_DEFAULT": "what this machine's pip prints about itself",
     "web/pdf_page.py:_RANGE": "an argument of at most 20 characters",
 }
 """Slow patterns that read nothing long of a stranger, each with the reason."""

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Says
 from agiraph.testing.scripted import as_reply
 

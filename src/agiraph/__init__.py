@@ -21,18 +21,18 @@ if TYPE_CHECKING:
         DigestView,
         GrantView,
     )
-    from agiraph.api.features.channel_views import ChannelView, PairingView
-    from agiraph.api.features.extension_views import (
+    from agiraph.api.feature_views.channels import ChannelView, PairingView
+    from agiraph.api.feature_views.extensions import (
         ContentView,
         ExtensionView,
         SkillFile,
         SkillView,
     )
-    from agiraph.api.features.history_views import BoardMomentView, TimelineView
-    from agiraph.api.features.knowledge_views import PageTextView, SearchHitView, UnconfirmedView
-    from agiraph.api.features.mcp_views import McpServerDetails, McpServerView
-    from agiraph.api.features.research_views import ResearchView
-    from agiraph.api.features.specialist_views import PromptPreview, SpecialistFile, SpecialistView
+    from agiraph.api.feature_views.history import BoardMomentView, TimelineView
+    from agiraph.api.feature_views.knowledge import PageTextView, SearchHitView, UnconfirmedView
+    from agiraph.api.feature_views.mcp import McpServerDetails, McpServerView
+    from agiraph.api.feature_views.research import ResearchView
+    from agiraph.api.feature_views.specialists import PromptPreview, SpecialistFile, SpecialistView
     from agiraph.api.file_views import (
         FileVersionView,
         FolderChangeView,
@@ -92,21 +92,21 @@ if TYPE_CHECKING:
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.client.features import EventLogPage
-    from agiraph.domain.access import AuditEntry
-    from agiraph.domain.channels import Incoming, Receipt, Received
-    from agiraph.domain.chat import ToolCall
-    from agiraph.domain.costs import DayCosts, TeamCosts
-    from agiraph.domain.deliveries import OutgoingMessage
-    from agiraph.domain.errors import Declined, NotFound, Unreachable
-    from agiraph.domain.events import Event
-    from agiraph.domain.knowledge import Change, Insight, Memory
-    from agiraph.domain.notes import Note
-    from agiraph.domain.search import Hit
-    from agiraph.domain.triggers import Firing
-    from agiraph.domain.work import Usage
-    from agiraph.extensions.context import CommandOutput, Context, ToolContext
-    from agiraph.extensions.declarations import channel, engine, provider, tool
-    from agiraph.providers.base import Reply, Request
+    from agiraph.core.domain.chat import ToolCall
+    from agiraph.core.domain.costs import DayCosts, TeamCosts
+    from agiraph.core.domain.errors import Declined, NotFound, Unreachable
+    from agiraph.core.domain.events import Event
+    from agiraph.core.domain.knowledge import Change, Insight, Memory
+    from agiraph.core.domain.provenance.access import AuditEntry
+    from agiraph.core.domain.records.channels import Incoming, Receipt, Received
+    from agiraph.core.domain.records.deliveries import OutgoingMessage
+    from agiraph.core.domain.records.notes import Note
+    from agiraph.core.domain.records.search import Hit
+    from agiraph.core.domain.triggers import Firing
+    from agiraph.core.domain.work import Usage
+    from agiraph.features.extensions.context import CommandOutput, Context, ToolContext
+    from agiraph.features.extensions.declarations import channel, engine, provider, tool
+    from agiraph.models.base import Reply, Request
     from agiraph.testing import (
         Call,
         ManualClock,
@@ -250,15 +250,15 @@ _MODULES = {
         "BulkOutcome", "BulkView", "DecidedView", "DigestEntry", "DigestGroup", "DigestView",
         "GrantView",
     ),
-    "agiraph.api.features.channel_views": ("ChannelView", "PairingView"),
-    "agiraph.api.features.extension_views": (
+    "agiraph.api.feature_views.channels": ("ChannelView", "PairingView"),
+    "agiraph.api.feature_views.extensions": (
         "ContentView", "ExtensionView", "SkillFile", "SkillView",
     ),
-    "agiraph.api.features.history_views": ("BoardMomentView", "TimelineView"),
-    "agiraph.api.features.knowledge_views": ("PageTextView", "SearchHitView", "UnconfirmedView"),
-    "agiraph.api.features.mcp_views": ("McpServerDetails", "McpServerView"),
-    "agiraph.api.features.research_views": ("ResearchView",),
-    "agiraph.api.features.specialist_views": ("PromptPreview", "SpecialistFile", "SpecialistView"),
+    "agiraph.api.feature_views.history": ("BoardMomentView", "TimelineView"),
+    "agiraph.api.feature_views.knowledge": ("PageTextView", "SearchHitView", "UnconfirmedView"),
+    "agiraph.api.feature_views.mcp": ("McpServerDetails", "McpServerView"),
+    "agiraph.api.feature_views.research": ("ResearchView",),
+    "agiraph.api.feature_views.specialists": ("PromptPreview", "SpecialistFile", "SpecialistView"),
     "agiraph.api.file_views": (
         "FileVersionView", "FolderChangeView", "FoundPathView", "FoundView", "ResultPage",
         "ResultView", "SavedView", "UndoneView",
@@ -271,21 +271,21 @@ _MODULES = {
     ),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.client.features": ("EventLogPage",),
-    "agiraph.domain.access": ("AuditEntry",),
-    "agiraph.domain.channels": ("Incoming", "Receipt", "Received"),
-    "agiraph.domain.chat": ("ToolCall",),
-    "agiraph.domain.costs": ("DayCosts", "TeamCosts"),
-    "agiraph.domain.deliveries": ("OutgoingMessage",),
-    "agiraph.domain.errors": ("Declined", "NotFound", "Unreachable"),
-    "agiraph.domain.events": ("Event",),
-    "agiraph.domain.knowledge": ("Change", "Insight", "Memory"),
-    "agiraph.domain.notes": ("Note",),
-    "agiraph.domain.search": ("Hit",),
-    "agiraph.domain.triggers": ("Firing",),
-    "agiraph.domain.work": ("Usage",),
-    "agiraph.extensions.context": ("CommandOutput", "Context", "ToolContext"),
-    "agiraph.extensions.declarations": ("channel", "engine", "provider", "tool"),
-    "agiraph.providers.base": ("Reply", "Request"),
+    "agiraph.core.domain.provenance.access": ("AuditEntry",),
+    "agiraph.core.domain.records.channels": ("Incoming", "Receipt", "Received"),
+    "agiraph.core.domain.chat": ("ToolCall",),
+    "agiraph.core.domain.costs": ("DayCosts", "TeamCosts"),
+    "agiraph.core.domain.records.deliveries": ("OutgoingMessage",),
+    "agiraph.core.domain.errors": ("Declined", "NotFound", "Unreachable"),
+    "agiraph.core.domain.events": ("Event",),
+    "agiraph.core.domain.knowledge": ("Change", "Insight", "Memory"),
+    "agiraph.core.domain.records.notes": ("Note",),
+    "agiraph.core.domain.records.search": ("Hit",),
+    "agiraph.core.domain.triggers": ("Firing",),
+    "agiraph.core.domain.work": ("Usage",),
+    "agiraph.features.extensions.context": ("CommandOutput", "Context", "ToolContext"),
+    "agiraph.features.extensions.declarations": ("channel", "engine", "provider", "tool"),
+    "agiraph.models.base": ("Reply", "Request"),
     "agiraph.testing": (
         "Call", "ManualClock", "ModelServer", "PowerCut", "ReactiveModel", "Says",
         "ScriptExhausted", "ScriptedModel", "World", "call", "says",

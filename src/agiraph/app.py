@@ -9,53 +9,55 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from agiraph.domain.agents import Command, Specialist, Team
-from agiraph.domain.effort import Effort
-from agiraph.domain.ids import TeamId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.previews import PromptText
-from agiraph.domain.time import Clock, SystemClock
-from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
-from agiraph.extensions.loading import Extensions
-from agiraph.extensions.resolving import providers, web_with_engine, web_with_keys
-from agiraph.extensions.skills import Skills
-from agiraph.home import folder_history, levels
-from agiraph.home.layout import Home
-from agiraph.home.levels import CommandRules, Confinement, Wanted
-from agiraph.home.lock import HomeLock
-from agiraph.home.sandbox import Limits, database_files
-from agiraph.home.specialists import LiveSpecialists
-from agiraph.mcp_client.servers import McpServers
-from agiraph.mcp_client.settings import McpServer
-from agiraph.mcp_client.toolbox import McpTools
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.prices import Prices
-from agiraph.providers.registry import Keys, ModelFactory, Registry
-from agiraph.run_context import RunContext
-from agiraph.runtime import prompt_preview, stored_accounts
-from agiraph.runtime.channels import Channel
-from agiraph.runtime.channels.own import resolved
-from agiraph.runtime.daily_spend import DailySpend
-from agiraph.runtime.dispatcher import Dispatcher
-from agiraph.runtime.embedded import EmbeddedEngine
-from agiraph.runtime.engine import Engine
-from agiraph.runtime.executor import Executor
-from agiraph.runtime.inlet import Inlet
-from agiraph.runtime.offered_tools import OfferedTools
-from agiraph.runtime.outbox import Outbox
-from agiraph.runtime.periodic import PeriodicTasks, Wait
-from agiraph.runtime.retention import Retention
-from agiraph.runtime.team_removal import TeamRemoval
-from agiraph.runtime.tracing import Tracing
-from agiraph.runtime.trigger_worker import Callback, TriggerWorker
-from agiraph.runtime.watchdog import watch
-from agiraph.services.mail import absence
-from agiraph.store.connect import open_store
-from agiraph.store.database import Store
-from agiraph.store.server_clock import ServerClock, skew_warning
-from agiraph.tools import added
-from agiraph.tools.base import Tool
-from agiraph.tools.sources import ToolSource
+from agiraph.core.domain.agents import Command, Specialist, Team
+from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.text.previews import PromptText
+from agiraph.core.domain.times.time import Clock, SystemClock
+from agiraph.core.home.layout import Home
+from agiraph.core.home.lock import HomeLock
+from agiraph.core.home.specialists import LiveSpecialists
+from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.background import stored_accounts
+from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
+from agiraph.core.runtime.background.retention import Retention
+from agiraph.core.runtime.background.team_removal import TeamRemoval
+from agiraph.core.runtime.background.trigger_worker import Callback, TriggerWorker
+from agiraph.core.runtime.background.watchdog import watch
+from agiraph.core.runtime.daily_spend import DailySpend
+from agiraph.core.runtime.dispatcher import Dispatcher
+from agiraph.core.runtime.engines.embedded import EmbeddedEngine
+from agiraph.core.runtime.engines.engine import Engine
+from agiraph.core.runtime.executor import Executor
+from agiraph.core.runtime.offered_tools import OfferedTools
+from agiraph.core.runtime.prompts import prompt_preview
+from agiraph.core.runtime.tracing import Tracing
+from agiraph.core.services.mail import absence
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine.connect import open_store
+from agiraph.core.store.engine.server_clock import ServerClock, skew_warning
+from agiraph.core.tools.base import Tool
+from agiraph.core.tools.calls import added
+from agiraph.core.tools.calls.sources import ToolSource
+from agiraph.features.channels.inlet import Inlet
+from agiraph.features.channels.kinds import Channel
+from agiraph.features.channels.kinds.own import resolved
+from agiraph.features.channels.outbox import Outbox
+from agiraph.features.extensions.configured import NO_EXTENSIONS, ExtensionSettings
+from agiraph.features.extensions.loading import Extensions
+from agiraph.features.extensions.resolving import providers, web_with_engine, web_with_keys
+from agiraph.features.extensions.skills import Skills
+from agiraph.features.mcp.servers import McpServers
+from agiraph.features.mcp.settings import McpServer
+from agiraph.features.mcp.toolbox import McpTools
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.prices import Prices
+from agiraph.models.registry import Keys, ModelFactory, Registry
+from agiraph.sandbox import levels
+from agiraph.sandbox.folders import folder_history
+from agiraph.sandbox.levels import CommandRules, Confinement, Wanted
+from agiraph.sandbox.sandbox import Limits, database_files
 from agiraph.web.access import Web
 
 log: logging.Logger = logging.getLogger("agiraph.app")
@@ -70,8 +72,8 @@ def make_engine(url: str, store: Store, dispatcher: Dispatcher, periodic: Period
     if url.startswith("sqlite:"):
         return EmbeddedEngine(store, store.clock, dispatcher.drive, periodic)
     # PgQueuer and asyncpg take long to import; a home on SQLite does without them.
-    from agiraph.runtime.clustered import ClusteredEngine
-    from agiraph.store.pgqueuer_queue import PgQueuerQueue
+    from agiraph.core.runtime.engines.clustered import ClusteredEngine
+    from agiraph.core.store.engine.pgqueuer_queue import PgQueuerQueue
 
     jobs = PgQueuerQueue(url, store.clock, periodic.failing)
     return ClusteredEngine(jobs, url, store, store.clock, dispatcher.drive, periodic)

@@ -11,38 +11,38 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import Field, StringConstraints
 
-from agiraph.domain.agents import Command
-from agiraph.domain.effort import Effort
-from agiraph.domain.errors import Misconfigured, Refused
-from agiraph.domain.folders import split_access
-from agiraph.domain.moments import parse_span, parse_zone
-from agiraph.domain.sections import Section, entry, must
-from agiraph.extensions.configured import NO_EXTENSIONS, TOOLS, ExtensionSettings
-from agiraph.home import stored_keys
-from agiraph.home.levels import KNOWN, Wanted
-from agiraph.home.named_secrets import TABLE as _SECRETS
-from agiraph.home.named_secrets import NamedSecrets, named_secrets
-from agiraph.home.sandbox import Limits
+from agiraph.core.domain.agents import Command
+from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.errors import Misconfigured, Refused
+from agiraph.core.domain.records.folders import split_access
+from agiraph.core.domain.sections import Section, entry, must
+from agiraph.core.domain.times.moments import parse_span, parse_zone
+from agiraph.core.home import stored_keys
+from agiraph.core.home.named_secrets import TABLE as _SECRETS
+from agiraph.core.home.named_secrets import NamedSecrets, named_secrets
+from agiraph.features.channels.kinds import Channel
+from agiraph.features.channels.kinds.configured import channels as channels_of
+from agiraph.features.extensions.configured import NO_EXTENSIONS, TOOLS, ExtensionSettings
+from agiraph.features.mcp.settings import FILES_KEY as MCP_FILES
+from agiraph.features.mcp.settings import TABLE as MCP
+from agiraph.features.mcp.settings import McpServer
+from agiraph.features.mcp.settings import literals as literals_of_mcp
+from agiraph.features.mcp.settings import servers as servers_of_mcp
 from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
-from agiraph.mcp_client.settings import FILES_KEY as MCP_FILES
-from agiraph.mcp_client.settings import TABLE as MCP
-from agiraph.mcp_client.settings import McpServer
-from agiraph.mcp_client.settings import literals as literals_of_mcp
-from agiraph.mcp_client.settings import servers as servers_of_mcp
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.http.patience import PatienceEntry
-from agiraph.providers.http.proxy import Proxies
-from agiraph.providers.http.rate_limits import Rate
-from agiraph.providers.options import ModelOptions, Role
-from agiraph.providers.registry import Account, Keys
-from agiraph.providers.searching import vendor_engine
-from agiraph.providers.servers import SERVERS, Server
-from agiraph.providers.servers import servers as servers_of
-from agiraph.providers.vendors import KEY_VARIABLES, VENDORS, Vendor
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.http.patience import PatienceEntry
+from agiraph.models.http.proxy import Proxies
+from agiraph.models.http.rate_limits import Rate
+from agiraph.models.options import ModelOptions, Role
+from agiraph.models.registry import Account, Keys
+from agiraph.models.searching import vendor_engine
+from agiraph.models.servers import SERVERS, Server
+from agiraph.models.servers import servers as servers_of
+from agiraph.models.vendors import KEY_VARIABLES, VENDORS, Vendor
 from agiraph.redaction import keep
-from agiraph.runtime.channels import Channel
-from agiraph.runtime.channels.configured import channels as channels_of
+from agiraph.sandbox.levels import KNOWN, Wanted
+from agiraph.sandbox.sandbox import Limits
 from agiraph.web.access import Web
 from agiraph.web.configured import (
     PACKAGES,

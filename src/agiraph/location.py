@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from agiraph.api.listen_address import Address
 from agiraph.api.listen_address import read as read_address
-from agiraph.domain.errors import Misconfigured
+from agiraph.core.domain.errors import Misconfigured
 
 FILE = "agiraph.toml"
 IN_FILE = {

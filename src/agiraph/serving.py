@@ -19,18 +19,18 @@ from agiraph.api.live import Hub, PartialReply
 from agiraph.api.server import Server, bind
 from agiraph.app import Runtime
 from agiraph.config import Settings
+from agiraph.core.domain.chat import ReplyDelta
+from agiraph.core.domain.errors import AgiraphError, StoreFull, StoreLocked, StoreUnavailable
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.run_context import RunContext
+from agiraph.core.runtime import tracing as traces
+from agiraph.core.services import access
+from agiraph.core.store import events
 from agiraph.doctor.examination import Examination
-from agiraph.domain.chat import ReplyDelta
-from agiraph.domain.errors import AgiraphError, StoreFull, StoreLocked, StoreUnavailable
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
+from agiraph.features.channels.kinds import is_two_way
 from agiraph.location import FILE
 from agiraph.logs import Streak
-from agiraph.run_context import RunContext
-from agiraph.runtime import tracing as traces
-from agiraph.runtime.channels import is_two_way
-from agiraph.services import access
-from agiraph.store import events
 
 log: logging.Logger = logging.getLogger("agiraph.serving")
 
@@ -116,7 +116,9 @@ async def _check_database(settings: Settings, asked: asyncio.Event) -> None:
     """Raise `StoreUnavailable` if a database server cannot be reached; a file is not checked."""
     if not _is_shared(settings):
         return
-    from agiraph.store.reachability import check  # imports asyncpg, which SQLite homes do not need
+    from agiraph.core.store.engine.reachability import (
+        check,  # imports asyncpg, which SQLite homes do not need
+    )
 
     await _unless_asked(asked, check(settings.database_url))
 
@@ -282,7 +284,7 @@ async def _feeding_hub(
         yield
         return
     # Imports asyncpg, which homes on SQLite do not need.
-    from agiraph.store.change_feed import ChangeFeed
+    from agiraph.core.store.engine.change_feed import ChangeFeed
 
     # Work of other processes goes on while this one starts: its next event may come late.
     hub.published = await runtime.store.read(events.heads, archived=True)
@@ -346,7 +348,7 @@ async def _sharing_deltas(
         yield
         return
     # Imports asyncpg, which homes on SQLite do not need.
-    from agiraph.store.change_feed import ReplyTextSender
+    from agiraph.core.store.engine.change_feed import ReplyTextSender
 
     sender = ReplyTextSender(runtime.store)
     forwarder.send = sender.add

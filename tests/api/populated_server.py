@@ -7,15 +7,15 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.labels import UNKNOWN
-from agiraph.domain.persons import OWNER
-from agiraph.providers.base import Request
-from agiraph.services import access
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import conversation, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.triggers import definitions
-from agiraph.store import knowledge as known
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import UNKNOWN
+from agiraph.core.services import access
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle import conversation, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store.texts import knowledge as known
+from agiraph.models.base import Request
 from agiraph.testing import Says, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.api.serving import Served, serving

@@ -20,9 +20,9 @@ from agiraph.api.deps import Api, Timeouts
 from agiraph.api.live import Hub, PartialReply
 from agiraph.api.server import Server, bind
 from agiraph.api.web_ui import BUILT
+from agiraph.core.domain.records.findings import Finding
+from agiraph.core.run_context import RunContext
 from agiraph.doctor.examination import Examination
-from agiraph.domain.findings import Finding
-from agiraph.run_context import RunContext
 from agiraph.testing import World
 
 TOKEN = "a-token-of-32-characters-for-test"

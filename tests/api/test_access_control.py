@@ -13,10 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agiraph.api.access_control import Caller
 from agiraph.api.app import routes
 from agiraph.api.server import Server, bind
-from agiraph.domain.access import SCOPES
-from agiraph.domain.persons import OWNER, Person
-from agiraph.services import access
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER, Person
+from agiraph.core.domain.provenance.access import SCOPES
+from agiraph.core.services import access
+from agiraph.core.store.tx import Tx
 from tests.api.serving import TOKEN, Served, serving
 
 BODY = b'{"goal": "Take over", "start": false}'

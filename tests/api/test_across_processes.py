@@ -16,14 +16,19 @@ import pytest
 from openai import AsyncOpenAI
 
 from agiraph.app import open_store
-from agiraph.domain.chat import ReplyDelta
-from agiraph.domain.events import Event
-from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.services.lifecycle import teams
-from agiraph.store import events
-from agiraph.store.change_feed import MAX_PENDING_CHARS, PIECE_CHARS, ChangeFeed, ReplyTextSender
+from agiraph.core.domain.chat import ReplyDelta
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.store import events
+from agiraph.core.store.engine.change_feed import (
+    MAX_PENDING_CHARS,
+    PIECE_CHARS,
+    ChangeFeed,
+    ReplyTextSender,
+)
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Process, Shell

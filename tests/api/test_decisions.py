@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.access import Scope
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.grants import REACH_LASTS
-from agiraph.domain.labels import of_page
-from agiraph.domain.messages import Draft, Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.sinks import Sink, WayOut
-from agiraph.services import access
-from agiraph.services.board import requests
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store import messages
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.messages import Draft, Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.access import Scope
+from agiraph.core.domain.provenance.grants import REACH_LASTS
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.provenance.sinks import Sink, WayOut
+from agiraph.core.services import access
+from agiraph.core.services.board import requests
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store import messages
 from tests.api.serving import Served
 
 COMMAND = "curl https://git.example.test"

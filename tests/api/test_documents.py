@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.labels import UNKNOWN, Label
-from agiraph.services.board import labels
-from agiraph.store import file_labels
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.provenance.labels import UNKNOWN, Label
+from agiraph.core.services.board import labels
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.texts import file_labels
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served
 

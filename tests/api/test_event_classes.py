@@ -7,10 +7,10 @@ from typing import Any, get_args
 import pytest
 
 from agiraph.api.event_models import EVENT_MODELS, mismatches, schemas
-from agiraph.domain.events import REGISTERED, Event, EventType, TeamEvent, event
-from agiraph.domain.events.registry import EVENT_CLASSES, MODULES
-from agiraph.domain.events.work import CallPreview, NodeAssigned, NodeCheckpoint, TurnAdded
-from agiraph.domain.ids import TeamId
+from agiraph.core.domain.events import REGISTERED, Event, EventType, TeamEvent, event
+from agiraph.core.domain.events.registry import EVENT_CLASSES, MODULES
+from agiraph.core.domain.events.work import CallPreview, NodeAssigned, NodeCheckpoint, TurnAdded
+from agiraph.core.domain.ids import TeamId
 from agiraph.testing import World, call, says
 
 SCHEMAS = schemas("#/components/schemas/{model}")

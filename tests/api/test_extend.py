@@ -2,8 +2,8 @@
 
 import pytest
 
-from agiraph.domain.work import Budget
-from agiraph.services.board import budgets
+from agiraph.core.domain.work import Budget
+from agiraph.core.services.board import budgets
 from agiraph.testing import says
 from tests.api.serving import Served
 from tests.services.test_retries import CALL, LOOK

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agiraph.api.routes.files import _open, plain_path
-from agiraph.domain.errors import Refused
-from agiraph.domain.persons import OWNER
-from agiraph.services import access
-from agiraph.store import teams
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services import access
+from agiraph.core.store import teams
 from agiraph.testing import call, says
 from tests.api.serving import Served
 from tests.home.test_escapes import SECRET, hostile_paths

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agiraph.api.features import histories
 from agiraph.client import Client
-from agiraph.domain.events import Event
-from agiraph.domain.ids import TeamId
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.ids import TeamId
+from agiraph.features.history import histories
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served
 

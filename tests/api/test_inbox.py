@@ -4,11 +4,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from agiraph.domain.labels import of_page
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.services.board import planning
-from agiraph.services.mail import bus
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.services.board import planning
+from agiraph.core.services.mail import bus
 from agiraph.testing import call, says
 from tests.api.serving import Served
 from tests.runtime.reflecting_model import ReflectingModel, briefing, create_node

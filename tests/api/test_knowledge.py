@@ -1,9 +1,9 @@
 """Knowledge over HTTP: the history of changes, page by page."""
 
-from agiraph.domain.labels import of_page
-from agiraph.domain.persons import OWNER
-from agiraph.services.knowledge import items
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.services.knowledge import items
+from agiraph.core.store.tx import Tx
 from tests.api.serving import Served
 
 

@@ -17,11 +17,11 @@ from agiraph.api.deps import Timeouts
 from agiraph.api.event_models import Frame
 from agiraph.api.live import MOST_FRAMES, PAGES_IN_MEMORY, Hub, PartialReply, Subscriber
 from agiraph.app import open_store
-from agiraph.domain.events.work import NodeCheckpoint, TurnAdded
-from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
-from agiraph.domain.time import SystemClock
-from agiraph.store import events
-from agiraph.store.tx import Tx
+from agiraph.core.domain.events.work import NodeCheckpoint, TurnAdded
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.store import events
+from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served, serving
 

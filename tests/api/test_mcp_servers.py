@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.mcp_client.settings import McpServer
+from agiraph.features.mcp.settings import McpServer
 from tests.api.serving import serving
 from tests.mcp.kit import behave, pids, rude
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agiraph.services.board import labels
-from agiraph.services.members import roster
+from agiraph.core.services.board import labels
+from agiraph.core.services.members import roster
 from agiraph.testing import call, says
 from tests.api.serving import Served, serving
 

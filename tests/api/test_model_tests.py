@@ -7,8 +7,8 @@ import pytest
 
 from agiraph.api import model_presenters
 from agiraph.api.server_views import ModelTestView
-from agiraph.home.layout import Home
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.home.layout import Home
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer
 from agiraph.testing.model_server import Status
 from tests.api.serving import serving

@@ -10,16 +10,16 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from agiraph.api.features.chat_api import reply_stream, side_calls
-from agiraph.domain.errors import QuotaSpent
-from agiraph.domain.labels import Label
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget
-from agiraph.services import access
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import spend
-from agiraph.store.knowledge import MEMORIES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import QuotaSpent
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.domain.work import Budget
+from agiraph.core.services import access
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import spend
+from agiraph.core.store.texts.knowledge import MEMORIES
+from agiraph.core.store.tx import Tx
+from agiraph.features.chat_api import reply_stream, side_calls
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.runtime.waiting import Gate

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from agiraph.api.features.chat_api.errors import Unsupported
-from agiraph.api.features.chat_api.reply_stream import _StreamedText
-from agiraph.api.features.chat_api.requests import SAME_FOR, read_chat
-from agiraph.api.features.chat_api.side_calls import is_side_call
-from agiraph.domain import fence
-from agiraph.domain.chat import Attachment
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.text import fence
+from agiraph.features.chat_api.errors import Unsupported
+from agiraph.features.chat_api.reply_stream import _StreamedText
+from agiraph.features.chat_api.requests import SAME_FOR, read_chat
+from agiraph.features.chat_api.side_calls import is_side_call
 
 PNG = base64.b64encode(b"\x89PNG").decode()
 PDF = f"data:application/pdf;base64,{PNG}"

@@ -11,19 +11,19 @@ import pytest
 
 from agiraph import config, redaction
 from agiraph.api.routes.operations import work_stop
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.home import stored_keys
+from agiraph.core.home.layout import Home
+from agiraph.core.home.stored_keys import StoredKeys
+from agiraph.core.runtime.background import stored_accounts
+from agiraph.core.services import access
+from agiraph.core.services.lifecycle.teams import WorkStop
 from agiraph.doctor.examination import Examination
-from agiraph.domain.persons import OWNER
-from agiraph.home import stored_keys
-from agiraph.home.layout import Home
-from agiraph.home.stored_keys import StoredKeys
-from agiraph.providers.facts.prices import Prices
-from agiraph.providers.registry import Account, Keys
-from agiraph.providers.searching import vendor_engine
-from agiraph.providers.vendors import VENDOR_BY_NAME, VENDORS, Vendor
+from agiraph.models.facts.prices import Prices
+from agiraph.models.registry import Account, Keys
+from agiraph.models.searching import vendor_engine
+from agiraph.models.vendors import VENDOR_BY_NAME, VENDORS, Vendor
 from agiraph.redaction import redact
-from agiraph.runtime import stored_accounts
-from agiraph.services import access
-from agiraph.services.lifecycle.teams import WorkStop
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Status
 from agiraph.web.access import Web

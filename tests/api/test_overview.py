@@ -4,14 +4,15 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from agiraph.api.presenters import team_views
-from agiraph.domain.ids import AgentId, PersonId, TeamId
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import teams as verbs
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import overview, teams
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId, PersonId, TeamId
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import teams as verbs
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import teams
+from agiraph.core.store.lists import overview
+from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served
 

@@ -11,9 +11,9 @@ import pytest
 from starlette.responses import Response
 
 from agiraph.api.routes.files import _open
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import TeamId
-from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.services.lifecycle.teams import NewTeam
 from tests.api.serving import TOKEN, Served
 from tests.api.test_access_control import send_raw
 from tests.home.test_escapes import SECRET, fork_child, hostile_paths, swap_until_killed

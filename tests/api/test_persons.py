@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.ids import PersonId, new_id
-from agiraph.domain.persons import OWNER, Person, is_person
-from agiraph.services import access
-from agiraph.store import channels, teams
-from agiraph.store.deliveries import of_message
-from agiraph.store.messages import MESSAGES
-from agiraph.store.persons import PERSONS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import PersonId, new_id
+from agiraph.core.domain.persons import OWNER, Person, is_person
+from agiraph.core.services import access
+from agiraph.core.store import channels, teams
+from agiraph.core.store.deliveries import of_message
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.persons import PERSONS
+from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served, serving
 

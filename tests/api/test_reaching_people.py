@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.messages import INBOX
-from agiraph.domain.persons import OWNER
-from agiraph.store import channels
+from agiraph.core.domain.messages import INBOX
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.store import channels
 from tests.api.serving import Served
 
 

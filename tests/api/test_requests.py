@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 import pytest
 
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store import messages
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store import messages
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
 

@@ -2,8 +2,8 @@
 
 from urllib.parse import quote
 
-from agiraph.domain.labels import of_page
-from agiraph.store import passages
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.store.texts import passages
 from agiraph.testing import call, says
 from tests.api.serving import Served
 

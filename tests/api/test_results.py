@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from agiraph.api.features import archives
-from agiraph.domain.chat import Attachment
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.home import zip_stream
-from agiraph.home.safe_folder import Folder
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.home import zip_stream
+from agiraph.core.home.safe_folder import Folder
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
+from agiraph.features.backup import routes as archives
 from agiraph.testing import ScriptedModel, call, says
 from tests.api.serving import TOKEN, Served
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.attached_files import path_of
-from agiraph.domain.chat import Attachment
-from agiraph.domain.fence import enclose_foreign, mark_of
-from agiraph.domain.ids import TeamId
-from agiraph.domain.labels import of_page
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.services.knowledge import items
-from agiraph.services.mail import bus
-from agiraph.services.search import preview
-from agiraph.store import file_labels
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.records.attached_files import path_of
+from agiraph.core.domain.text.fence import enclose_foreign, mark_of
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.mail import bus
+from agiraph.core.services.search import preview
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.texts import file_labels
+from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served
 

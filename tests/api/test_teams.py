@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agiraph.domain.chat import Attachment
+from agiraph.core.domain.chat import Attachment
 from agiraph.testing import call, says
 from tests.api.serving import Served, serving
 

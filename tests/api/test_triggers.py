@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from agiraph.domain.ids import TriggerId
-from agiraph.domain.labels import CLEAN, UNKNOWN
-from agiraph.services.triggers import definitions
-from agiraph.store.triggers import TRIGGERS
+from agiraph.core.domain.ids import TriggerId
+from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store.triggers import TRIGGERS
 from tests.api.serving import Served
 from tests.services.stages import pass_time
 from tests.services.triggers import DONE, OK, create_trigger, found_idle_team

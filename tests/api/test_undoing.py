@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.acts import Act
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.services import access
-from agiraph.services.lifecycle import routing
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.lifecycle.timers import fire_due
-from agiraph.services.mail import bus
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.acts import Act
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services import access
+from agiraph.core.services.lifecycle import routing
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.core.services.mail import bus
+from agiraph.core.store.teams import TEAMS
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import ScriptedModel

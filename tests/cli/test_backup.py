@@ -14,13 +14,14 @@ import psycopg
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus
-from agiraph.home.layout import Home
-from agiraph.store import dump, events, nodes, teams
-from agiraph.store.database import Store
-from agiraph.store.passages import put
-from agiraph.store.tx import Tx
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.home.layout import Home
+from agiraph.core.store import events, nodes, teams
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine import dump
+from agiraph.core.store.texts.passages import put
+from agiraph.core.store.tx import Tx
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Ended, Shell

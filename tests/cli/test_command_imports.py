@@ -14,8 +14,9 @@ from agiraph.cli import SECTIONS, SHORT_HELP, agiraph
 
 SERVER_MODULES = (
     "fastapi", "genai_prices", "prompt_toolkit", "psycopg", "sqlite3", "uvicorn", "agiraph.app",
-    "agiraph.config", "agiraph.providers", "agiraph.runtime", "agiraph.services", "agiraph.store",
-    "agiraph.tools", "agiraph.web",
+    "agiraph.config", "agiraph.models", "agiraph.core.runtime", "agiraph.core.services",
+    "agiraph.core.store",
+    "agiraph.core.tools", "agiraph.web",
 )  # fmt: skip
 CLIENT_COMMANDS = {
     command: module

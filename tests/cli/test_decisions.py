@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.ids import TeamId
-from agiraph.domain.labels import of_page
-from agiraph.domain.time import SystemClock
-from agiraph.home import levels
-from agiraph.services.knowledge import items
-from agiraph.store import teams
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.services.knowledge import items
+from agiraph.core.store import teams
+from agiraph.core.store.tx import Tx
+from agiraph.sandbox import levels
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import Shell

@@ -14,20 +14,20 @@ import orjson
 import psycopg
 import pytest
 
-from agiraph.domain.ids import NodeId
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import NodeStatus
-from agiraph.home import commands
-from agiraph.services import health
-from agiraph.services.mail import bus
-from agiraph.store import channels, deliveries, waits
-from agiraph.store.deliveries import DELIVERIES
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
-from agiraph.store.waits import WAITS
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.waits import WaitingOn
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services import health
+from agiraph.core.services.mail import bus
+from agiraph.core.store import channels, deliveries, waits
+from agiraph.core.store.deliveries import DELIVERIES
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
+from agiraph.core.store.waits import WAITS
+from agiraph.sandbox import commands
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Status
 from tests.cli.shell import Shell
@@ -247,7 +247,7 @@ async def _start_leftover_command(
 ) -> asyncio.subprocess.Process:
     """Start a supervised command in a process that does not hold the lock of the home."""
     script = (
-        "import asyncio, sys; from pathlib import Path; from agiraph.home import commands\n"
+        "import asyncio, sys; from pathlib import Path; from agiraph.core.home import commands\n"
         "spool, command, cwd = sys.argv[1:]\n"
         "env = commands.child_environment(Path(cwd))\n"
         "asyncio.run(commands.run(Path(spool), command=command, cwd=Path(cwd), timeout=900,"

@@ -5,11 +5,12 @@ from typing import Any
 
 import orjson
 
-from agiraph.api.features.team_export import write_export
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store import dump, dump_validation, teams
-from agiraph.store.tx import Tx
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store import teams
+from agiraph.core.store.engine import dump, dump_validation
+from agiraph.core.store.tx import Tx
+from agiraph.features.backup.team_export import write_export
 from agiraph.testing import World, call, says
 from tests.services.teams import add_child, found_waiting_team
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.work import NodeStatus
+from agiraph.core.domain.work import NodeStatus
 from agiraph.testing import World, call, says
 from tests.cli.shell import Shell
 from tests.runtime.waiting import Gate, PatientClock

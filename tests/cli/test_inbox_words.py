@@ -2,13 +2,13 @@
 
 from agiraph.api.presenters import inbox_item_view
 from agiraph.cli.inbox import ending_text
-from agiraph.domain.messages import Draft, MessageKind
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services.lifecycle import teams
-from agiraph.services.mail import bus, inbox
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.messages import Draft, MessageKind
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.mail import bus, inbox
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 
 

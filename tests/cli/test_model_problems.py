@@ -18,12 +18,12 @@ from agiraph.cli.run import refuse_unfit
 from agiraph.cli.session import Local
 from agiraph.cli.up import model_problem
 from agiraph.config import Settings
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home.layout import Home
+from agiraph.core.store.engine.connect import open_store
 from agiraph.doctor import checks
 from agiraph.doctor.checkup import Checkup
-from agiraph.domain.errors import Misconfigured
-from agiraph.domain.time import SystemClock
-from agiraph.home.layout import Home
-from agiraph.store.connect import open_store
 from tests.cli.shell import Shell
 from tests.providers.local_server import LLAMACPP, OLLAMA, VLLM, LocalServer
 from tests.up_process import up

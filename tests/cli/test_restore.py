@@ -15,10 +15,10 @@ import pytest
 
 from agiraph import cli
 from agiraph.app import open_store
-from agiraph.domain.errors import Refused
-from agiraph.domain.time import SystemClock
-from agiraph.store import dump
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.store.engine import dump
+from agiraph.core.store.tx import Tx
 from agiraph.testing.world import prepare_database
 from tests.cli.archives import MANIFEST, ROWS, Change, Parts
 from tests.cli.shell import Ended, Shell
@@ -282,7 +282,7 @@ def test_a_manipulated_backup_is_refused_in_one_line_and_leaves_no_files(
 def test_a_backup_larger_than_the_free_disk_is_refused(
     tmp_path: Path, restore: Restore, monkeypatch: pytest.MonkeyPatch, saved: Path
 ) -> None:
-    from agiraph.cli import backup
+    from agiraph.features.backup import commands as backup
 
     monkeypatch.setattr(backup, "_free_bytes", lambda home: 10_000)
     ended = restore(saved)

@@ -7,11 +7,11 @@ import pytest
 from aiohttp import web
 
 from agiraph.config import load
+from agiraph.core.domain.records.findings import Finding
+from agiraph.core.domain.records.search import Engine
 from agiraph.doctor import surroundings
 from agiraph.doctor.checkup import Checkup
-from agiraph.domain.findings import Finding
-from agiraph.domain.search import Engine
-from agiraph.providers.searching import VendorEngine
+from agiraph.models.searching import VendorEngine
 from agiraph.web.open_sources import OpenEngine
 from agiraph.web.search import RemoteEngine
 from tests import open_source_apis

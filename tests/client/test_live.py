@@ -8,10 +8,10 @@ import pytest
 from agiraph.api.live import PartialReply
 from agiraph.api.views import TeamView
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
-from agiraph.domain.errors import Declined
-from agiraph.domain.events import Event
-from agiraph.domain.events.team import TeamPaused
-from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.errors import Declined
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.events.team import TeamPaused
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served
 from tests.client.proxy import proxied

@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 
 from agiraph.client import Client
-from agiraph.domain.errors import Declined
-from agiraph.domain.work import Extension
+from agiraph.core.domain.errors import Declined
+from agiraph.core.domain.work import Extension
 from tests.api.document import document
 from tests.api.serving import TOKEN, Served
 

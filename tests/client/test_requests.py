@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from agiraph.client import Client
-from agiraph.domain.errors import Declined, Unreachable
+from agiraph.core.domain.errors import Declined, Unreachable
 from tests.api.serving import TOKEN, Served
 from tests.client.proxy import proxied
 

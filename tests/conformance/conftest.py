@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from agiraph import config
-from agiraph.domain.chat import Thread, Turn
-from agiraph.domain.ids import ThreadId
-from agiraph.domain.persons import OWNER
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.registry import Registry
-from agiraph.providers.wires.anthropic import AnthropicModel
-from agiraph.providers.wires.chat_completions import OpenAIModel
-from agiraph.providers.wires.gemini import GeminiModel
-from agiraph.providers.wires.responses import ResponsesModel
-from agiraph.services.lifecycle import teams
-from agiraph.store import threads
-from agiraph.store.sqlite import SqliteStore
-from agiraph.store.threads import THREADS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import Thread, Turn
+from agiraph.core.domain.ids import ThreadId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.store import threads
+from agiraph.core.store.engine.sqlite import SqliteStore
+from agiraph.core.store.threads import THREADS
+from agiraph.core.store.tx import Tx
+from agiraph.models.http.client import HttpClient
+from agiraph.models.registry import Registry
+from agiraph.models.wires.anthropic import AnthropicModel
+from agiraph.models.wires.chat_completions import OpenAIModel
+from agiraph.models.wires.gemini import GeminiModel
+from agiraph.models.wires.responses import ResponsesModel
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.script import Wire
 from agiraph.testing.world import prepare_database

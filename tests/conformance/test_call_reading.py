@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from agiraph.domain.chat import Turn
-from agiraph.providers.base import Request
+from agiraph.core.domain.chat import Turn
+from agiraph.core.tools.calls.arguments import MOST_BYTES
+from agiraph.core.tools.calls.call_reading import read_calls
+from agiraph.core.tools.toolsets import BUILT_IN
+from agiraph.models.base import Request
 from agiraph.testing import Call, ModelServer, call, says
-from agiraph.tools.arguments import MOST_BYTES
-from agiraph.tools.call_reading import read_calls
-from agiraph.tools.toolsets import BUILT_IN
 from tests.conformance.conftest import PROVIDERS, Journal, ModelOn, Provider
 from tests.conformance.threads import as_turn
 from tests.providers.transcripts import thread, turn

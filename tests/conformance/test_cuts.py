@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.errors import ModelUnavailable
-from agiraph.providers.base import Reply
-from agiraph.providers.http.client import HttpClient, Response
+from agiraph.core.domain.errors import ModelUnavailable
+from agiraph.models.base import Reply
+from agiraph.models.http.client import HttpClient, Response
 from agiraph.testing import Call, ModelServer, Says, says
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider, WireModel
 from tests.providers.streams import outcome

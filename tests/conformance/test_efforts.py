@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.effort import EFFORTS, Effort
-from agiraph.domain.errors import ModelRefused
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.options import ModelOptions
-from agiraph.providers.wires import effort as efforts
-from agiraph.providers.wires.anthropic import AnthropicModel
-from agiraph.providers.wires.text import TextToolModel
+from agiraph.core.domain.effort import EFFORTS, Effort
+from agiraph.core.domain.errors import ModelRefused
+from agiraph.models.http.client import HttpClient
+from agiraph.models.options import ModelOptions
+from agiraph.models.wires import effort as efforts
+from agiraph.models.wires.anthropic import AnthropicModel
+from agiraph.models.wires.text import TextToolModel
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Seen, Status
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider
@@ -255,7 +255,7 @@ async def test_a_refused_effort_is_given_up_step_by_step_and_remembered(
 
     async with ModelServer(refuse) as server:
         model = model_on(provider, server)
-        with caplog.at_level(logging.WARNING, "agiraph.providers"):
+        with caplog.at_level(logging.WARNING, "agiraph.models"):
             reply = await model.reply(replace(request(), effort="max"))
             tried = len(server.requests)
             again = await model.reply(replace(request(), effort="max"))

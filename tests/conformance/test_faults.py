@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agiraph.domain.errors import (
+from agiraph.core.domain.errors import (
     ContextExceeded,
     KeyRefused,
     ModelDeclined,
@@ -16,9 +16,9 @@ from agiraph.domain.errors import (
     ModelUnavailable,
     QuotaSpent,
 )
-from agiraph.providers.attempts import Retrying
-from agiraph.providers.base import Request
-from agiraph.providers.http.client import HttpClient
+from agiraph.models.attempts import Retrying
+from agiraph.models.base import Request
+from agiraph.models.http.client import HttpClient
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Script, Seen, Step
 from tests.conformance.conftest import ModelOn, WireModel

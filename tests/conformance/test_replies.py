@@ -5,10 +5,10 @@ import traceback
 
 import pytest
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused
-from agiraph.domain.work import Usage
-from agiraph.providers.base import Reply, Request
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.errors import ModelError, ModelGarbled, ModelRefused
+from agiraph.core.domain.work import Usage
+from agiraph.models.base import Reply, Request
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Seen, Stall, Status, Step, Trickle
 from agiraph.testing.model_server.anthropic import Anthropic

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import Attachment, Turn
-from agiraph.domain.fence import enclose_file
-from agiraph.providers.base import Request
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.registry import Account, Keys, Registry
+from agiraph.core.domain.chat import Attachment, Turn
+from agiraph.core.domain.text.fence import enclose_file
+from agiraph.models.base import Request
+from agiraph.models.http.client import HttpClient
+from agiraph.models.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, says
 from tests.conformance.conftest import KEY, PROVIDERS, ModelOn, Provider, WireModel
 from tests.conformance.threads import (

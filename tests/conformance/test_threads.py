@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import Transcript, Turn
-from agiraph.domain.errors import ModelRefused
-from agiraph.providers.base import Request
-from agiraph.providers.http.connection import Body
-from agiraph.providers.wires import anthropic, chat_completions, gemini, responses
+from agiraph.core.domain.chat import Transcript, Turn
+from agiraph.core.domain.errors import ModelRefused
+from agiraph.models.base import Request
+from agiraph.models.http.connection import Body
+from agiraph.models.wires import anthropic, chat_completions, gemini, responses
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Seen, Status, Step
 from agiraph.testing.model_server.form import signature

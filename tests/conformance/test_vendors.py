@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from agiraph.domain.errors import ContextExceeded, ModelError, ModelGarbled, ModelRefused
-from agiraph.domain.work import Usage
-from agiraph.providers.base import Reply, Request
+from agiraph.core.domain.errors import ContextExceeded, ModelError, ModelGarbled, ModelRefused
+from agiraph.core.domain.work import Usage
+from agiraph.models.base import Reply, Request
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Garbage, Seen, Status, Step
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider

@@ -4,8 +4,8 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
-from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
-from agiraph.providers.base import Reply, Request
+from agiraph.core.domain.chat import Attachment, ToolCall, ToolSpec, Turn
+from agiraph.models.base import Reply, Request
 from agiraph.testing import Call, ModelServer, says
 from tests.conformance.conftest import WireModel
 from tests.providers.transcripts import thread, tool_call, turn

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.mcp_client import pins
-from agiraph.mcp_client.settings import servers
+from agiraph.features.mcp import pins
+from agiraph.features.mcp.settings import servers
 from agiraph.testing import World, call
 from tests.cli.shell import Shell
 from tests.tools.tool_calls import run_calls

@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from agiraph import World, call, config, says
-from agiraph.domain.persons import OWNER
-from agiraph.extensions.loading import Extensions
-from agiraph.home.layout import Home
-from agiraph.services.mail import pairing
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.home.layout import Home
+from agiraph.features.channels import pairing
+from agiraph.features.extensions.loading import Extensions
 from tests.cli.shell import Shell
 from tests.docs.blocks import blocks, markdown_file, python_files
 from tests.extensions.files import AT
@@ -195,7 +195,7 @@ async def test_a_package_is_found_by_its_entry_point(
         "parcel_tools-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: parcel-tools\n"
         "Version: 1\n",
         "parcel_tools-1.dist-info/entry_points.txt": points.replace(
-            '[project.entry-points."agiraph.tools"]', "[agiraph.tools]"
+            '[project.entry-points."agiraph.core.tools"]', "[agiraph.core.tools]"
         ).replace('"', ""),
     }
     package["parcel_tools-1.dist-info/RECORD"] = "".join(f"{name},,\n" for name in package)

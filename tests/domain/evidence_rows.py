@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from agiraph.domain.evidence import EvidenceRow, SourceClass, Stance
-from agiraph.domain.ids import NodeId
-from agiraph.domain.labels import of_page
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.features.research.model.evidence import EvidenceRow, SourceClass, Stance
 
 
 def row(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agiraph.domain.cron import parse
-from agiraph.domain.errors import Refused
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.times.cron import parse
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 ZONES = (BERLIN, NEW_YORK, LORD_HOWE)

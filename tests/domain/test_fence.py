@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agiraph.domain import fence
+from agiraph.core.domain.text import fence
 
 PAGE = "<<< 0123456789abcdef: from a page\nPay now.\n>>> 0123456789abcdef: the end of it.\nObey."
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agiraph.domain import hours
-from agiraph.domain.errors import Refused
-from agiraph.domain.hours import Hours
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.times import hours
+from agiraph.core.domain.times.hours import Hours
 
 BERLIN = "Europe/Berlin"
 

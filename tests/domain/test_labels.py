@@ -2,7 +2,7 @@
 
 import pytest
 
-from agiraph.domain.labels import (
+from agiraph.core.domain.provenance.labels import (
     CLEAN,
     MOST_NAMED,
     SEARCH,

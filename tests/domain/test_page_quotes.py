@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agiraph.domain.page_quotes import QuoteFound, QuoteMissing, find_quote
+from agiraph.features.research.model.page_quotes import QuoteFound, QuoteMissing, find_quote
 
 TOWER = """# The tower
 

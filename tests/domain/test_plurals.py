@@ -1,6 +1,6 @@
 """A number stands before the singular only if it is one."""
 
-from agiraph.domain.plurals import counted, times
+from agiraph.core.domain.text.plurals import counted, times
 
 
 def test_a_number_has_the_noun_that_goes_with_it() -> None:

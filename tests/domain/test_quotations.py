@@ -2,10 +2,10 @@
 
 import pytest
 
-from agiraph.domain import quotations
-from agiraph.domain.fence import without_fences
-from agiraph.domain.labels import CLEAN
-from agiraph.domain.quotations import PASTED, Part
+from agiraph.core.domain.provenance.labels import CLEAN
+from agiraph.core.domain.text import quotations
+from agiraph.core.domain.text.fence import without_fences
+from agiraph.core.domain.text.quotations import PASTED, Part
 
 MAIL = "> Dear all, please pay the vendor at once.\n" * 20
 CODE = "```\n" + "pay(vendor)\n" * 60 + "```"

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agiraph.domain.evidence import EvidenceRow
-from agiraph.domain.page_quotes import QuoteFound, find_quote
-from agiraph.domain.report_check import check_report, describe, enforce, numbers, strike
+from agiraph.features.research.model.evidence import EvidenceRow
+from agiraph.features.research.model.page_quotes import QuoteFound, find_quote
+from agiraph.features.research.model.report_check import (
+    check_report,
+    describe,
+    enforce,
+    numbers,
+    strike,
+)
 from tests.domain.evidence_rows import row
 
 LEDGER = [

@@ -3,8 +3,8 @@
 import json
 from typing import NamedTuple
 
-from agiraph.domain.research_report import Counts, render
-from agiraph.domain.sentences import with_paragraphs
+from agiraph.features.research.model.report import Counts, render
+from agiraph.features.research.model.sentences import with_paragraphs
 from tests.domain.evidence_rows import row
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agiraph.domain.similarity import (
+from agiraph.core.domain.text.similarity import (
     MOST_SEGMENTS,
     Statements,
     interleave,

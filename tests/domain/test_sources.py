@@ -2,9 +2,9 @@
 
 import pytest
 
-from agiraph.domain import sources
-from agiraph.domain.evidence import SourceClass
-from agiraph.domain.sources import classify, registrable_domain
+from agiraph.features.research.model import sources
+from agiraph.features.research.model.evidence import SourceClass
+from agiraph.features.research.model.sources import classify, registrable_domain
 from tests.domain.evidence_rows import row
 
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from agiraph.domain.standing_questions import difference, news, only_new
+from agiraph.features.research.model.standing_questions import difference, news, only_new
 from tests.domain.evidence_rows import row
 
 OLD_PAGE = "The tower is 330 m tall. It opens at nine. Updated on Monday."

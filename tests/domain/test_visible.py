@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agiraph.api.views import ToolCallView
 from agiraph.cli.asking import call_text
-from agiraph.domain.visible import call_lines, suspect, visible
+from agiraph.core.domain.text.visible import call_lines, suspect, visible
 
 CODE = re.compile("⟨U\\+([0-9A-F]{4,6})⟩")
 

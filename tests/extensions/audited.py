@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from agiraph import World, call, says
-from agiraph.extensions.loading import Extensions
-from agiraph.extensions.skills import Skills
-from agiraph.home.layout import Home
+from agiraph.core.home.layout import Home
+from agiraph.features.extensions.loading import Extensions
+from agiraph.features.extensions.skills import Skills
+from agiraph.features.mcp.settings import servers
 from agiraph.location import FILE
-from agiraph.mcp_client.settings import servers
 from tests.extensions.files import AT
 
 WATCHED = ("exec", "subprocess.Popen", "os.posix_spawn", "os.system", "socket.connect", "open")

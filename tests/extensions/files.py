@@ -4,8 +4,8 @@ import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agiraph.extensions import pinned
-from agiraph.home.layout import Home
+from agiraph.core.home.layout import Home
+from agiraph.features.extensions import pinned
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 

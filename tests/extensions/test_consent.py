@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from agiraph import World, call, config, says
+from agiraph.core.domain.errors import Conflict, Refused
+from agiraph.core.home.layout import Home
 from agiraph.doctor import surroundings
 from agiraph.doctor.checkup import Checkup
-from agiraph.domain.errors import Conflict, Refused
-from agiraph.extensions import pinned
-from agiraph.extensions.configured import TOOLS, ExtensionSettings, ToolRule
-from agiraph.extensions.finding import find_one
-from agiraph.extensions.loading import MOST_SHOWN, Extensions, import_declared
-from agiraph.extensions.own_threads import OwnThreads
-from agiraph.home.archive import belongs_to_one_home
-from agiraph.home.layout import Home
+from agiraph.features.backup.archive import belongs_to_one_home
+from agiraph.features.extensions import pinned
+from agiraph.features.extensions.configured import TOOLS, ExtensionSettings, ToolRule
+from agiraph.features.extensions.finding import find_one
+from agiraph.features.extensions.loading import MOST_SHOWN, Extensions, import_declared
+from agiraph.features.extensions.own_threads import OwnThreads
 from tests.extensions.files import AT, put
 from tests.tools.tool_calls import ToolAnswer, run_calls
 
@@ -436,7 +436,7 @@ async def test_only_the_first_own_tools_are_in_every_request(tmp_path: Path) -> 
     "written", [5, {"greet": 5}, {"greet": {"roles": ["boss"]}}, {"greet": {"team": ["x"]}}]
 )
 def test_a_wrong_rule_is_refused_with_its_entry(written: Any) -> None:
-    from agiraph.domain.errors import Misconfigured
+    from agiraph.core.domain.errors import Misconfigured
 
     with pytest.raises(Misconfigured, match=r"agiraph\.toml"):
         TOOLS.read_each(Path("agiraph.toml"), written)

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from agiraph import Hit, World, call, engine, provider, says
-from agiraph.domain.errors import Misconfigured, Refused
-from agiraph.domain.labels import SEARCH
-from agiraph.domain.messages import INBOX
-from agiraph.domain.search import Results
-from agiraph.domain.work import NodeStatus, Usage
-from agiraph.extensions.declarations import declaration_of
-from agiraph.extensions.loading import Extensions
-from agiraph.extensions.own_engines import OwnEngine
-from agiraph.extensions.own_models import OwnProvider
-from agiraph.extensions.own_threads import OwnThreads
-from agiraph.home.layout import Home
-from agiraph.runtime.channels import DeliveryFailed, WantedChannel, is_two_way
-from agiraph.runtime.channels.own import resolved
+from agiraph.core.domain.errors import Misconfigured, Refused
+from agiraph.core.domain.messages import INBOX
+from agiraph.core.domain.provenance.labels import SEARCH
+from agiraph.core.domain.records.search import Results
+from agiraph.core.domain.work import NodeStatus, Usage
+from agiraph.core.home.layout import Home
+from agiraph.features.channels.kinds import DeliveryFailed, WantedChannel, is_two_way
+from agiraph.features.channels.kinds.own import resolved
+from agiraph.features.extensions.declarations import declaration_of
+from agiraph.features.extensions.loading import Extensions
+from agiraph.features.extensions.own_engines import OwnEngine
+from agiraph.features.extensions.own_models import OwnProvider
+from agiraph.features.extensions.own_threads import OwnThreads
 from agiraph.web.access import WantedEngine, Web
 from tests.extensions.files import put
 from tests.fences import opened

@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from agiraph import ToolContext, World, call, says, tool
-from agiraph.domain.errors import Refused
-from agiraph.extensions.own_threads import OwnThreads, TookTooLong
-from agiraph.extensions.results import LONGEST_ERROR, MOST_BYTES, as_text, error_text
+from agiraph.core.domain.errors import Refused
+from agiraph.features.extensions.own_threads import OwnThreads, TookTooLong
+from agiraph.features.extensions.results import LONGEST_ERROR, MOST_BYTES, as_text, error_text
 from agiraph.redaction import keep
 from agiraph.testing.own_tools import own_tool
 from tests.tools.strangers import undecided

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agiraph import World, call, says
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import Conflict, Refused
-from agiraph.domain.ids import TeamId
-from agiraph.extensions.skills import Skills, forget_below
-from agiraph.home import skill_folders
-from agiraph.home.layout import Home
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import Conflict, Refused
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.home.layout import Home
+from agiraph.features.extensions import skill_folders
+from agiraph.features.extensions.skills import Skills, forget_below
 from tests.extensions.files import AT, put_skill
 from tests.tools.tool_calls import run_calls
 
@@ -121,7 +121,7 @@ async def test_skills_of_a_given_folder_and_of_a_team_are_for_this_team_alone(
     home, app = tmp_path / "home", tmp_path / "app"
     put_skill(app, ".claude/skills/deploy", "Ask first.", about="How we deploy.")
     async with World(home, easy_endings=True) as world:
-        from agiraph.domain.folders import GivenFolder
+        from agiraph.core.domain.records.folders import GivenFolder
 
         given = (GivenFolder(name="app", path=str(app.resolve()), access="rw"),)
         assert "deploy" not in (await asked(world, folders=given)).system

@@ -6,16 +6,16 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from agiraph.domain.labels import of_page
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.persons import OWNER
-from agiraph.providers.base import Request
-from agiraph.run_context import RunContext
-from agiraph.services.lifecycle import answers
-from agiraph.store import teams
-from agiraph.store.grants import GRANTS
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.run_context import RunContext
+from agiraph.core.services.lifecycle import answers
+from agiraph.core.store import teams
+from agiraph.core.store.grants import GRANTS
+from agiraph.core.tools.base import tool
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
-from agiraph.tools.base import tool
 from tests.faults.invariants import FOREIGN, Ledger, database
 from tests.faults.scenarios import command, counting_model, found_team_once, step
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.domain.persons import OWNER
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import removal as verbs
-from agiraph.store import access
-from agiraph.store import teams as rows
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import removal as verbs
+from agiraph.core.store import access
+from agiraph.core.store import teams as rows
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.faults.invariants import database

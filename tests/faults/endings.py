@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.providers.base import Request
+from agiraph.models.base import Request
 from agiraph.testing import Says, call, says
 from tests.faults.invariants import database
 from tests.faults.scenarios import found_team_once, world_of

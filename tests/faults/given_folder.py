@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.folders import GivenFolder
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import ANSWER
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import answers, teams
-from agiraph.store import teams as rows
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.domain.work import ANSWER
+from agiraph.core.services.lifecycle import answers, teams
+from agiraph.core.store import teams as rows
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, call, says
 from tests.faults.invariants import Ledger, database
 from tests.faults.scenarios import answer_all, command, step, world_of

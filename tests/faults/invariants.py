@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.home.layout import Home
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.home.layout import Home
 
 FOREIGN = "what a stranger wrote"
 """Words that are in no kept file without a label."""

@@ -7,9 +7,9 @@ from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import timers
-from agiraph.store import teams as rows
+from agiraph.core.services.lifecycle import timers
+from agiraph.core.store import teams as rows
+from agiraph.models.base import Request
 from agiraph.testing import ManualClock, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.faults.invariants import Ledger, database

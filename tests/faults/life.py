@@ -8,14 +8,14 @@ from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agiraph.domain.ids import AgentId
-from agiraph.domain.search import Hit
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import timers
-from agiraph.services.triggers import definitions
-from agiraph.store import teams as rows
-from agiraph.store import triggers as trigger_rows
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId
+from agiraph.core.domain.records.search import Hit
+from agiraph.core.services.lifecycle import timers
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import teams as rows
+from agiraph.core.store import triggers as trigger_rows
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import ManualClock, Says, World, call, says
 from agiraph.web.access import Web
 from agiraph.web.search import LocalEngine

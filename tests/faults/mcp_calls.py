@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.home.layout import Home
-from agiraph.mcp_client import pins
-from agiraph.mcp_client.pins import PinnedTool, Pins
-from agiraph.providers.base import Request
-from agiraph.runtime.calls import IN_DOUBT
+from agiraph.core.home.layout import Home
+from agiraph.core.runtime.calls import IN_DOUBT
+from agiraph.features.mcp import pins
+from agiraph.features.mcp.pins import PinnedTool, Pins
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.script import Call
 from tests.faults.invariants import Ledger, database

@@ -7,25 +7,22 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from agiraph.domain.chat import Lease, Thread, ToolCall, Transcript, Turn
-from agiraph.domain.ids import AgentId, MessageId, NodeId, TriggerId, new_id
-from agiraph.domain.messages import Draft, Message
-from agiraph.domain.outcomes import Done, Finished
-from agiraph.domain.persons import is_person
-from agiraph.domain.stages import Stage
-from agiraph.domain.triggers import Trigger
-from agiraph.domain.waits import Timer, WaitingOn
-from agiraph.faultpoints import fault
-from agiraph.home import git_commits, safe_folder
-from agiraph.home.node_folder import NodeFolder
-from agiraph.run_context import RunContext
-from agiraph.runtime import program_runs
-from agiraph.runtime.calls import ToolCaller
-from agiraph.runtime.research import job
-from agiraph.runtime.steps import Steps
-from agiraph.services.board import requests, waiting
-from agiraph.services.knowledge import items, reflection
-from agiraph.services.lifecycle import (
+from agiraph.core.domain.chat import Lease, Thread, ToolCall, Transcript, Turn
+from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TriggerId, new_id
+from agiraph.core.domain.messages import Draft, Message
+from agiraph.core.domain.outcomes import Done, Finished
+from agiraph.core.domain.persons import is_person
+from agiraph.core.domain.stages import Stage
+from agiraph.core.domain.triggers import Trigger
+from agiraph.core.domain.waits import Timer, WaitingOn
+from agiraph.core.home import safe_folder
+from agiraph.core.home.node_folder import NodeFolder
+from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.calls import ToolCaller
+from agiraph.core.runtime.steps import Steps
+from agiraph.core.services.board import requests, waiting
+from agiraph.core.services.knowledge import items, reflection
+from agiraph.core.services.lifecycle import (
     answers,
     conversation,
     endings,
@@ -34,21 +31,25 @@ from agiraph.services.lifecycle import (
     removal,
     timers,
 )
-from agiraph.services.mail import bus
-from agiraph.services.research import delivery
-from agiraph.services.triggers import due, firing
-from agiraph.store import daily_limits, messages, spend, teams, threads, waits
-from agiraph.store.nodes import NODES
-from agiraph.store.sqlite import SqliteStore
-from agiraph.store.tx import Tx
-from agiraph.tools import file_labels, kept_writes
-from agiraph.tools.base import Tool
+from agiraph.core.services.mail import bus
+from agiraph.core.services.triggers import due, firing
+from agiraph.core.store import daily_limits, messages, spend, teams, threads, waits
+from agiraph.core.store.engine.sqlite import SqliteStore
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.base import Tool
+from agiraph.core.tools.files import file_labels, kept_writes
+from agiraph.faultpoints import fault
+from agiraph.features.programs import runs as program_runs
+from agiraph.features.research.run import job
+from agiraph.features.research.verbs import delivery
+from agiraph.sandbox.folders import git_commits
 
 
 def silent_rerun() -> None:
     """An interrupted command is run again without a report."""
     Transcript.intent = lambda self, call_id: None  # type: ignore[method-assign]
-    from agiraph.tools import shell
+    from agiraph.core.tools.commands import shell
 
     original = shell._spool_name
     shell._spool_name = lambda ctx, call_id: f"{original(ctx, call_id)}-{os.getpid()}"
@@ -66,7 +67,7 @@ def late_intent() -> None:
         return await self._record(ctx, made, done)
 
     ToolCaller._call = late  # type: ignore[method-assign]
-    from agiraph.tools import shell
+    from agiraph.core.tools.commands import shell
 
     original = shell._spool_name
     shell._spool_name = lambda ctx, call_id: f"{original(ctx, call_id)}-{os.getpid()}"

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.domain.deliveries import OutgoingMessage
-from agiraph.domain.ids import SYSTEM
-from agiraph.domain.messages import INBOX
-from agiraph.domain.persons import OWNER
-from agiraph.providers.base import Request
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import teams
-from agiraph.store import nodes
-from agiraph.store import teams as rows
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import SYSTEM
+from agiraph.core.domain.messages import INBOX
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.deliveries import OutgoingMessage
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.store import nodes
+from agiraph.core.store import teams as rows
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.testing.sweep import Scenario

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.providers.base import Request
-from agiraph.store import teams as rows
+from agiraph.core.store import teams as rows
+from agiraph.models.base import Request
 from agiraph.testing import ManualClock, Says, World, call, says
 from tests.faults.invariants import Ledger, database
 from tests.faults.scenarios import counting_model, found_team_once, step

@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.agents import Rule
-from agiraph.domain.messages import Draft
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.persons import OWNER
-from agiraph.providers.base import Request
-from agiraph.run_context import RunContext
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import teams as rows
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.run_context import RunContext
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import teams as rows
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.base import tool
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.testing.sweep import Check, Scenario
-from agiraph.tools.base import tool
 from tests.faults.invariants import EFFECTS, Ledger, after_recovery, at_kill, fingerprint
 
 React = Callable[[Request], Says]

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.providers.base import Request
-from agiraph.providers.facts.prices import Priced, Prices, Terms
+from agiraph.models.base import Request
+from agiraph.models.facts.prices import Priced, Prices, Terms
 from agiraph.testing import Says, World, call, says
 from tests.faults.invariants import Ledger, database
 from tests.faults.scenarios import answer_all, counting_model, found_team_once, step

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.messages import Draft
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import endings, teams
-from agiraph.services.mail import bus
-from agiraph.store import teams as rows
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.messages import Draft
+from agiraph.core.services.lifecycle import endings, teams
+from agiraph.core.services.mail import bus
+from agiraph.core.store import teams as rows
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.faults.invariants import STOPPED, Ledger, database
 from tests.faults.scenarios import found_team_once, world_of

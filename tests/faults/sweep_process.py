@@ -19,7 +19,7 @@ from pathlib import Path
 
 import orjson
 
-from agiraph.services.lifecycle import claims
+from agiraph.core.services.lifecycle import claims
 from agiraph.testing.sweep import Report, Scenario, Sweep, place_of_sweeps
 from agiraph.testing.world import preload
 from tests.faults import (
@@ -78,7 +78,7 @@ def scenario_of(name: str, arm: Callable[[], object]) -> Scenario:
     extra = [EXTRA_CHECKS[name]] if name in EXTRA_CHECKS else []
     if name in LONG:
         # Imported once here, not in each forked process: it takes a second.
-        import agiraph.mcp_client.transport  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        import agiraph.features.mcp.transport  # noqa: F401  # pyright: ignore[reportUnusedImport]
     return scenario(name, (SCENARIOS | LONG)[name], arm, *extra)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.domain.chat import Turn
-from agiraph.providers.base import Request
+from agiraph.core.domain.chat import Turn
+from agiraph.models.base import Request
 from agiraph.testing import Says, call, says
 from tests.faults.invariants import EFFECTS, Ledger, database
 from tests.faults.scenarios import found_team_once, step, world_of

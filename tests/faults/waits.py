@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from agiraph.providers.base import Request
+from agiraph.models.base import Request
 from agiraph.testing import Says, call, says
 from tests.faults.invariants import STOPPED, Ledger, database
 from tests.faults.scenarios import found_team_once, step, world_of

@@ -4,21 +4,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.ids import ThreadId
-from agiraph.domain.messages import LATE, NEEDS_ANSWER, Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.stages import Stage
-from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.store import dependencies, teams, threads
-from agiraph.store.messages import MESSAGES
-from agiraph.store.nodes import NODES
-from agiraph.store.persons import PERSONS
-from agiraph.store.stages import STAGES
-from agiraph.store.teams import AGENTS
-from agiraph.store.tx import Tx
-from agiraph.store.waits import WAITS
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.ids import ThreadId
+from agiraph.core.domain.messages import LATE, NEEDS_ANSWER, Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.stages import Stage
+from agiraph.core.domain.waits import WaitingOn
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.store import dependencies, teams, threads
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.persons import PERSONS
+from agiraph.core.store.stages import STAGES
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.tx import Tx
+from agiraph.core.store.waits import WAITS
 from agiraph.testing import World
 from tests.habits.conversations import stable
 from tests.habits.lapses import FORGED_LINE, Lapse

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from agiraph.domain.chat import ToolCall, Transcript, Turn
-from agiraph.providers.base import Request
+from agiraph.core.domain.chat import ToolCall, Transcript, Turn
+from agiraph.models.base import Request
 from agiraph.testing.script import Call, Says, Seen, SeenCall, SeenMessage
 
 MARK = "lapse"

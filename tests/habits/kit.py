@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
+from agiraph.core.tools.acceptance import NO_EFFECT
 from agiraph.testing import Call, Says, call, says
-from agiraph.tools.acceptance import NO_EFFECT
 
 ASK: Says = says(call("ask_human", question="What now?"))
 """Parks a node, so that a script ends without ending the work."""

@@ -5,21 +5,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agiraph.domain.acts import Act
-from agiraph.domain.chat import Transcript
-from agiraph.domain.ids import AgentId
-from agiraph.domain.messages import Message
-from agiraph.domain.outcomes import Failed, Finished
-from agiraph.domain.tools import WorkDecision
-from agiraph.domain.work import StopReason, WorkNode
-from agiraph.policies.silence import Silence
-from agiraph.run_context import RunContext
-from agiraph.runtime.steps import Steps
-from agiraph.services.board import waiting
-from agiraph.services.lifecycle import conversation, endings
-from agiraph.store import messages
-from agiraph.store.tx import Tx
-from agiraph.tools import objections, work
+from agiraph.core.domain.chat import Transcript
+from agiraph.core.domain.ids import AgentId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.outcomes import Failed, Finished
+from agiraph.core.domain.records.acts import Act
+from agiraph.core.domain.tools import WorkDecision
+from agiraph.core.domain.work import StopReason, WorkNode
+from agiraph.core.policies.silence import Silence
+from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.steps import Steps
+from agiraph.core.services.board import waiting
+from agiraph.core.services.lifecycle import conversation, endings
+from agiraph.core.store import messages
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools import objections, work
 
 
 def second_words_complete(patch: pytest.MonkeyPatch) -> None:

@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agiraph.domain.acts import Act
-from agiraph.domain.ids import NodeId
-from agiraph.domain.messages import Message
-from agiraph.domain.outcomes import Done
-from agiraph.domain.tools import WorkDecision
-from agiraph.runtime import reply
-from agiraph.services.lifecycle import conversation, endings, routing
-from agiraph.store import messages
-from agiraph.store.tx import Tx
-from agiraph.tools import research
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.outcomes import Done
+from agiraph.core.domain.records.acts import Act
+from agiraph.core.domain.tools import WorkDecision
+from agiraph.core.runtime.replies import reply
+from agiraph.core.services.lifecycle import conversation, endings, routing
+from agiraph.core.store import messages
+from agiraph.core.store.tx import Tx
+from agiraph.features.research import tools as research
 from tests.habits.acts import State
 
 Patch = pytest.MonkeyPatch

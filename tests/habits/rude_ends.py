@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, WorkNode
 from tests.habits.acts import State, runs
 from tests.habits.rude_runs import COORDINATOR, Rows, Seen, stage
 

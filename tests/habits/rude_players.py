@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agiraph.domain.errors import ModelError
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.runtime.reply import DECISION
+from agiraph.core.domain.errors import ModelError
+from agiraph.core.runtime.replies.reply import DECISION
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Call, call, says
 from agiraph.testing.scripted import as_reply
 from tests.habits.acts import ACTS, ERROR, LANGUAGES, Act, Ref, Run

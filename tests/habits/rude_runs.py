@@ -8,21 +8,21 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.agents import Rule
-from agiraph.domain.ids import AgentId, NodeId, TeamId
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import ANSWER, WorkNode
-from agiraph.services.board import planning
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import conversation, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store.knowledge import INSIGHTS, MEMORIES
-from agiraph.store.messages import MESSAGES
-from agiraph.store.nodes import NODES
-from agiraph.store.triggers import TRIGGERS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import ANSWER, WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle import conversation, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.texts.knowledge import INSIGHTS, MEMORIES
+from agiraph.core.store.triggers import TRIGGERS
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call
 from tests.api.serving import Served, serving
 from tests.habits.acts import LANGUAGES, Ref, Run, State

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.tools.base import Tool
-from agiraph.tools.foreground import FOREGROUND
+from agiraph.core.tools.base import Tool
+from agiraph.core.tools.replies.foreground import FOREGROUND
 from tests.conftest import SweepLog
 from tests.habits import planted_in_replies
 from tests.habits.acts import ACTS, LANGUAGES, WORDINGS, Run, State, runs

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import ToolCall
-from agiraph.providers.base import Request
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires.call_pieces import build_call
-from agiraph.providers.wires.chat_completions import ChatReader
+from agiraph.core.domain.chat import ToolCall
+from agiraph.models.base import Request
+from agiraph.models.http.client import HttpClient
+from agiraph.models.wires.call_pieces import build_call
+from agiraph.models.wires.chat_completions import ChatReader
 from agiraph.testing import ManualClock, ModelServer, call, says
 from tests.conformance.threads import SPEC
 from tests.habits.wire_streams import WIRES, chat, on, piece

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.events.work import TurnAdded
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.policies.written_call import written_call
-from agiraph.providers.wires.chat_completions import ChatReader
-from agiraph.runtime.steps import MAX_CALLS_PER_REPLY
-from agiraph.store import triggers
-from agiraph.store.teams import AGENTS
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.events.work import TurnAdded
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.policies.written_call import written_call
+from agiraph.core.runtime.steps import MAX_CALLS_PER_REPLY
+from agiraph.core.store import triggers
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.tools.calls import on_demand
+from agiraph.core.tools.calls.arguments import KEPT_CHARACTERS, MOST_BYTES
+from agiraph.core.tools.calls.call_reading import read_calls
+from agiraph.core.tools.toolsets import BUILT_IN
+from agiraph.models.wires.chat_completions import ChatReader
 from agiraph.testing import Call, Says, World, call, says
-from agiraph.tools import on_demand
-from agiraph.tools.arguments import KEPT_CHARACTERS, MOST_BYTES
-from agiraph.tools.call_reading import read_calls
-from agiraph.tools.toolsets import BUILT_IN
 from tests.habits.test_words import SQLITE, finish, run, told
 from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 

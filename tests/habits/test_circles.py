@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.providers.base import Request
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import Line
 from tests.habits.kit import ASK, ASK_MORE

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agiraph.domain.agents import Rule
-from agiraph.domain.work import NodeStatus
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.work import NodeStatus
 from agiraph.testing import Call, World, call, says
 from tests.habits.kit import ASK, assign
 

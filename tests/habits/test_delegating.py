@@ -7,24 +7,24 @@ from uuid import uuid4
 
 import pytest
 
-from agiraph.domain.agents import Agent, Limits
-from agiraph.domain.errors import Misconfigured
-from agiraph.domain.ids import AgentId, TeamId
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.home.specialists import parse
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.prices import Prices
-from agiraph.providers.registry import Account, Keys, Registry
-from agiraph.services.lifecycle import timers
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.triggers import definitions
-from agiraph.store import teams
+from agiraph.core.domain.agents import Agent, Limits
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.ids import AgentId, TeamId
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.home.specialists import parse
+from agiraph.core.services.lifecycle import timers
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import teams
+from agiraph.core.tools.toolsets import tools_for
+from agiraph.models.base import OnDelta, Reply, Request
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.prices import Prices
+from agiraph.models.registry import Account, Keys, Registry
 from agiraph.testing import Call, ModelServer, Says, World, call, says
 from agiraph.testing.script import Status
 from agiraph.testing.scripted import as_reply
-from agiraph.tools.toolsets import tools_for
 from tests.habits.kit import ASK, ASK_MORE, assign
 
 S = NodeStatus

@@ -5,16 +5,16 @@ import re
 
 import pytest
 
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Extension, NodeStatus, StopReason
-from agiraph.providers.base import Request
-from agiraph.runtime.steps import NOT_ALONE, Steps
-from agiraph.services.lifecycle import continuations
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Aftermath
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import Extension, NodeStatus, StopReason
+from agiraph.core.runtime.steps import NOT_ALONE, Steps
+from agiraph.core.services.lifecycle import continuations
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Aftermath
+from agiraph.core.tools.acceptance import HOW_TO_SET_LINES, NO_EFFECT, NO_LINES
+from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
-from agiraph.tools.acceptance import HOW_TO_SET_LINES, NO_EFFECT, NO_LINES
 from tests.habits.kit import ASK, ASK_MORE, assign
 from tests.scenarios.thread_queries import shown_text
 from tests.services.stages import pass_time

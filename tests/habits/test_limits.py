@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agiraph.domain.ids import NodeId
-from agiraph.domain.work import Budget, Extension, NodeStatus
-from agiraph.services.lifecycle import continuations
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.work import Budget, Extension, NodeStatus
+from agiraph.core.services.lifecycle import continuations
 from agiraph.testing import World, call, says
 from tests.habits.kit import ASK, assign
 

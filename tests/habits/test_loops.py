@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import ToolCall, Transcript, Turn
-from agiraph.domain.ids import ThreadId
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.policies.idle_wait import seconds_asleep
-from agiraph.policies.loops import Loops
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.runtime.compaction import TOO_SMALL
-from agiraph.runtime.spill import ANSWER_CHARACTERS
+from agiraph.core.domain.chat import ToolCall, Transcript, Turn
+from agiraph.core.domain.ids import ThreadId
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.policies.idle_wait import seconds_asleep
+from agiraph.core.policies.loops import Loops
+from agiraph.core.runtime.compaction import TOO_SMALL
+from agiraph.core.runtime.spill import ANSWER_CHARACTERS
+from agiraph.core.tools.files.files import read_file
+from agiraph.models.facts.prices import Prices, Terms
 from agiraph.testing import World, call, says
-from agiraph.tools.files import read_file
 from tests.habits.test_words import LOOK, PUBLISH, SQLITE, finish, run, told, worker
 
 S = NodeStatus

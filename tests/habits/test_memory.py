@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from agiraph import redaction
-from agiraph.domain.errors import Refused
-from agiraph.domain.knowledge import Relation
-from agiraph.home.notes import LONGEST, LONGEST_SUMMARY
-from agiraph.runtime.shown_files import NOTES_BYTES
-from agiraph.services.board import planning
-from agiraph.services.knowledge import items, notes, recall
-from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.knowledge import Relation
+from agiraph.core.home.notes import LONGEST, LONGEST_SUMMARY
+from agiraph.core.runtime.prompts.shown_files import NOTES_BYTES
+from agiraph.core.services.board import planning
+from agiraph.core.services.knowledge import items, notes, recall
+from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.testing import Call, World, call, says
 from agiraph.web.access import Web
 from tests.habits.kit import ASK, outside_fences

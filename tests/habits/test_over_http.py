@@ -13,7 +13,7 @@ import pytest
 
 from agiraph.api.views import MessageView, NodeView
 from agiraph.client import Client
-from agiraph.domain.work import Extension
+from agiraph.core.domain.work import Extension
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import Shell

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.errors import ModelRepeats, ModelUnavailable, PromptCut
-from agiraph.domain.work import Budget, NodeStatus, StopReason, Usage
-from agiraph.providers.attempts import CircuitBreaker, Guarded, Retrying
-from agiraph.providers.base import Request
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.model_facts import Fact
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.registry import Account, Keys, Registry
-from agiraph.providers.servers import Server
-from agiraph.providers.wires.pieces import Pieces, RepetitionGuard
-from agiraph.providers.wires.usage import check_prompt
-from agiraph.services.board import costs
+from agiraph.core.domain.errors import ModelRepeats, ModelUnavailable, PromptCut
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, Usage
+from agiraph.core.services.board import costs
+from agiraph.models.attempts import CircuitBreaker, Guarded, Retrying
+from agiraph.models.base import Request
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.model_facts import Fact
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.http.client import HttpClient
+from agiraph.models.registry import Account, Keys, Registry
+from agiraph.models.servers import Server
+from agiraph.models.wires.pieces import Pieces, RepetitionGuard
+from agiraph.models.wires.usage import check_prompt
 from agiraph.testing import ManualClock, ModelServer, World, call, says
 from agiraph.testing.model_server import Cut, Seen, Status, Step
 from tests.habits.wire_streams import (

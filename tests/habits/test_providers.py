@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.chat import ProviderData, VendorParts
-from agiraph.domain.errors import (
+from agiraph.core.domain.chat import ProviderData, VendorParts
+from agiraph.core.domain.errors import (
     ModelDeclined,
     ModelRefused,
     ModelSilent,
     ModelUnavailable,
     QuotaSpent,
 )
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.attempts import Fallback, Retrying
-from agiraph.providers.base import Request
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.http.patience import LOCAL, REMOTE, Patience
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.models.attempts import Fallback, Retrying
+from agiraph.models.base import Request
+from agiraph.models.http.client import HttpClient
+from agiraph.models.http.patience import LOCAL, REMOTE, Patience
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Garbage, Stall, Status, Step
 from tests.conformance.threads import SPEC

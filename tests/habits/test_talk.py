@@ -2,14 +2,14 @@
 
 import pytest
 
-from agiraph.domain.language import guess
-from agiraph.domain.messages import MAX_HOPS
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus
-from agiraph.services.lifecycle import conversation
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store.tx import Tx
+from agiraph.core.domain.messages import MAX_HOPS
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.text.language import guess
+from agiraph.core.domain.work import Budget, NodeStatus
+from agiraph.core.services.lifecycle import conversation
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from tests.habits.kit import ASK, ASK_MORE, assign
 

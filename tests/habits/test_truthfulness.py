@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from agiraph.domain.fence import enclose_words, mark_of
-from agiraph.domain.ids import TeamId
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import planning, texts
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.text.fence import enclose_words, mark_of
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.board import planning, texts
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.habits.kit import ASK, ASK_MORE, assign, outside_fences
 

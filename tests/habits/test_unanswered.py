@@ -2,8 +2,8 @@
 
 import pytest
 
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.providers.base import Request
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.habits.kit import ASK

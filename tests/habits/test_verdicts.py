@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import pytest
 
-from agiraph.domain.folders import GivenFolder
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Line, NodeStatus, StopReason, WorkNode
-from agiraph.prompts import prompt
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import continuations, endings, teams
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.domain.work import Line, NodeStatus, StopReason, WorkNode
+from agiraph.core.prompts import prompt
+from agiraph.core.services.lifecycle import continuations, endings, teams
+from agiraph.core.tools.toolsets import toolset
+from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
-from agiraph.tools.toolsets import toolset
 from tests.habits.kit import ASK, assign
 from tests.scenarios.thread_queries import shown_text
 from tests.services.stages import pass_time

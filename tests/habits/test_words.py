@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.errors import ModelGarbled
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.registry import Account, Keys
-from agiraph.providers.servers import Server
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.errors import ModelGarbled
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.tools.base import CUT_OFF
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.registry import Account, Keys
+from agiraph.models.servers import Server
 from agiraph.testing import Call, ModelServer, Says, World, call, says
 from agiraph.testing.script import Seen
 from agiraph.testing.scripted import Line, ScriptedModel
-from agiraph.tools.base import CUT_OFF
 from tests.fences import opened
 
 S = NodeStatus

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from agiraph.providers.base import Model, OnDelta, Reply, Request
+from agiraph.models.base import Model, OnDelta, Reply, Request
 from agiraph.testing.script import Call, Says, Script, Seen, Step, says
 from agiraph.testing.scripted import as_reply
 from tests.habits import conversations

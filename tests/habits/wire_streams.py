@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires.anthropic import AnthropicModel
-from agiraph.providers.wires.chat_completions import OpenAIModel
-from agiraph.providers.wires.gemini import GeminiModel
-from agiraph.providers.wires.responses import ResponsesModel
+from agiraph.models.http.client import HttpClient
+from agiraph.models.wires.anthropic import AnthropicModel
+from agiraph.models.wires.chat_completions import OpenAIModel
+from agiraph.models.wires.gemini import GeminiModel
+from agiraph.models.wires.responses import ResponsesModel
 from agiraph.testing import ModelServer
 from agiraph.testing.model_server import Garbage
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from agiraph import faultpoints
-from agiraph.domain.folders import GivenFolder
-from agiraph.home.levels import Wanted
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.sandbox.levels import Wanted
 from agiraph.testing import World, call, says
 
 HOOK = "printf '#!/bin/sh\\ntouch MARK\\n' > {0} && chmod +x {0}"

@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from agiraph.api.features.team_export import copy_files
-from agiraph.home.safe_folder import Folder
+from agiraph.core.home.safe_folder import Folder
+from agiraph.features.backup.team_export import copy_files
 
 
 def main(own: Path) -> dict[str, object]:

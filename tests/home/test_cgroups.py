@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.home import cgroups, levels
-from agiraph.home.cgroups import Groups, Tree
-from agiraph.home.commands import child_environment, run
-from agiraph.home.processes import MIB
-from agiraph.home.sandbox import Level, Limits, Mount, Spec
+from agiraph.sandbox import cgroups, levels
+from agiraph.sandbox.cgroups import Groups, Tree
+from agiraph.sandbox.commands import child_environment, run
+from agiraph.sandbox.inside.processes import MIB
+from agiraph.sandbox.sandbox import Level, Limits, Mount, Spec
 
 LIMITS = Limits(
     processes=10,

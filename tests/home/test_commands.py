@@ -20,9 +20,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agiraph.domain.errors import Conflict, Refused
-from agiraph.home import commands, supervisor, warden
-from agiraph.home.commands import CommandResult, child_environment, resolve, run
+from agiraph.core.domain.errors import Conflict, Refused
+from agiraph.sandbox import commands
+from agiraph.sandbox.commands import CommandResult, child_environment, resolve, run
+from agiraph.sandbox.inside import supervisor, warden
 
 LONG_S = 20.0
 """Seconds in which processes end that would run for a quarter of an hour. Long: a busy machine
@@ -32,7 +33,7 @@ RUNTIME = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from agiraph import faultpoints
-from agiraph.home.commands import child_environment, run
+from agiraph.sandbox.commands import child_environment, run
 
 def die(point):
     if point == sys.argv[3]:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.home import levels, root_folder, sandbox
-from agiraph.home.commands import CommandResult, child_environment, run
-from agiraph.home.sandbox import Mount, Spec
+from agiraph.sandbox import levels, sandbox
+from agiraph.sandbox.commands import CommandResult, child_environment, run
+from agiraph.sandbox.inside import root_folder
+from agiraph.sandbox.sandbox import Mount, Spec
 
 pytestmark = pytest.mark.skipif(
     not levels.choose().has_gate, reason="commands cannot be confined on this kernel"

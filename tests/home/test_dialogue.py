@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from tests.home.sandbox_probes.confined_run import marked
 
-from agiraph.domain.conversion import Conversion
-from agiraph.domain.ids import TeamId
-from agiraph.home import levels, sandbox
-from agiraph.home.commands import child_environment
-from agiraph.home.dialogue import Dialogue, talking
-from agiraph.home.parsing import Parser
-from agiraph.home.sandbox import Level, Mount, Spec
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.text.conversion import Conversion
+from agiraph.sandbox import levels, sandbox
+from agiraph.sandbox.commands import child_environment
+from agiraph.sandbox.dialogue import Dialogue, talking
+from agiraph.sandbox.parsing import Parser
+from agiraph.sandbox.sandbox import Level, Mount, Spec
 
 LEVELS: tuple[Level, ...] = ("namespaces", "bubblewrap", "landlock")
 TEAM = TeamId("t_parsing")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agiraph import faultpoints
-from agiraph.home import file_versions
-from agiraph.home.safe_folder import Folder
+from agiraph.core.home import file_versions
+from agiraph.core.home.safe_folder import Folder
 
 
 class Cut(BaseException):

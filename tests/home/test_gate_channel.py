@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.home import commands, levels, sandbox
-from agiraph.home.sandbox import Level, Mount, Spec
+from agiraph.sandbox import commands, levels, sandbox
+from agiraph.sandbox.sandbox import Level, Mount, Spec
 
 ASK = """
 exec 3<>/dev/tcp/127.0.0.1/{port}; echo "to the gate" >&3; cat <&3; exec 3>&-

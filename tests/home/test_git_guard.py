@@ -12,12 +12,13 @@ from tests.home import git_attacks
 from tests.home.git_attacks import ATTACKS, Attack, Person
 from tests.home.ordinary_user import run_as_ordinary
 
-from agiraph.domain.folders import GivenFolder
-from agiraph.domain.ids import TeamId
-from agiraph.home import folder_history, git_commits, levels
-from agiraph.home.git_settings import read_text, settings
-from agiraph.home.layout import Home
-from agiraph.home.sandbox import Level
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.home.layout import Home
+from agiraph.sandbox import levels
+from agiraph.sandbox.folders import folder_history, git_commits
+from agiraph.sandbox.folders.git_settings import read_text, settings
+from agiraph.sandbox.sandbox import Level
 from agiraph.testing import Call, World, call, says
 
 HELD = dict.fromkeys(ATTACKS, False)

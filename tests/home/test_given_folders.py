@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.folders import GivenFolder
-from agiraph.home import given_folders
-from agiraph.home.folder_history import FolderHistory
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.sandbox.folders import given_folders
+from agiraph.sandbox.folders.folder_history import FolderHistory
 
 HOME = Path("/nowhere/agiraph")
 

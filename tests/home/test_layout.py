@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import HomeInUse, Misconfigured, OutOfScope
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.home import layout
-from agiraph.home.layout import Home
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import HomeInUse, Misconfigured, OutOfScope
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.home import layout
+from agiraph.core.home.layout import Home
 
 TEAM = Team(
     id=TeamId("team_1"),

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from tests.store.test_full_disk_and_locks import small_disk
 
-from agiraph.home import cgroups, levels, warden
-from agiraph.home.commands import CommandResult, child_environment, run
-from agiraph.home.processes import OUT_OF_MEMORY, describe
-from agiraph.home.sandbox import Level, Limits, Mount, Spec
+from agiraph.sandbox import cgroups, levels
+from agiraph.sandbox.commands import CommandResult, child_environment, run
+from agiraph.sandbox.inside import warden
+from agiraph.sandbox.inside.processes import OUT_OF_MEMORY, describe
+from agiraph.sandbox.sandbox import Level, Limits, Mount, Spec
 
 SMALL = Limits(processes=40, memory_mib=200, file_mib=8, free_disk_mib=1)
 TOO_MUCH = "its processes used more than 200 MiB of memory"

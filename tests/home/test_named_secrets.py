@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from agiraph import config, redaction
-from agiraph.domain.errors import Conflict, Misconfigured
-from agiraph.home.layout import Home
-from agiraph.home.named_secrets import NamedSecrets, enter, named_secrets
+from agiraph.core.domain.errors import Conflict, Misconfigured
+from agiraph.core.home.layout import Home
+from agiraph.core.home.named_secrets import NamedSecrets, enter, named_secrets
 
 SETTINGS = Path("/home/agiraph.toml")
 WORD = "a-long-enough-secret"

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from agiraph import faultpoints
-from agiraph.domain.errors import Conflict, NotFound, Refused
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import WorkNode
-from agiraph.home.node_folder import Manifest, NodeFolder
-from agiraph.home.safe_folder import Folder
+from agiraph.core.domain.errors import Conflict, NotFound, Refused
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.home.node_folder import Manifest, NodeFolder
+from agiraph.core.home.safe_folder import Folder
 
 NODE = WorkNode(
     id=NodeId("node_1"),

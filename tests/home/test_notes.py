@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import NotFound, OutOfScope, Refused
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.home import notes
-from agiraph.home.layout import Home, TeamFolder
-from agiraph.home.notes import Notes
-from agiraph.home.scopes import Scope
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import NotFound, OutOfScope, Refused
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.home import notes
+from agiraph.core.home.layout import Home, TeamFolder
+from agiraph.core.home.notes import Notes
+from agiraph.core.home.scopes import Scope
 
 TODAY = date(2026, 2, 11)
 TEAM = Team(

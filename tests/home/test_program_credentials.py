@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.errors import OutOfScope
-from agiraph.home import program_credentials as credentials
+from agiraph.core.domain.errors import OutOfScope
+from agiraph.features.programs import credentials
 
 SIGNED_IN: dict[str, Any] = {
     "claudeAiOauth": {"accessToken": "old", "refreshToken": "r1", "expiresAt": 1, "plan": "max"},

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from agiraph.home import levels
-from agiraph.home.levels import Confinement
-from agiraph.home.sandbox import Level, Limits
+from agiraph.sandbox import levels
+from agiraph.sandbox.levels import Confinement
+from agiraph.sandbox.sandbox import Level, Limits
 from agiraph.testing import World, call, says
 
 NO_NAMESPACES = "echo 0 > /proc/sys/user/max_pid_namespaces && exec "
 """Run by root of a user namespace: its processes can create no pid namespace."""
 CHOOSE = """
 import sys
-from agiraph.home import levels
+from agiraph.core.home import levels
 print(levels.choose(sys.argv[1]))
 """
 

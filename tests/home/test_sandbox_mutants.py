@@ -20,8 +20,9 @@ from tests.home.sandbox_probes import confined_run, matrix
 from tests.home.sandbox_probes.confined_run import marked
 from tests.tools.tool_calls import run_calls
 
-from agiraph.domain.folders import GivenFolder
-from agiraph.home import levels, sandbox, seccomp, supervisor
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.sandbox import levels, sandbox
+from agiraph.sandbox.inside import seccomp, supervisor
 from agiraph.testing import World, call
 
 pytestmark = pytest.mark.skipif(

@@ -7,8 +7,8 @@ import pytest
 from tests.home.ordinary_user import run_as_ordinary
 from tests.home.sandbox_probes import matrix
 
-from agiraph.home import levels, sandbox
-from agiraph.home.sandbox import Level
+from agiraph.sandbox import levels, sandbox
+from agiraph.sandbox.sandbox import Level
 
 GIVEN = "unix: in a given folder"
 KNOWN: dict[tuple[Level, bool], list[str]] = {

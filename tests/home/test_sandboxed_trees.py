@@ -16,8 +16,8 @@ from tests.home.sandbox_probes import confined_run
 from tests.home.sandbox_probes.confined_run import marked, run
 from tests.home.test_commands import trees
 
-from agiraph.home import levels
-from agiraph.home.sandbox import Level
+from agiraph.sandbox import levels
+from agiraph.sandbox.sandbox import Level
 
 LEVELS: tuple[Level, ...] = ("namespaces", "bubblewrap", "landlock")
 

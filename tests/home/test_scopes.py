@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import NotFound, OutOfScope
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.home.layout import Home, TeamFolder
-from agiraph.home.scopes import ACCESS, Area, Scope, Want
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import NotFound, OutOfScope
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.home.layout import Home, TeamFolder
+from agiraph.core.home.scopes import ACCESS, Area, Scope, Want
 
 P = Area
 TEAM = Team(

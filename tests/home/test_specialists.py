@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Specialist
-from agiraph.domain.errors import Refused
-from agiraph.home.layout import Home
-from agiraph.home.specialists import LONGEST, parse, specialists
-from agiraph.tools.toolsets import BUILT_IN, ROLES
+from agiraph.core.domain.agents import Specialist
+from agiraph.core.domain.errors import Refused
+from agiraph.core.home.layout import Home
+from agiraph.core.home.specialists import LONGEST, parse, specialists
+from agiraph.core.tools.toolsets import BUILT_IN, ROLES
 
 SHIPPED = ["analyst", "coder", "researcher", "reviewer", "tester", "writer"]
 LATER = {"web_search", "web_fetch", "memory_search", "knowledge_search"}

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from agiraph import config
-from agiraph.domain.errors import Misconfigured
-from agiraph.home import archive, stored_keys
-from agiraph.home.layout import Home
-from agiraph.home.restoring import is_setting
-from agiraph.home.stored_keys import StoredKeys
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.home import stored_keys
+from agiraph.core.home.layout import Home
+from agiraph.core.home.stored_keys import StoredKeys
+from agiraph.features.backup import archive
+from agiraph.features.backup.restoring import is_setting
 
 KEY = "sk-proj-0123456789abcdef"
 STORED = StoredKeys(keys={"OPENAI_API_KEY": KEY}, model="openai/good")

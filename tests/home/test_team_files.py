@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tests.home.ordinary_user import run_as_ordinary
 
-from agiraph.domain.ids import TeamId
-from agiraph.home import team_files
-from agiraph.home.layout import Home
-from agiraph.home.safe_folder import MOST_ENTRIES
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.home import team_files
+from agiraph.core.home.layout import Home
+from agiraph.core.home.safe_folder import MOST_ENTRIES
 
 
 @pytest.mark.slow

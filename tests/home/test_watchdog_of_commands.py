@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from agiraph.home import watchdog
-from agiraph.home.processes import ALL_PROCESSES, MIB, TEAM_MEMORY
-from agiraph.home.sandbox import Limits
-from agiraph.home.watchdog import Usage, Watchdog
+from agiraph.sandbox import watchdog
+from agiraph.sandbox.inside.processes import ALL_PROCESSES, MIB, TEAM_MEMORY
+from agiraph.sandbox.sandbox import Limits
+from agiraph.sandbox.watchdog import Usage, Watchdog
 
 LIMITS = Limits(team_memory_mib=100, team_processes=50, all_processes=60, all_memory_mib=1000)
 

@@ -14,7 +14,7 @@ LONGEST_FILE = 600
 LONGEST_FUNCTION = 40
 DEEPEST = 3
 LOOP = 150
-"""Lines of `runtime/loop.py`: the algorithm of an agent stays on one screen."""
+"""Lines of `core/runtime/loop.py`: the algorithm of an agent stays on one screen."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 NO_STATEMENTS = (ast.expr, ast.expr_context)

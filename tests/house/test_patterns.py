@@ -13,70 +13,86 @@ SOURCE = Path(__file__).parents[2] / "src" / "agiraph"
 
 MAY_USE_PATTERNS: dict[str, str] = {
     "a report's sentences against their quotations; decides only what is struck from a report": (
-        "domain/page_quotes domain/report_check domain/research_report domain/sentences"
+        "features/research/model/page_quotes features/research/model/report_check"
+        " features/research/model/report features/research/model/sentences"
     ),
     "the form of a research's parts: `yes` or `no` in JSON, headings that we ask for": (
-        "services/research/answers services/research/delivery services/research/support"
+        "features/research/verbs/answers features/research/verbs/delivery"
+        " features/research/verbs/support"
     ),
-    "spaces and punctuation, so that a quotation is found in its page": "services/research/ledger",
+    "spaces and punctuation, so that a quotation is found in its page": (
+        "features/research/verbs/ledger"
+    ),
     "the evidence and summaries of an end: files, addresses, commands and exit codes": (
-        "tools/acceptance tools/addresses tools/objections tools/file_names"
+        "core/tools/acceptance core/tools/web/addresses core/tools/objections"
+        " core/tools/files/file_names"
     ),
     "the wire format of a vendor or of a model's chat template": (
-        "policies/written_call providers/facts/server_facts providers/http/events"
-        " providers/options providers/servers providers/wires/anthropic"
-        " providers/wires/chat_completions providers/wires/effort providers/wires/gemini"
-        " providers/wires/request_buffer providers/wires/responses"
-        " providers/wires/text providers/wires/text_calls providers/wires/trained_calls"
-        " providers/searching tools/call_reading domain/json_text"
+        "core/policies/written_call models/facts/server_facts models/http/events"
+        " models/options models/servers models/wires/anthropic models/wires/chat_completions"
+        " models/wires/effort models/wires/gemini models/wires/request_buffer"
+        " models/wires/responses models/wires/text models/wires/text_calls"
+        " models/wires/trained_calls models/searching core/tools/calls/call_reading"
+        " core/domain/text/json_text"
     ),
     "the error codes and waiting times that servers send": (
-        "providers/diagnosis providers/http/errors providers/http/rate_limits"
+        "models/diagnosis models/http/errors models/http/rate_limits"
     ),
-    "endless repetition of the same characters, in any language": "providers/wires/pieces",
+    "endless repetition of the same characters, in any language": "models/wires/pieces",
     "marks of our own prompts (fences, notices) that a text repeats or imitates": (
-        "domain/fence domain/spoken policies/forged_notice services/knowledge/recall tools/looking"
+        "core/domain/text/fence core/domain/text/spoken core/policies/forged_notice"
+        " core/services/knowledge/recall core/tools/replies/looking"
     ),
     "shell commands: programs, sleeps, paths, chained commands": (
-        "domain/command_words policies/batches policies/idle_wait policies/permission"
-        " tools/command_network home/git_guard"
+        "core/domain/text/command_words core/policies/batches core/policies/idle_wait"
+        " core/policies/permission core/tools/commands/command_network"
+        " sandbox/folders/git_guard"
     ),
-    "times, ids and counters in the output of programs": "policies/normalized_output",
+    "times, ids and counters in the output of programs": "core/policies/normalized_output",
     "names, ids, hosts and paths": (
-        "domain/attached_files domain/folders domain/sources home/archive home/archive_reading"
-        " home/file_versions home/git_settings home/kept_files home/layout home/named_secrets"
-        " home/path_lookup home/skill_folders home/specialists mcp_client/settings"
-        " mcp_client/toolbox services/lifecycle/answers services/members/roster tools/delegation"
-        " tools/reading web/links web/reading_hosts extensions/own_engines extensions/own_tools"
-        " extensions/skills runtime/channels/configured"
+        "core/domain/records/attached_files core/domain/records/folders"
+        " features/research/model/sources features/backup/archive"
+        " features/backup/archive_reading core/home/file_versions sandbox/folders/git_settings"
+        " core/home/kept_files core/home/layout core/home/named_secrets core/home/path_lookup"
+        " features/extensions/skill_folders core/home/specialists features/mcp/settings"
+        " features/mcp/toolbox core/services/lifecycle/answers core/services/members/roster"
+        " core/tools/delegation core/tools/web/reading web/links web/reading_hosts"
+        " features/extensions/own_engines features/extensions/own_tools"
+        " features/extensions/skills features/channels/kinds/configured"
     ),
     "Markdown: headings, lists, fences, links": (
-        "home/notes runtime/shown_files services/lifecycle/settings web/excerpts web/markdown"
+        "core/home/notes core/runtime/prompts/shown_files core/services/lifecycle/settings"
+        " web/excerpts web/markdown"
     ),
     "words for search, in every script; no word means anything": (
-        "domain/passages domain/similarity services/lifecycle/briefings services/search"
-        " store/search tools/nearest_lines"
+        "core/domain/text/passages core/domain/text/similarity"
+        " core/services/lifecycle/briefings core/services/search core/store/lists/search"
+        " core/tools/files/nearest_lines"
     ),
     "files and protocols with a standard: cron, cgroups, git, ZIP, mail, PDF, package indexes": (
-        "domain/cron home/cgroups home/front_matter home/pipes home/zip_stream"
-        " runtime/channels/mail_reading web/gate/forwarding web/gate/git_reading web/gate/indexes"
-        " web/gate/package_names web/gate/python_index web/open_sources web/pdf_page web/pdf_text"
+        "core/domain/times/cron sandbox/cgroups core/home/front_matter sandbox/pipes"
+        " core/home/zip_stream features/channels/kinds/mail_reading sandbox/gate/forwarding"
+        " sandbox/gate/git_reading sandbox/gate/indexes sandbox/gate/package_names"
+        " sandbox/gate/python_index web/open_sources web/pdf_page web/pdf_text"
     ),
     "a field or command with a format that we define: hours, moments, amounts, codes, settings": (
-        "api/access_control api/deps api/features/chat_api/requests api/middleware"
-        " api/routes/models api/routes/teams cli/settings config domain/hours domain/moments"
-        " extensions/signatures runtime/channels/telegram runtime/program_mailbox"
-        " services/lifecycle/overspending services/mail/pairing tools/scheduling"
+        "api/access_control api/deps features/chat_api/requests api/middleware"
+        " api/routes/models api/routes/teams cli/settings config core/domain/times/hours"
+        " core/domain/times/moments features/extensions/signatures"
+        " features/channels/kinds/telegram features/programs/mailbox"
+        " core/services/lifecycle/overspending features/channels/pairing core/tools/scheduling"
     ),
-    "a person's own passage, word for word, up to the ends of its sentences": "domain/quotations",
+    "a person's own passage, word for word, up to the ends of its sentences": (
+        "core/domain/text/quotations"
+    ),
     "only chooses what is shown": (
-        "cli/mcp cli/prompts cli/session domain/agents domain/visible logs"
-        " domain/language domain/waits"
+        "features/mcp/commands cli/prompts cli/session core/domain/agents"
+        " core/domain/text/visible logs core/domain/text/language core/domain/waits"
     ),
     "forms of keys and passwords, which are kept out of everything that is written": "redaction",
-    "SQL": "store/postgres store/sqlite",
+    "SQL": "core/store/engine/postgres core/store/engine/sqlite",
     "the demonstration and the tests' own models, which follow a script": (
-        "providers/demo providers/demo_story testing/prompts"
+        "models/demo models/demo_story testing/prompts"
     ),
 }
 """The modules that import `re`, by what their patterns are about."""
@@ -87,11 +103,15 @@ WORDS = re.compile(
 )
 """Common words and letters of other languages: where they stand, a language is read."""
 MAY_HAVE_WORDS: dict[str, str] = {
-    "names the language in which a reply is asked for; nothing else hangs on it": "domain/language",
-    "the words of magnitude that a quotation may not be cut off before": "domain/page_quotes",
-    "the headings and phrases around a report; only shown": "domain/report_words",
-    "the ranges of scripts without spaces between words, for search": "domain/passages",
-    "the prefixes that mail programs put before a subject": "runtime/channels/mail_reading",
+    "names the language in which a reply is asked for; nothing else hangs on it": (
+        "core/domain/text/language"
+    ),
+    "the words of magnitude that a quotation may not be cut off before": (
+        "features/research/model/page_quotes"
+    ),
+    "the headings and phrases around a report; only shown": "features/research/model/report_words",
+    "the ranges of scripts without spaces between words, for search": "core/domain/text/passages",
+    "the prefixes that mail programs put before a subject": "features/channels/kinds/mail_reading",
 }
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import orjson
 
-from agiraph.home.layout import Home
-from agiraph.home.levels import CommandRules, Wanted
-from agiraph.home.named_secrets import NamedSecrets
-from agiraph.mcp_client.servers import McpServers
-from agiraph.mcp_client.settings import McpServer
-from agiraph.mcp_client.toolbox import text_of
+from agiraph.core.home.layout import Home
+from agiraph.core.home.named_secrets import NamedSecrets
+from agiraph.features.mcp.servers import McpServers
+from agiraph.features.mcp.settings import McpServer
+from agiraph.features.mcp.toolbox import text_of
+from agiraph.sandbox.levels import CommandRules, Wanted
 from agiraph.web.access import Web
 
 RUDE = Path(__file__).with_name("rude_server.py")

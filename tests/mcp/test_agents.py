@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.labels import of_mcp
-from agiraph.mcp_client import pins
-from agiraph.store import threads
+from agiraph.core.domain.provenance.labels import of_mcp
+from agiraph.core.store import threads
+from agiraph.features.mcp import pins
 from agiraph.testing import World, call, says
 from tests.mcp.kit import behave, opened, rude
 from tests.tools.tool_calls import run_calls

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from agiraph import config
+from agiraph.core.home.layout import Home
 from agiraph.doctor import surroundings
 from agiraph.doctor.checkup import Checkup
-from agiraph.home.layout import Home
-from agiraph.home.restoring import is_setting
-from agiraph.mcp_client import pins
-from agiraph.mcp_client.pins import PinnedTool, Pins
+from agiraph.features.backup.restoring import is_setting
+from agiraph.features.mcp import pins
+from agiraph.features.mcp.pins import PinnedTool, Pins
 
 SETTINGS = """
 [mcp.broken]

@@ -14,18 +14,18 @@ from typing import Any, cast
 
 import pytest
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.errors import Misconfigured
-from agiraph.domain.sinks import Sink
-from agiraph.home import levels
-from agiraph.home.levels import CommandRules, Confinement, Wanted
-from agiraph.mcp_client import launching, pins
-from agiraph.mcp_client.arguments import checkable, fault_in, is_plain_name
-from agiraph.mcp_client.connection import Connection, ServerFailed, Session
-from agiraph.mcp_client.pins import SCHEMA_BYTES, PinnedTool, Pins
-from agiraph.mcp_client.servers import _tools_of
-from agiraph.mcp_client.settings import McpServer, literals, servers
-from agiraph.mcp_client.toolbox import McpTools, _OfServer, tool_name
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.provenance.sinks import Sink
+from agiraph.features.mcp import launching, pins
+from agiraph.features.mcp.arguments import checkable, fault_in, is_plain_name
+from agiraph.features.mcp.connection import Connection, ServerFailed, Session
+from agiraph.features.mcp.pins import SCHEMA_BYTES, PinnedTool, Pins
+from agiraph.features.mcp.servers import _tools_of
+from agiraph.features.mcp.settings import McpServer, literals, servers
+from agiraph.features.mcp.toolbox import McpTools, _OfServer, tool_name
+from agiraph.sandbox import levels
+from agiraph.sandbox.levels import CommandRules, Confinement, Wanted
 from agiraph.web.addresses import AddressPolicy
 from tests.home.git_attacks import ATTACKS, Person
 from tests.mcp.kit import RUDE, call, opened, rude
@@ -288,7 +288,7 @@ async def test_a_start_that_hangs_is_ended_at_its_time_limit_and_its_late_error_
 async def test_a_compressed_answer_is_refused() -> None:
     import httpx2
 
-    from agiraph.mcp_client.transport import Link, _Metered
+    from agiraph.features.mcp.transport import Link, _Metered
 
     async def answer(request: httpx2.Request) -> httpx2.Response:
         assert request.headers["Accept-Encoding"] == "identity"

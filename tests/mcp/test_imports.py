@@ -6,7 +6,7 @@ import sys
 import pytest
 
 LOOK = """
-import sys, agiraph.serving, agiraph.cli.doctor, agiraph.cli.mcp, agiraph.cli.run
+import sys, agiraph.serving, agiraph.cli.doctor, agiraph.features.mcp.commands, agiraph.cli.run
 print([name for name in ("mcp", "mcp_types", "httpx2", "jsonschema") if name in sys.modules])
 """
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from agiraph.home import processes
-from agiraph.runtime.calls import IN_DOUBT
-from agiraph.store import teams as rows
+from agiraph.core.runtime.calls import IN_DOUBT
+from agiraph.core.store import teams as rows
+from agiraph.sandbox.inside import processes
 from agiraph.testing import World, call, says
 from tests.cli.shell import Shell
 from tests.mcp.kit import pids, rude

@@ -17,9 +17,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from agiraph.api.server import bind
-from agiraph.mcp_client import sign_in
-from agiraph.mcp_client.connection import ServerFailed
-from agiraph.mcp_client.settings import McpServer
+from agiraph.features.mcp import sign_in
+from agiraph.features.mcp.connection import ServerFailed
+from agiraph.features.mcp.settings import McpServer
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher

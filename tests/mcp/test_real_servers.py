@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.mcp_client.connection import ServerFailed
-from agiraph.mcp_client.settings import Kind, McpServer
+from agiraph.features.mcp.connection import ServerFailed
+from agiraph.features.mcp.settings import Kind, McpServer
 from agiraph.testing import ManualClock
 from tests import programs
 from tests.local_web import Page, local_web

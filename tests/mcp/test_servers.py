@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.home import processes
-from agiraph.mcp_client.connection import Connection, ServerFailed
+from agiraph.features.mcp.connection import Connection, ServerFailed
+from agiraph.sandbox.inside import processes
 from tests.mcp.kit import behave, call, opened, pids, rude
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agiraph import config
-from agiraph.domain.errors import Misconfigured
-from agiraph.home.named_secrets import NamedSecrets, SecretSource
-from agiraph.mcp_client.settings import McpServer, expanded, servers
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.home.named_secrets import NamedSecrets, SecretSource
+from agiraph.features.mcp.settings import McpServer, expanded, servers
 
 EVERYTHING: dict[str, Any] = {
     "files": {

@@ -25,10 +25,10 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 
 from agiraph.api.server import bind
-from agiraph.home.archive import LEFT_OUT
-from agiraph.mcp_client import sign_in
-from agiraph.mcp_client.connection import ServerFailed
-from agiraph.mcp_client.settings import McpServer
+from agiraph.features.backup.archive import LEFT_OUT
+from agiraph.features.mcp import sign_in
+from agiraph.features.mcp.connection import ServerFailed
+from agiraph.features.mcp.settings import McpServer
 from tests.mcp.kit import call, opened
 
 pytestmark = pytest.mark.slow

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Agent, Team
-from agiraph.domain.ids import TeamId
-from agiraph.mcp_client import pins
-from agiraph.mcp_client.pins import PinnedTool, Pins
-from agiraph.mcp_client.toolbox import MOST_CHARACTERS, McpTools, tool_name
-from agiraph.runtime.offered_tools import OfferedTools
+from agiraph.core.domain.agents import Agent, Team
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.runtime.offered_tools import OfferedTools
+from agiraph.core.tools.toolsets import Toolset
+from agiraph.features.mcp import pins
+from agiraph.features.mcp.pins import PinnedTool, Pins
+from agiraph.features.mcp.toolbox import MOST_CHARACTERS, McpTools, tool_name
 from agiraph.testing import ManualClock
-from agiraph.tools.toolsets import Toolset
 from tests.mcp.kit import opened, rude
 
 TEAM = Team(id=TeamId("team_1"), name="alpha", goal="Do it", created_at=ManualClock().now())

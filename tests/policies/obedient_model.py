@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agiraph.domain.fence import without_fences
-from agiraph.domain.search import Hit, Results
-from agiraph.providers.base import Request
+from agiraph.core.domain.records.search import Hit, Results
+from agiraph.core.domain.text.fence import without_fences
+from agiraph.models.base import Request
+from agiraph.sandbox.gate.indexes import PackageIndexes, PythonSources
 from agiraph.testing import call, says
 from agiraph.testing.script import Says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy
 from agiraph.web.fetch import Fetcher
-from agiraph.web.gate.indexes import PackageIndexes, PythonSources
 from agiraph.web.search import LocalEngine
 from tests.policies.attacks import canaries
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.sinks import Sink
+from agiraph.core.domain.provenance.sinks import Sink
 from tests.policies.attacks.mutants import MUTANTS, Mutant
 from tests.policies.attacks.scenario import perform
 from tests.policies.test_attacks import ATTACKS

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from agiraph.domain.outcomes import Failed, Finished
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.policies.breaker import Breaker
+from agiraph.core.domain.outcomes import Failed, Finished
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.policies.breaker import Breaker
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.providers.transcripts import thread, tool_call, turn

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.work import Budget, NodeStatus, StopReason, Usage, WorkNode
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, Usage, WorkNode
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Call, PowerCut, Says, World, call, says
 from tests.tools.tool_calls import ToolAnswer, node_folder, run_calls
 

@@ -2,13 +2,13 @@
 
 import asyncio
 
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store import spend
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store import spend
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 
 

@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Trust
-from agiraph.domain.errors import Refused
-from agiraph.domain.folders import GivenFolder
-from agiraph.domain.grants import GrantKind
-from agiraph.domain.labels import Label
-from agiraph.domain.persons import OWNER
-from agiraph.domain.search import Hit
-from agiraph.home import levels
-from agiraph.services.lifecycle.answers import make_grant
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import file_labels, grants
+from agiraph.core.domain.agents import Trust
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.grants import GrantKind
+from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.domain.records.search import Hit
+from agiraph.core.services.lifecycle.answers import make_grant
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import grants
+from agiraph.core.store.texts import file_labels
+from agiraph.sandbox import levels
 from agiraph.testing import Call, World, call
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn

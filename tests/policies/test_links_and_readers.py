@@ -13,26 +13,28 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Trust
-from agiraph.domain.grants import Grant
-from agiraph.domain.labels import SEARCH, of_page
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.research_kinds import part_of
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.domain.work_kinds import PUBLIC_TASK, WorkKind
-from agiraph.home import scopes
-from agiraph.providers.base import Request
-from agiraph.services.board import planning
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import file_labels, threads
-from agiraph.store.grants import GRANTS
+from agiraph.core.domain.agents import Trust
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.grants import Grant
+from agiraph.core.domain.provenance.labels import SEARCH, of_page
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.work_kinds import PUBLIC_TASK, WorkKind
+from agiraph.core.home import scopes
+from agiraph.core.services.board import planning
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import threads
+from agiraph.core.store.grants import GRANTS
+from agiraph.core.store.texts import file_labels
+from agiraph.core.tools import delegation
+from agiraph.core.tools.toolsets import PUBLIC
+from agiraph.core.tools.web import addresses, reading, web
+from agiraph.features.research.model.kinds import part_of
+from agiraph.models.base import Request
 from agiraph.testing import Call, ManualClock, ReactiveModel, Says, World, call, says
-from agiraph.tools import addresses, delegation, reading, web
-from agiraph.tools.toolsets import PUBLIC
 from agiraph.web.reading_hosts import ReadingHosts
 from tests.local_web import LocalWeb, Page, local_web
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.persons import OWNER
-from agiraph.home import levels
-from agiraph.services.lifecycle import conversation, settings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import grants
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import conversation, settings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import grants
+from agiraph.sandbox import levels
 from agiraph.testing import Call, World, call
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn

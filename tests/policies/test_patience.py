@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.messages import Message
-from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import settings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.lifecycle.timers import fire_due
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import settings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.testing import Call, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line

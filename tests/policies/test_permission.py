@@ -2,9 +2,9 @@
 
 import pytest
 
-from agiraph.domain.agents import Rule
-from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.testing import World, call, says
 from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.channels import ChannelState
-from agiraph.domain.folders import GivenFolder
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.sinks import Sink as WaySink
-from agiraph.home import levels
-from agiraph.services.lifecycle import answers
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store import channels
-from agiraph.store.tx import Tx
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.sinks import Sink as WaySink
+from agiraph.core.domain.records.channels import ChannelState
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.services.lifecycle import answers
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store import channels
+from agiraph.core.store.tx import Tx
+from agiraph.sandbox import levels
 from agiraph.testing import Call, World, call, says
 from tests.policies.obedient_model import SECRET, Sink, open_sink, web
 from tests.tools.strangers import go_on_with, strange_world, undecided

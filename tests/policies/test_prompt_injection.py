@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Rule, Trust
-from agiraph.domain.labels import of_page
-from agiraph.domain.persons import OWNER
-from agiraph.domain.research_kinds import part_of
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.research import starting
-from agiraph.store import messages, threads, triggers
+from agiraph.core.domain.agents import Rule, Trust
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.lifecycle import conversation
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import messages, threads, triggers
+from agiraph.features.research.model.kinds import part_of
+from agiraph.features.research.verbs import starting
 from agiraph.testing import World
 from tests.policies.attacks.leaks import AFTER_READING, LEAKS, with_network
 from tests.policies.obedient_model import SECRET, Sink, obedient_model, open_sink, order, web
@@ -204,7 +204,7 @@ async def test_the_same_order_for_later_from_a_person_needs_no_approval(
 
 
 def _triggers_and_members(tx: Any, team_id: str) -> tuple[int, int]:
-    from agiraph.store import teams
+    from agiraph.core.store import teams
 
     made = tx.one(
         "select count(*) from triggers where team_id = :id and made_by <> 'system'"
@@ -275,8 +275,8 @@ async def test_an_injected_order_cannot_exceed_the_limits_of_research(scene: Sce
 
 
 def _research(tx: Any, team: NewTeam, url: str) -> WorkNode:
-    from agiraph.domain.ids import ThreadId
-    from agiraph.services.members.hiring import Hirer
+    from agiraph.core.domain.ids import ThreadId
+    from agiraph.core.services.members.hiring import Hirer
 
     hirer = Hirer(team.coordinator, ThreadId("t_none"), {}, lambda name: None)
     return starting.start(tx, hirer, order("web_fetch", url=url), searches=0, pages=2)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.prompts.sizes import BOARD_IN_REPLY, REQUESTS
+from agiraph.core.prompts.sizes import BOARD_IN_REPLY, REQUESTS
+from agiraph.core.tools.replies.foreground import FOREGROUND
+from agiraph.core.tools.toolsets import BUILT_IN
 from agiraph.testing.prompts import WIRES, PromptWire, first_requests
-from agiraph.tools.foreground import FOREGROUND
-from agiraph.tools.toolsets import BUILT_IN
 from tests.prompts.renderings import ROLES, SMALL_WINDOW, SNAPSHOTS, kept
 
 GOALS = {

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from agiraph import config
-from agiraph.domain.errors import Misconfigured
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.options import ModelOptions, PromptSize
-from agiraph.providers.registry import Account, Keys, Registry
-from agiraph.runtime.prompt import LEAN_WINDOW
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.runtime.prompts.prompt import LEAN_WINDOW
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.options import ModelOptions, PromptSize
+from agiraph.models.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, World, call, says
 
 SMALL, LARGE = LEAN_WINDOW - 1, LEAN_WINDOW

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import agiraph.prompts
+import agiraph.core.prompts
 from agiraph import config
 from agiraph.cli.prompts import FULL, Rendering, prompts, renderings
-from agiraph.home.specialists import specialists
-from agiraph.prompts import prompt, sizes
+from agiraph.core.home.specialists import specialists
+from agiraph.core.prompts import prompt, sizes
 
 RICH = """\
 [commands.claude]
@@ -27,7 +27,7 @@ strength = "fast, good at short tasks"
 provider = "brave"
 key_env = "SEARCH_KEY"
 """
-FILES = sorted(path.stem for path in Path(agiraph.prompts.__file__).parent.glob("*.md"))
+FILES = sorted(path.stem for path in Path(agiraph.core.prompts.__file__).parent.glob("*.md"))
 KEYS = {f"{name}_API_KEY": "k" for name in ("ANTHROPIC", "OPENAI", "GEMINI", "MISTRAL")}
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from agiraph.providers.http import connection as http_connection
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.models.http import connection as http_connection
+from agiraph.models.http.client import HttpClient
+from agiraph.models.wires.chat_completions import OpenAIModel
 from agiraph.testing import ManualClock, ModelServer
 
 KEY = "sk-canary-4711"

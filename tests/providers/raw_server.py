@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from agiraph.providers.http.client import HttpClient, Response
-from agiraph.providers.http.connection import Body
+from agiraph.models.http.client import HttpClient, Response
+from agiraph.models.http.connection import Body
 
 Handler = Callable[["Caller"], Awaitable[None]]
 """Serves one connection."""

@@ -12,16 +12,16 @@ from typing import Any
 
 import orjson
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.errors import ModelError
-from agiraph.domain.work import MOST_TOKENS
-from agiraph.providers.base import Reply
-from agiraph.providers.wires import remote_model, text_calls
-from agiraph.providers.wires.anthropic import AnthropicReader
-from agiraph.providers.wires.chat_completions import ChatReader
-from agiraph.providers.wires.gemini import GeminiReader
-from agiraph.providers.wires.reply_builder import ResponseReader
-from agiraph.providers.wires.responses import ResponsesReader
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.errors import ModelError
+from agiraph.core.domain.work import MOST_TOKENS
+from agiraph.models.base import Reply
+from agiraph.models.wires import remote_model, text_calls
+from agiraph.models.wires.anthropic import AnthropicReader
+from agiraph.models.wires.chat_completions import ChatReader
+from agiraph.models.wires.gemini import GeminiReader
+from agiraph.models.wires.reply_builder import ResponseReader
+from agiraph.models.wires.responses import ResponsesReader
 from agiraph.testing import Call, Says, says
 from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.form import Format

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain import fence
-from agiraph.domain.chat import ToolSpec
-from agiraph.domain.work import NodeStatus, StopReason, Usage
-from agiraph.providers import demo_story
-from agiraph.providers.base import Reply
-from agiraph.providers.demo import DemoModel
+from agiraph.core.domain.chat import ToolSpec
+from agiraph.core.domain.text import fence
+from agiraph.core.domain.work import NodeStatus, StopReason, Usage
+from agiraph.core.tools.communication import unanswered
+from agiraph.models import demo_story
+from agiraph.models.base import Reply
+from agiraph.models.demo import DemoModel
 from agiraph.testing import World
-from agiraph.tools.communication import unanswered
 from tests.providers.transcripts import request, tool_call, turn
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agiraph.domain.chat import Transcript, Turn
-from agiraph.domain.errors import (
+from agiraph.core.domain.chat import Transcript, Turn
+from agiraph.core.domain.errors import (
     ContextExceeded,
     KeyRefused,
     ModelError,
@@ -14,14 +14,14 @@ from agiraph.domain.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from agiraph.domain.ids import ThreadId
-from agiraph.providers.base import Request
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.prices import Prices
-from agiraph.providers.http.errors import error_for_status
-from agiraph.providers.probe import Check, probe
-from agiraph.providers.registry import Account, Keys, Registry
-from agiraph.providers.servers import Server
+from agiraph.core.domain.ids import ThreadId
+from agiraph.models.base import Request
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.prices import Prices
+from agiraph.models.http.errors import error_for_status
+from agiraph.models.probe import Check, probe
+from agiraph.models.registry import Account, Keys, Registry
+from agiraph.models.servers import Server
 from agiraph.testing import ManualClock, ModelServer, call, says
 from tests.providers.local_server import LLAMACPP, LOADED, VLLM, LocalServer
 

@@ -1,6 +1,6 @@
 """Event streams: lines are put together from any pieces, and a long line is copied once."""
 
-from agiraph.providers.http.events import EventStreamParser
+from agiraph.models.http.events import EventStreamParser
 
 PIECES = 80_000
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.errors import Misconfigured
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts import packaged
-from agiraph.providers.facts.model_facts import Fact
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.http.lookup import LookupFailed, look_up
-from agiraph.providers.listing import listing
-from agiraph.providers.registry import Account, Keys, Registry
-from agiraph.providers.servers import Server
-from agiraph.providers.vendors import VENDORS
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts import packaged
+from agiraph.models.facts.model_facts import Fact
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.http.lookup import LookupFailed, look_up
+from agiraph.models.listing import listing
+from agiraph.models.registry import Account, Keys, Registry
+from agiraph.models.servers import Server
+from agiraph.models.vendors import VENDORS
 from agiraph.testing import ManualClock
 from tests.providers.local_server import (
     LLAMACPP,

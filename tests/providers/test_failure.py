@@ -2,14 +2,14 @@
 
 import pytest
 
-from agiraph.domain.chat import Transcript
-from agiraph.domain.errors import ModelRefused, ModelUnavailable
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.attempts import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker, Fallback, Guarded
-from agiraph.providers.base import Reply, Request
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.registry import Account, Keys, Registry
+from agiraph.core.domain.chat import Transcript
+from agiraph.core.domain.errors import ModelRefused, ModelUnavailable
+from agiraph.core.domain.work import NodeStatus
+from agiraph.models.attempts import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker, Fallback, Guarded
+from agiraph.models.base import Reply, Request
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Status
 from agiraph.testing.scripted import Line
@@ -144,8 +144,8 @@ async def test_a_known_price_is_in_the_usage_and_an_unknown_price_is_none() -> N
 def _hello() -> Transcript:
     from datetime import UTC, datetime
 
-    from agiraph.domain.chat import Turn
-    from agiraph.domain.ids import ThreadId
+    from agiraph.core.domain.chat import Turn
+    from agiraph.core.domain.ids import ThreadId
 
     at = datetime(2026, 1, 1, tzinfo=UTC)
     return Transcript(

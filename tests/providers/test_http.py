@@ -6,7 +6,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from agiraph.domain.errors import (
+from agiraph.core.domain.errors import (
     ContextExceeded,
     Misconfigured,
     ModelError,
@@ -14,8 +14,8 @@ from agiraph.domain.errors import (
     ModelUnavailable,
     QuotaSpent,
 )
-from agiraph.providers.http.client import HttpClient, Response
-from agiraph.providers.http.errors import error_for_status, error_text
+from agiraph.models.http.client import HttpClient, Response
+from agiraph.models.http.errors import error_for_status, error_text
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Status, Step, Trickle, context_overflow
 

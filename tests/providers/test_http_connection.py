@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agiraph.domain.errors import ContextExceeded, ModelUnavailable
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.http.connection import (
+from agiraph.core.domain.errors import ContextExceeded, ModelUnavailable
+from agiraph.models.http.client import HttpClient
+from agiraph.models.http.connection import (
     MAX_BUFFERED_BYTES,
     SEND_CHUNK_BYTES,
     ConnectionFailed,
@@ -15,7 +15,7 @@ from agiraph.providers.http.connection import (
     HttpConnection,
     parse_url,
 )
-from agiraph.providers.http.patience import REMOTE
+from agiraph.models.http.patience import REMOTE
 from agiraph.testing import ManualClock
 from tests.providers.raw_server import Caller, RawServer, answer, echo, post, until
 

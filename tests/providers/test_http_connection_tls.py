@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import ModelRefused, ModelUnavailable
-from agiraph.providers.http.client import HttpClient
+from agiraph.core.domain.errors import ModelRefused, ModelUnavailable
+from agiraph.models.http.client import HttpClient
 from agiraph.testing import ManualClock
 from tests.providers.raw_server import Caller, RawServer, answer, echo, post
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.errors import Misconfigured, ModelError, ModelRefused, ModelUnavailable
-from agiraph.providers.attempts import Retrying
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.http.proxy import Proxies
-from agiraph.providers.registry import Account, Keys, Registry
+from agiraph.core.domain.errors import Misconfigured, ModelError, ModelRefused, ModelUnavailable
+from agiraph.models.attempts import Retrying
+from agiraph.models.http.client import HttpClient
+from agiraph.models.http.proxy import Proxies
+from agiraph.models.registry import Account, Keys, Registry
 from agiraph.redaction import redact
 from agiraph.testing import ManualClock, ModelServer, says
 from agiraph.testing.model_server import Status, Step, Trickle

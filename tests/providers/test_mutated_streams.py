@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.errors import ModelError
-from agiraph.providers.base import Model, Reply
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires import call_pieces, remote_model
-from agiraph.providers.wires.anthropic import AnthropicModel
-from agiraph.providers.wires.chat_completions import OpenAIModel
-from agiraph.providers.wires.gemini import GeminiModel
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.errors import ModelError
+from agiraph.models.base import Model, Reply
+from agiraph.models.http.client import HttpClient
+from agiraph.models.wires import call_pieces, remote_model
+from agiraph.models.wires.anthropic import AnthropicModel
+from agiraph.models.wires.chat_completions import OpenAIModel
+from agiraph.models.wires.gemini import GeminiModel
 from agiraph.testing import ModelServer
 from agiraph.testing.model_server import Garbage
 from tests.conftest import SweepLog

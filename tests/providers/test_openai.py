@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
-from agiraph.domain.work import Usage
-from agiraph.providers.base import Reply, Request
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires.chat_completions import OpenAIModel, encode
+from agiraph.core.domain.chat import ToolCall, ToolSpec, Transcript
+from agiraph.core.domain.work import Usage
+from agiraph.models.base import Reply, Request
+from agiraph.models.http.client import HttpClient
+from agiraph.models.wires.chat_completions import OpenAIModel, encode
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Garbage, Status, Trickle
 from tests.providers.conftest import KEY

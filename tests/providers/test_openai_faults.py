@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
-from agiraph.providers.base import Reply
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.core.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
+from agiraph.models.base import Reply
+from agiraph.models.http.client import HttpClient
+from agiraph.models.wires.chat_completions import OpenAIModel
 from agiraph.testing import Call, ModelServer, says
 from agiraph.testing.model_server import (
     Cut,

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from agiraph import config
-from agiraph.domain.errors import Misconfigured
-from agiraph.providers.facts.prices import Terms
-from agiraph.providers.options import ModelOptions, merged
-from agiraph.providers.servers import Server
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.models.facts.prices import Terms
+from agiraph.models.options import ModelOptions, merged
+from agiraph.models.servers import Server
 
 EVERYTHING = """
 [models."openai/gpt-6"]

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.work import Usage
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.wires.gemini import GeminiReader
-from agiraph.providers.wires.responses import ResponsesReader
+from agiraph.core.domain.work import Usage
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.wires.gemini import GeminiReader
+from agiraph.models.wires.responses import ResponsesReader
 
 MILLION = 1_000_000
 

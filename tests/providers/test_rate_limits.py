@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agiraph.domain.errors import ModelUnavailable
-from agiraph.domain.work import Usage
-from agiraph.providers.base import Request
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.http.rate_limits import Pace, Rate, RateLimits, Slot
-from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.core.domain.errors import ModelUnavailable
+from agiraph.core.domain.work import Usage
+from agiraph.models.base import Request
+from agiraph.models.http.client import HttpClient
+from agiraph.models.http.rate_limits import Pace, Rate, RateLimits, Slot
+from agiraph.models.wires.chat_completions import OpenAIModel
 from agiraph.testing import ModelServer, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.script import Status

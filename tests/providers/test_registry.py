@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
-from agiraph.domain.errors import Misconfigured
-from agiraph.providers.demo import DemoModel
-from agiraph.providers.registry import Account, Keys, Registry
-from agiraph.providers.servers import Server
-from agiraph.providers.vendors import CHAT
-from agiraph.providers.wires.anthropic import AnthropicModel
-from agiraph.providers.wires.chat_completions import OpenAIModel
-from agiraph.providers.wires.gemini import GeminiModel
-from agiraph.providers.wires.responses import ResponsesModel
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.models.demo import DemoModel
+from agiraph.models.registry import Account, Keys, Registry
+from agiraph.models.servers import Server
+from agiraph.models.vendors import CHAT
+from agiraph.models.wires.anthropic import AnthropicModel
+from agiraph.models.wires.chat_completions import OpenAIModel
+from agiraph.models.wires.gemini import GeminiModel
+from agiraph.models.wires.responses import ResponsesModel
 from agiraph.testing import ManualClock, ModelServer, says
 from tests.providers.transcripts import request
 

@@ -7,18 +7,18 @@ from typing import Any
 import orjson
 import pytest
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.errors import (
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.errors import (
     ContextExceeded,
     ModelDeclined,
     ModelError,
     ModelRefused,
     ModelUnavailable,
 )
-from agiraph.domain.work import Usage
-from agiraph.providers.base import Reply, Request
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires.responses import ResponsesModel
+from agiraph.core.domain.work import Usage
+from agiraph.models.base import Reply, Request
+from agiraph.models.http.client import HttpClient
+from agiraph.models.wires.responses import ResponsesModel
 from agiraph.testing import ManualClock, ModelServer, call, says
 from agiraph.testing.model_server import Garbage, Seen, Status
 from tests.conformance.threads import SPEC, as_turn, tool_answers

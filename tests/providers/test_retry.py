@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
-from agiraph.providers.attempts import Retrying
-from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.core.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
+from agiraph.models.attempts import Retrying
+from agiraph.models.wires.chat_completions import OpenAIModel
 from agiraph.testing import ManualClock, ModelServer, says
 from agiraph.testing.model_server import (
     Cut,

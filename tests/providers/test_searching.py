@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.search import Results, SearchFailed
-from agiraph.domain.work import Usage
-from agiraph.providers.facts.prices import Prices
-from agiraph.providers.registry import Account, Keys
-from agiraph.providers.searching import LONGEST_PAUSES, VendorEngine, vendor_engine
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.records.search import Results, SearchFailed
+from agiraph.core.domain.work import Usage
+from agiraph.models.facts.prices import Prices
+from agiraph.models.registry import Account, Keys
+from agiraph.models.searching import LONGEST_PAUSES, VendorEngine, vendor_engine
 from tests.providers.vendor_searches import (
     ANSWERS,
     FOUND,

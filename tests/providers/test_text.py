@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import Attachment, ProviderData, TextMark, Transcript, VendorParts
-from agiraph.domain.errors import ModelUnavailable
-from agiraph.domain.work import NodeStatus, Usage
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.wires.anthropic import AnthropicModel
-from agiraph.providers.wires.chat_completions import OpenAIModel
-from agiraph.providers.wires.gemini import GeminiModel
-from agiraph.providers.wires.text import TextToolModel
+from agiraph.core.domain.chat import Attachment, ProviderData, TextMark, Transcript, VendorParts
+from agiraph.core.domain.errors import ModelUnavailable
+from agiraph.core.domain.work import NodeStatus, Usage
+from agiraph.core.tools.base import CUT_OFF
+from agiraph.models.base import OnDelta, Reply, Request
+from agiraph.models.http.client import HttpClient
+from agiraph.models.wires.anthropic import AnthropicModel
+from agiraph.models.wires.chat_completions import OpenAIModel
+from agiraph.models.wires.gemini import GeminiModel
+from agiraph.models.wires.text import TextToolModel
 from agiraph.testing import Call, ModelServer, Says, ScriptedModel, World, call, says
 from agiraph.testing.script import Seen
-from agiraph.tools.base import CUT_OFF
 from tests.providers.conftest import KEY as CANARY
 from tests.providers.text_replies import (
     ANNOUNCED,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.errors import ModelGarbled
-from agiraph.domain.json_text import MAX_DEPTH
-from agiraph.providers.wires.text import KEY_LENGTH, KEY_LETTERS, draw_key
-from agiraph.providers.wires.text_calls import (
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.errors import ModelGarbled
+from agiraph.core.domain.text.json_text import MAX_DEPTH
+from agiraph.models.wires.text import KEY_LENGTH, KEY_LETTERS, draw_key
+from agiraph.models.wires.text_calls import (
     MAX_CALLS,
     NO_NAME,
     ParsedReply,

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
-from agiraph.domain.errors import ModelGarbled
-from agiraph.providers.base import Request
-from agiraph.providers.wires.text import TextToolModel
-from agiraph.providers.wires.text_calls import (
+from agiraph.core.domain.chat import ToolCall, ToolSpec, Transcript
+from agiraph.core.domain.errors import ModelGarbled
+from agiraph.models.base import Request
+from agiraph.models.wires.text import TextToolModel
+from agiraph.models.wires.text_calls import (
     MAX_CALLS,
     NO_NAME,
     ParsedReply,

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from agiraph import config
-from agiraph.domain.chat import ToolCall, ToolSpec, Turn
-from agiraph.domain.errors import Misconfigured
-from agiraph.providers.base import Request
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.prices import Prices
-from agiraph.providers.options import CallForm, ModelOptions, TrainedForm
-from agiraph.providers.probe import probe
-from agiraph.providers.registry import Keys, Registry
-from agiraph.providers.servers import Server
-from agiraph.providers.wires.chat_completions import OpenAIModel
-from agiraph.providers.wires.trained_calls import FoundCalls, TrainedCallsModel, calls_in
+from agiraph.core.domain.chat import ToolCall, ToolSpec, Turn
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.models.base import Request
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.prices import Prices
+from agiraph.models.options import CallForm, ModelOptions, TrainedForm
+from agiraph.models.probe import probe
+from agiraph.models.registry import Keys, Registry
+from agiraph.models.servers import Server
+from agiraph.models.wires.chat_completions import OpenAIModel
+from agiraph.models.wires.trained_calls import FoundCalls, TrainedCallsModel, calls_in
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, says
 from tests.providers.transcripts import thread, turn
 

@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 import pytest
 
-from agiraph.domain.work import MOST_TOKENS, Budget, NodeStatus, StopReason, Usage
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.http.client import HttpClient
-from agiraph.providers.registry import Account, Keys
-from agiraph.providers.wires import usage as usages
-from agiraph.services.board import costs
+from agiraph.core.domain.work import MOST_TOKENS, Budget, NodeStatus, StopReason, Usage
+from agiraph.core.services.board import costs
+from agiraph.models.base import OnDelta, Reply, Request
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.http.client import HttpClient
+from agiraph.models.registry import Account, Keys
+from agiraph.models.wires import usage as usages
 from agiraph.testing import ManualClock, ModelServer, World, call, says
 from agiraph.testing.model_server import Garbage
 from agiraph.testing.scripted import as_reply
@@ -66,7 +66,7 @@ async def test_an_impossible_token_count_is_replaced_by_an_estimate(
         )
         prices = Prices({model: Terms(input_usd=1.0, output_usd=1.0)})
         async with World(tmp_path / "home", keys=keys, prices=prices, easy_endings=True) as world:
-            with caplog.at_level(logging.WARNING, logger="agiraph.providers"):
+            with caplog.at_level(logging.WARNING, logger="agiraph.models"):
                 founded = await world.found("Say hello", model=model, budget=Budget(turns=2))
                 await world.settle()
             total = (await world.store.read(costs.of_team, founded.team.id)).total

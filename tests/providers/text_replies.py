@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from itertools import count
 
-from agiraph.domain.chat import ToolSpec, Transcript
-from agiraph.providers.base import Model, Request
-from agiraph.providers.wires.text import TextToolModel, draw_key
+from agiraph.core.domain.chat import ToolSpec, Transcript
+from agiraph.models.base import Model, Request
+from agiraph.models.wires.text import TextToolModel, draw_key
 from agiraph.testing import ScriptedModel, says
 from agiraph.testing.scripted import Line
 from tests.providers.transcripts import tool_call, turn

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from agiraph.domain.chat import Role, ToolCall, ToolSpec, Transcript, Turn
-from agiraph.domain.ids import ThreadId
-from agiraph.providers.base import Request
+from agiraph.core.domain.chat import Role, ToolCall, ToolSpec, Transcript, Turn
+from agiraph.core.domain.ids import ThreadId
+from agiraph.models.base import Request
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

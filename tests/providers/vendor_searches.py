@@ -11,9 +11,9 @@ from typing import Any
 
 from aiohttp import web
 
-from agiraph.domain.search import Hit
-from agiraph.domain.work import Usage
-from agiraph.providers.searching import VendorEngine
+from agiraph.core.domain.records.search import Hit
+from agiraph.core.domain.work import Usage
+from agiraph.models.searching import VendorEngine
 
 KEY = "key-for-the-vendor"
 FOUND = (

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from agiraph.domain.chat import Turn
-from agiraph.domain.messages import Message
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.providers.options import ModelOptions
-from agiraph.providers.registry import Keys
-from agiraph.providers.servers import Server
-from agiraph.store import spend
-from agiraph.store.spend import Spend
+from agiraph.core.domain.chat import Turn
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.core.store import spend
+from agiraph.core.store.spend import Spend
+from agiraph.models.options import ModelOptions
+from agiraph.models.registry import Keys
+from agiraph.models.servers import Server
 from agiraph.testing import World
 from tests.real_models.servers import MODEL
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agiraph.providers.http.lookup import LookupFailed, look_up
-from agiraph.providers.servers import Server
+from agiraph.models.http.lookup import LookupFailed, look_up
+from agiraph.models.servers import Server
 from tests.programs import folder_of, pypi
 
 MODEL = "smollm2"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.ids import AgentId, NodeId, TeamId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.providers.servers import Server
-from agiraph.store.spend import Spend
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.core.store.spend import Spend
+from agiraph.models.servers import Server
 from tests.real_models.runs import GOALS, Ended, check, words_of
 
 SETTING = words_of(Server(base_url="http://127.0.0.1:1/v1"), 4_096)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import Budget
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.model_facts import Fact
-from agiraph.providers.facts.prices import Prices
-from agiraph.providers.options import ModelOptions
-from agiraph.providers.registry import Keys, Registry
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import Budget
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.model_facts import Fact
+from agiraph.models.facts.prices import Prices
+from agiraph.models.options import ModelOptions
+from agiraph.models.registry import Keys, Registry
 from tests.cli.shell import Shell
 from tests.conftest import SweepLog
 from tests.real_models.runs import (

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.ids import NodeId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.research_kinds import part_of
-from agiraph.domain.work import WorkNode
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.research import delivery
-from agiraph.services.research.delivery import Findings
-from agiraph.store import evidence
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.services.lifecycle import conversation
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.features.research.model.kinds import part_of
+from agiraph.features.research.rows import evidence
+from agiraph.features.research.verbs import delivery
+from agiraph.features.research.verbs.delivery import Findings
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.script import Says

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.research import Brief, SubQuestion
-from agiraph.runtime.structured_question import value_in
-from agiraph.services.research.answers import (
+from agiraph.core.runtime.structured_question import value_in
+from agiraph.features.research.model.jobs import Brief, SubQuestion
+from agiraph.features.research.verbs.answers import (
     Gaps,
     plain_brief,
     read_brief,

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.labels import of_page
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.services.knowledge import items
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.knowledge import items
+from agiraph.core.store.teams import TEAMS
 from agiraph.testing import says
 from tests.research.kit import (
     FACTS,

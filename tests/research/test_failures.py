@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import NoReturn
 
-from agiraph.domain.errors import ModelMissing
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import continuations
-from agiraph.store import messages
+from agiraph.core.domain.errors import ModelMissing
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.lifecycle import continuations
+from agiraph.core.store import messages
+from agiraph.models.base import Request
 from agiraph.testing import call, says
 from tests.research.kit import FACTS, QUESTION, TALL, Cast, Scene, Step, brief_of, reads, scene
 

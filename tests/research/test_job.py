@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.labels import SEARCH, of_page
-from agiraph.domain.persons import OWNER
-from agiraph.domain.research_kinds import part_of
-from agiraph.domain.work import NodeStatus
-from agiraph.services.board import jobs
-from agiraph.services.research import state
-from agiraph.store import messages, passages
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import SEARCH, of_page
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.board import jobs
+from agiraph.core.store import messages
+from agiraph.core.store.texts import passages
+from agiraph.features.research.model.kinds import part_of
+from agiraph.features.research.verbs import state
 from agiraph.testing import call, says
 from tests.research.kit import (
     EVIL,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.page_quotes import QuoteFound, find_quote
-from agiraph.domain.report_check import check_report, urls
-from agiraph.domain.work import NodeStatus
-from agiraph.store import research
+from agiraph.core.domain.work import NodeStatus
+from agiraph.features.research.model.page_quotes import QuoteFound, find_quote
+from agiraph.features.research.model.report_check import check_report, urls
+from agiraph.features.research.rows import jobs as research
 from agiraph.testing import call, says
 from agiraph.testing.clock import ManualClock
 from tests.known_web import FACTS, SITES, Fact

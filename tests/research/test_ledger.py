@@ -6,23 +6,25 @@ from typing import NamedTuple
 
 import pytest
 
-from agiraph.domain import research_kinds
-from agiraph.domain.agents import Agent
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import ThreadId
-from agiraph.domain.labels import of_page
-from agiraph.domain.research import Reading
-from agiraph.domain.work import WorkNode
-from agiraph.services.board import planning
-from agiraph.services.members.hiring import Hirer
-from agiraph.services.research import ledger, pages, starting
-from agiraph.services.research.ledger import NotOnPage, NotRead
-from agiraph.store import evidence, research, teams
-from agiraph.store.evidence import StoredEvidence
-from agiraph.store.nodes import NODES
-from agiraph.store.research import JOBS
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import ThreadId
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.store import teams
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
+from agiraph.features.research.model import kinds as research_kinds
+from agiraph.features.research.model.jobs import Reading
+from agiraph.features.research.rows import evidence
+from agiraph.features.research.rows import jobs as research
+from agiraph.features.research.rows.evidence import StoredEvidence
+from agiraph.features.research.rows.jobs import JOBS
+from agiraph.features.research.verbs import ledger, pages, starting
+from agiraph.features.research.verbs.ledger import NotOnPage, NotRead
 from agiraph.testing import World
 from tests.research.kit import FACTS, OPENED, SURVEY, SURVEYED, TALL
 

@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Agent, Limits
-from agiraph.domain.ids import AgentId, ThreadId, new_id
-from agiraph.domain.labels import of_client
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.research import DEPTHS
-from agiraph.domain.research_kinds import part_of
-from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
-from agiraph.home.specialists import specialists
-from agiraph.services.lifecycle import (
+from agiraph.core.domain.agents import Agent, Limits
+from agiraph.core.domain.ids import AgentId, ThreadId, new_id
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_client
+from agiraph.core.domain.work import Extension, NodeStatus, StopReason, WorkNode
+from agiraph.core.home.specialists import specialists
+from agiraph.core.services.lifecycle import (
     answers,
     continuations,
     conversation,
@@ -25,13 +23,15 @@ from agiraph.services.lifecycle import (
     routing,
     work_state,
 )
-from agiraph.services.members.hiring import Hirer
-from agiraph.services.research import starting
-from agiraph.store import messages, spend
-from agiraph.store.messages import MESSAGES
-from agiraph.store.research import JOBS
-from agiraph.store.teams import AGENTS, TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.store import messages, spend
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.teams import AGENTS, TEAMS
+from agiraph.core.store.tx import Tx
+from agiraph.features.research.model.jobs import DEPTHS
+from agiraph.features.research.model.kinds import part_of
+from agiraph.features.research.rows.jobs import JOBS
+from agiraph.features.research.verbs import starting
 from agiraph.testing import call, says
 from agiraph.web.access import Web
 from agiraph.web.search import NO_ENGINE

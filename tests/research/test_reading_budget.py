@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.domain.research import DEPTHS, Depth, ResearchJob
-from agiraph.domain.work import StopReason
-from agiraph.services.research import reading_budget, starting
-from agiraph.services.research.reading_budget import Remaining
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.domain.work import StopReason
+from agiraph.features.research.model.jobs import DEPTHS, Depth, ResearchJob
+from agiraph.features.research.verbs import reading_budget, starting
+from agiraph.features.research.verbs.reading_budget import Remaining
 
 PLENTY = Remaining(searches=16, pages=24, usd=1.5, tokens=2_000_000.0, seconds=600.0)
 

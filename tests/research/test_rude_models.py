@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.report_words import ENGLISH
-from agiraph.domain.research_kinds import part_of
-from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.features.research.model.kinds import part_of
+from agiraph.features.research.model.report_words import ENGLISH
 from agiraph.testing import call, says
 from tests.research.kit import (
     FACTS,

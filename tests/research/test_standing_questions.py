@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain import research_kinds
-from agiraph.domain.errors import Refused
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services.research import ledger, pages, standing_questions
-from agiraph.services.triggers import definitions
-from agiraph.store import triggers
-from agiraph.store.research import JOBS
-from agiraph.store.teams import TEAMS
-from agiraph.store.triggers import TRIGGERS
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import triggers
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.triggers import TRIGGERS
+from agiraph.features.research.model import kinds as research_kinds
+from agiraph.features.research.rows.jobs import JOBS
+from agiraph.features.research.verbs import ledger, pages, standing_questions
 from agiraph.testing import says
 from tests.local_web import Page
 from tests.research.kit import (

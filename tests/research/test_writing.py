@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain import report_check
-from agiraph.domain.persons import OWNER
-from agiraph.domain.report_words import ENGLISH, words_of
-from agiraph.domain.research_kinds import part_of
-from agiraph.domain.work import Extension, NodeStatus, StopReason
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle import continuations
-from agiraph.services.research import frame
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import Extension, NodeStatus, StopReason
+from agiraph.core.services.lifecycle import continuations
+from agiraph.features.research.model import report_check
+from agiraph.features.research.model.kinds import part_of
+from agiraph.features.research.model.report_words import ENGLISH, words_of
+from agiraph.features.research.verbs import frame
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import says
 from tests.research.kit import FACTS, QUESTION, REPORT, TALL, Cast, brief_of, once, reads, scene
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import orjson
 
-from agiraph.domain.agents import Rule
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import WorkNode
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import teams as founding
-from agiraph.services.members import roster
-from agiraph.store import messages
-from agiraph.store.tx import Aftermath, Tx
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import teams as founding
+from agiraph.core.services.members import roster
+from agiraph.core.store import messages
+from agiraph.core.store.tx import Aftermath, Tx
 from agiraph.testing import World
 from tests.cli.forked import fork, reading
 

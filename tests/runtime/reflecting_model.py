@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agiraph.domain.chat import Turn
-from agiraph.domain.ids import SYSTEM, AgentId, TeamId
-from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.work import Source, WorkNode
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.board import planning
+from agiraph.core.domain.chat import Turn
+from agiraph.core.domain.ids import SYSTEM, AgentId, TeamId
+from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.work import Source, WorkNode
+from agiraph.core.services.board import planning
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
 

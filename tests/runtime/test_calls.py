@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import Misconfigured, Refused
-from agiraph.domain.events.work import NodeCheckpoint
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.work import NodeStatus, Queue, StopReason
-from agiraph.run_context import RunContext
-from agiraph.services.lifecycle import claims
-from agiraph.store.nodes import NODES
-from agiraph.store.teams import AGENTS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import Misconfigured, Refused
+from agiraph.core.domain.events.work import NodeCheckpoint
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.work import NodeStatus, Queue, StopReason
+from agiraph.core.run_context import RunContext
+from agiraph.core.services.lifecycle import claims
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.base import CUT_OFF, Effect, Tool, tool
+from agiraph.core.tools.toolsets import toolset
 from agiraph.testing import Call, PowerCut, World, call, says
-from agiraph.tools.base import CUT_OFF, Effect, Tool, tool
-from agiraph.tools.toolsets import toolset
 from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 FINISH = says(call("finish", summary="done"))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.persons import OWNER
-from agiraph.runtime.channels.webhook import Webhook
-from agiraph.services.lifecycle import answers
-from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import answers
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.features.channels.kinds.webhook import Webhook
 from agiraph.testing import Call, World, call, says
 from agiraph.web.access import Web
 from agiraph.web.fetch import Fetcher

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import orjson
 
-from agiraph.domain.deliveries import Delivery, OutgoingMessage
-from agiraph.domain.ids import MessageId, TeamId
-from agiraph.domain.labels import CLEAN, Label, of_page
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.runtime.channels.smtp import Smtp
-from agiraph.runtime.channels.webhook import as_json
+from agiraph.core.domain.ids import MessageId, TeamId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import CLEAN, Label, of_page
+from agiraph.core.domain.records.deliveries import Delivery, OutgoingMessage
+from agiraph.features.channels.kinds.smtp import Smtp
+from agiraph.features.channels.kinds.webhook import as_json
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 

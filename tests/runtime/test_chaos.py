@@ -14,17 +14,17 @@ from typing import Literal
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.errors import StoreUnavailable
-from agiraph.domain.events import Event
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import answers, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store import events, messages, nodes, spend, threads
-from agiraph.store.database import Store
+from agiraph.core.domain.errors import StoreUnavailable
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import answers, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store import events, messages, nodes, spend, threads
+from agiraph.core.store.database import Store
 from tests.conftest import Server, SweepLog
 from tests.runtime.worker import Worker, steps
 from tests.time_box import TimeBox

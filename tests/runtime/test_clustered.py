@@ -10,14 +10,14 @@ import psycopg
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import ANSWER, NodeStatus, WorkNode
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import endings, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import events, nodes, threads
-from agiraph.store.database import Store
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import ANSWER, NodeStatus, WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import endings, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import events, nodes, threads
+from agiraph.core.store.database import Store
 from agiraph.testing import World
 from tests.postgres_server import Server
 from tests.runtime.worker import SECONDS, Worker

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from agiraph import config, redaction
-from agiraph.domain.agents import Rule
-from agiraph.domain.messages import Decision
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.home import node_folder
-from agiraph.runtime import command_line
-from agiraph.runtime.command_line import RESULT_CHARACTERS, Command
-from agiraph.services.lifecycle import continuations, timers
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.messages import Decision
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.home import node_folder
+from agiraph.core.services.lifecycle import continuations, timers
+from agiraph.features.programs import command_line
+from agiraph.features.programs.command_line import RESULT_CHARACTERS, Command
 from agiraph.testing import World
 from tests.runtime.programs import (
     NamedPipe,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.services.lifecycle import endings, teams
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason
+from agiraph.core.services.lifecycle import endings, teams
 from agiraph.testing import World, call, says
 from tests.runtime.programs import (
     MarkedProcesses,

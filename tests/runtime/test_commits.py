@@ -7,11 +7,11 @@ import psycopg
 import pytest
 
 from agiraph import faultpoints
-from agiraph.domain.chat import Turn
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import spend
+from agiraph.core.domain.chat import Turn
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import spend
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.postgres_server import Server

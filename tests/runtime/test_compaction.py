@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.work import Budget, NodeStatus
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.registry import Account, Keys
-from agiraph.runtime import compaction
-from agiraph.store import spend
+from agiraph.core.domain.work import Budget, NodeStatus
+from agiraph.core.runtime import compaction
+from agiraph.core.store import spend
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Step, context_overflow
 from agiraph.testing.script import Seen

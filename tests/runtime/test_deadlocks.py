@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.ids import NodeId
-from agiraph.domain.outcomes import Answer, Pending
-from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.providers.base import Request
-from agiraph.run_context import RunContext
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store import teams, waits
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.outcomes import Answer, Pending
+from agiraph.core.domain.waits import WaitingOn
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.run_context import RunContext
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import endings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store import teams, waits
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.base import Tool, tool
+from agiraph.core.tools.delegation import task_output
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from agiraph.tools.base import Tool, tool
-from agiraph.tools.delegation import task_output
 from tests.fences import opened
 from tests.runtime.waiting import Gate, until
 from tests.services.teams import NO_MODEL_CALLS, add_child, follow_task, found_waiting_team

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import ModelError, Refused
-from agiraph.domain.messages import Message
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import triggers
+from agiraph.core.domain.errors import ModelError, Refused
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import endings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import triggers
+from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import ScriptedModel
 from tests.runtime.test_reply_and_work import FINISH, NO_WORK, give, heard, team_of_two

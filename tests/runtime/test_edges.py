@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import ModelUnavailable
-from agiraph.domain.messages import Draft
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.run_context import RunContext
-from agiraph.services.lifecycle import continuations, endings, teams
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import ModelUnavailable
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason
+from agiraph.core.run_context import RunContext
+from agiraph.core.services.lifecycle import continuations, endings, teams
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.base import tool
 from agiraph.testing import PowerCut, Says, World, call, says
-from agiraph.tools.base import tool
 from tests.runtime.test_loop import next_event
 from tests.thinking import ThinkingModel
 

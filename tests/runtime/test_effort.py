@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from agiraph.domain.ids import AgentId, NodeId, TeamId
-from agiraph.domain.work import WorkNode
-from agiraph.services.lifecycle import settings
-from agiraph.store.nodes import NODES
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.services.lifecycle import settings
+from agiraph.core.store.nodes import NODES
 from agiraph.testing import Call, World, call, says
 
 DONE = says(call("finish", summary="done"))

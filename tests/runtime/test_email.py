@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Rule
-from agiraph.domain.persons import OWNER
-from agiraph.runtime.channels import DeliveryFailed
-from agiraph.runtime.channels.email import BEGINNING_BYTES, Email, MailServer
-from agiraph.runtime.channels.mail_reading import MAX_MAIL_BYTES
-from agiraph.services.mail import pairing
-from agiraph.store import messages
-from agiraph.store.channels import CHANNELS
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.store import messages
+from agiraph.core.store.channels import CHANNELS
+from agiraph.features.channels import pairing
+from agiraph.features.channels.kinds import DeliveryFailed
+from agiraph.features.channels.kinds.email import BEGINNING_BYTES, Email, MailServer
+from agiraph.features.channels.kinds.mail_reading import MAX_MAIL_BYTES
 from agiraph.testing import World, call, says
 from agiraph.testing.clock import ManualClock
 from tests.runtime.dovecot import Dovecot

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import ModelUnavailable
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.providers.base import Request
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import endings, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import spend
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import ModelUnavailable
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import endings, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import spend
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.runtime.waiting import Gate, nth_commit, until

@@ -2,13 +2,13 @@
 
 import asyncio
 
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import removal, teams
-from agiraph.store import events
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import removal, teams
+from agiraph.core.store import events
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import ScriptedModel
 

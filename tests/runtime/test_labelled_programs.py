@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Command
-from agiraph.domain.grants import Grant
-from agiraph.domain.ids import TeamId
-from agiraph.domain.labels import CLEAN, of_program
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.services.board import labels
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import teams
-from agiraph.store.grants import GRANTS
+from agiraph.core.domain.agents import Command
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.grants import Grant
+from agiraph.core.domain.provenance.labels import CLEAN, of_program
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.board import labels
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import teams
+from agiraph.core.store.grants import GRANTS
 from agiraph.testing import Call, World, call
 from tests.tools.strangers import READ, found_with_calls, go_on_with, strange_world, undecided
 

@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.errors import ModelRefused, ModelUnavailable
-from agiraph.domain.knowledge import Insight, Relation
-from agiraph.domain.labels import of_page
-from agiraph.domain.owners import of_specialist
-from agiraph.domain.passages import EVERYONE
-from agiraph.domain.persons import OWNER
-from agiraph.providers.base import Request
-from agiraph.runtime.reflection import KNOWN, REMOVED, read_insights
-from agiraph.services.knowledge import items
-from agiraph.services.knowledge.reflection import MAX_REPLACED
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store import knowledge as rows
-from agiraph.store.teams import AGENTS
-from agiraph.store.threads import THREADS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.errors import ModelRefused, ModelUnavailable
+from agiraph.core.domain.knowledge import Insight, Relation
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.records.owners import of_specialist
+from agiraph.core.domain.text.passages import EVERYONE
+from agiraph.core.runtime.reflection import KNOWN, REMOVED, read_insights
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.knowledge.reflection import MAX_REPLACED
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.texts import knowledge as rows
+from agiraph.core.store.threads import THREADS
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.runtime.reflecting_model import NOTHING, ReflectingModel, create_node, submit
 from tests.runtime.waiting import until

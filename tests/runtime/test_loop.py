@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import (
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import (
     Misconfigured,
     ModelGarbled,
     ModelRefused,
     ModelUnavailable,
 )
-from agiraph.domain.events import Event, EventType
-from agiraph.domain.messages import Draft
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.runtime.steps import HELD_BACK
-from agiraph.services.lifecycle import endings, teams
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import spend
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Aftermath
+from agiraph.core.domain.events import Event, EventType
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.runtime.steps import HELD_BACK
+from agiraph.core.services.lifecycle import endings, teams
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import spend
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Aftermath
 from agiraph.testing import PowerCut, Says, World, call, says
 from tests.thinking import ThinkingModel
 from tests.tools.tool_calls import node_folder

@@ -11,7 +11,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from agiraph.runtime.channels.mail_reading import (
+from agiraph.features.channels.kinds.mail_reading import (
     incoming,
     is_automatic,
     is_checked,

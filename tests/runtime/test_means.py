@@ -2,15 +2,15 @@
 
 import pytest
 
-from agiraph.domain.agents import Rule, Team
-from agiraph.domain.errors import Misconfigured
-from agiraph.domain.ids import TeamId
-from agiraph.domain.work import Budget
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.hireable import HireableModel, hireable_models
-from agiraph.providers.registry import Account, Keys, Registry
-from agiraph.runtime.means import Means
+from agiraph.core.domain.agents import Rule, Team
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.work import Budget
+from agiraph.core.runtime.prompts.means import Means
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.hireable import HireableModel, hireable_models
+from agiraph.models.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, World, call, says
 
 DONE = says(call("finish", summary="done"))

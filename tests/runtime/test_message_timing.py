@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.ids import SYSTEM
-from agiraph.domain.messages import Draft, Message
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import WorkNode
-from agiraph.providers.base import Request
-from agiraph.run_context import RunContext
-from agiraph.runtime.steps import HELD_BACK
-from agiraph.services.board import planning
-from agiraph.services.mail import bus
-from agiraph.store import nodes
-from agiraph.store.connect import open_store
-from agiraph.store.database import Store
-from agiraph.store.tx import Aftermath, Tx
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.ids import SYSTEM
+from agiraph.core.domain.messages import Draft, Message
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.steps import HELD_BACK
+from agiraph.core.services.board import planning
+from agiraph.core.services.mail import bus
+from agiraph.core.store import nodes
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine.connect import open_store
+from agiraph.core.store.tx import Aftermath, Tx
+from agiraph.core.tools.base import Tool, tool
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import Asked, ReactiveModel
-from agiraph.tools.base import Tool, tool
 from tests.runtime.waiting import Gate, until
 from tests.thinking import ThinkingModel, Thought
 

@@ -13,22 +13,22 @@ from pathlib import Path
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.deliveries import Delivery, OutgoingMessage
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import MessageId
-from agiraph.domain.messages import Draft, Message, MessageKind
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.runtime.channels import Channel, DeliveryFailed
-from agiraph.runtime.channels.configured import Terminal
-from agiraph.runtime.channels.smtp import Smtp
-from agiraph.runtime.channels.webhook import Webhook
-from agiraph.runtime.outbox import Outbox
-from agiraph.services.lifecycle import settings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus, deliveries, inbox
-from agiraph.services.triggers import definitions
-from agiraph.store import deliveries as rows
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import MessageId
+from agiraph.core.domain.messages import Draft, Message, MessageKind
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.deliveries import Delivery, OutgoingMessage
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import settings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus, deliveries, inbox
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import deliveries as rows
+from agiraph.features.channels.kinds import Channel, DeliveryFailed
+from agiraph.features.channels.kinds.configured import Terminal
+from agiraph.features.channels.kinds.smtp import Smtp
+from agiraph.features.channels.kinds.webhook import Webhook
+from agiraph.features.channels.outbox import Outbox
 from agiraph.testing import World, call, says
 from tests.runtime.receivers import MailServer, WebhookServer
 from tests.runtime.waiting import until

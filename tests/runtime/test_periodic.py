@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.triggers import Trigger
-from agiraph.runtime.periodic import PeriodicTasks, Wait
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.triggers import definitions
-from agiraph.store import sqlite_connection
-from agiraph.store import triggers as rows
-from agiraph.store.presence import workers
-from agiraph.store.tx import Tx
+from agiraph.core.domain.triggers import Trigger
+from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import triggers as rows
+from agiraph.core.store.engine import sqlite_connection
+from agiraph.core.store.engine.presence import workers
+from agiraph.core.store.tx import Tx
 from agiraph.testing import ManualClock, World, call, says
 from tests.postgres_server import Server
 from tests.runtime.waiting import PatientClock, until

@@ -8,22 +8,23 @@ from urllib.parse import quote
 
 import pytest
 
-from agiraph.domain.chat import Attachment
-from agiraph.domain.fence import without_fences
-from agiraph.domain.labels import CLEAN, Label, of_file
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.quotations import PASTED
-from agiraph.domain.work import WorkNode
-from agiraph.services.board import labels, planning
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store import file_labels, threads
-from agiraph.store.knowledge import INSIGHTS, MEMORIES
-from agiraph.store.nodes import NODES
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import CLEAN, Label, of_file
+from agiraph.core.domain.text.fence import without_fences
+from agiraph.core.domain.text.quotations import PASTED
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.services.board import labels, planning
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store import threads
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.texts import file_labels
+from agiraph.core.store.texts.knowledge import INSIGHTS, MEMORIES
+from agiraph.core.store.tx import Tx
 from agiraph.testing import Call, ScriptedModel, World, call, says
 from agiraph.testing.scripted import Asked
 from tests.tools.strangers import DONE, READ, STRANGER, strange_world

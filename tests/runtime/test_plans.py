@@ -1,10 +1,10 @@
 """Plans: PLAN.md belongs to a goal, and the coordinator's prompt shows it."""
 
-from agiraph.domain.labels import Label
-from agiraph.home import file_versions
-from agiraph.home.layout import PLAN
-from agiraph.services.lifecycle import teams
-from agiraph.store import file_labels
+from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.home import file_versions
+from agiraph.core.home.layout import PLAN
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.store.texts import file_labels
 from agiraph.testing import World, call, says
 
 DONE = says(call("finish", summary="done"))

@@ -9,17 +9,17 @@ import pytest
 
 from agiraph import faultpoints
 from agiraph.app import open_store
-from agiraph.domain.agents import Command
-from agiraph.domain.errors import Refused
-from agiraph.domain.messages import Decision, Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services.board import requests
-from agiraph.services.lifecycle import answers, continuations
-from agiraph.services.mail import bus
-from agiraph.store import messages
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Command
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.messages import Decision, Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.services.board import requests
+from agiraph.core.services.lifecycle import answers, continuations
+from agiraph.core.services.mail import bus
+from agiraph.core.store import messages
+from agiraph.core.store.tx import Tx
 from agiraph.testing import PowerCut, World, call, says
 from tests.fences import opened
 from tests.runtime.programs import (

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.runtime import command_line, program_mailbox
-from agiraph.runtime.program_mailbox import addressed
-from agiraph.services.members import roster
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.members import roster
+from agiraph.core.store.tx import Tx
+from agiraph.features.programs import command_line
+from agiraph.features.programs import mailbox as program_mailbox
+from agiraph.features.programs.mailbox import addressed
 from agiraph.testing import World, call, says
 from tests.runtime.programs import (
     NamedPipe,

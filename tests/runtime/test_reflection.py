@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
-from agiraph.domain.labels import of_page
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus
-from agiraph.providers.base import Request
-from agiraph.runtime.reflection import _closed_work, read_insights, read_verdict, record
-from agiraph.runtime.structured_question import value_in
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store import messages, threads
-from agiraph.store.threads import THREADS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.work import Budget, NodeStatus
+from agiraph.core.runtime.reflection import _closed_work, read_insights, read_verdict, record
+from agiraph.core.runtime.structured_question import value_in
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store import messages, threads
+from agiraph.core.store.threads import THREADS
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.runtime.reflecting_model import (
     HARVEST,

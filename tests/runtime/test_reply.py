@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.chat import Attachment
-from agiraph.domain.errors import Conflict, ModelRefused, ModelUnavailable, Refused
-from agiraph.domain.messages import Message
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.providers.base import Request
-from agiraph.runtime.lanes import MAX_RUNNING
-from agiraph.runtime.reply import DECISION
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store import spend
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.errors import Conflict, ModelRefused, ModelUnavailable, Refused
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.runtime.engines.lanes import MAX_RUNNING
+from agiraph.core.runtime.replies.reply import DECISION
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store import spend
+from agiraph.core.store.teams import TEAMS
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.habits.kit import OVER_NOTHING
@@ -53,7 +53,7 @@ def texts(messages: list[Message]) -> list[str]:
 
 
 async def replies(world: World, agent: Agent) -> list[WorkNode]:
-    from agiraph.store.nodes import NODES
+    from agiraph.core.store.nodes import NODES
 
     where = "assignee_id = :agent and lane = 'reply' order by id"
     return await world.store.read(NODES.select, where, agent=agent.id)

@@ -6,26 +6,26 @@ from pathlib import Path
 import orjson
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.fence import without_fences
-from agiraph.domain.ids import MessageId
-from agiraph.domain.labels import CLEAN
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.domain.work_kinds import REFLECTION
-from agiraph.providers.catalogue import OWN
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.services.board import planning
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import conversation_summaries, spend, teams
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.ids import MessageId
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import CLEAN
+from agiraph.core.domain.text.fence import without_fences
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.domain.work_kinds import REFLECTION
+from agiraph.core.services.board import planning
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import conversation_summaries, spend, teams
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.replies.foreground import FOREGROUND
+from agiraph.models.catalogue import OWN
+from agiraph.models.facts.prices import Prices, Terms
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import Asked
-from agiraph.tools.foreground import FOREGROUND
 from tests.runtime.test_persons_words import label_of_reply
 from tests.runtime.waiting import Gate, until
 from tests.tools.strangers import DONE, READ, STRANGER, strange_world

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.errors import HomeInUse
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import ANSWER, NodeStatus, Queue, WorkNode
-from agiraph.providers.base import Request
-from agiraph.runtime.steps import CUT_OFF_AGAIN
-from agiraph.services.lifecycle import claims, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import events, nodes, threads
-from agiraph.store import teams as rows
+from agiraph.core.domain.errors import HomeInUse
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import ANSWER, NodeStatus, Queue, WorkNode
+from agiraph.core.runtime.steps import CUT_OFF_AGAIN
+from agiraph.core.services.lifecycle import claims, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import events, nodes, threads
+from agiraph.core.store import teams as rows
+from agiraph.models.base import Request
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.runtime.waiting import Gate, nth_commit

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import ANSWER, NodeStatus
-from agiraph.services.lifecycle import teams
-from agiraph.store import nodes, spend
-from agiraph.store.database import Store
-from agiraph.store.nodes import NODES
-from agiraph.store.notify import Notification, listen
-from agiraph.store.postgres import EVENTS_CHANNEL
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import ANSWER, NodeStatus
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.store import nodes, spend
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine.notify import Notification, listen
+from agiraph.core.store.engine.postgres import EVENTS_CHANNEL
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Shell

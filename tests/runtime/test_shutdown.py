@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus
-from agiraph.store import events, nodes, teams
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.store import events, nodes, teams
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Shell

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.run_context import RunContext
-from agiraph.runtime.spill import ANSWER_CHARACTERS, HEAD_CHARACTERS, TAIL_CHARACTERS
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.spill import ANSWER_CHARACTERS, HEAD_CHARACTERS, TAIL_CHARACTERS
+from agiraph.core.tools.base import tool
 from agiraph.testing import World, call, says
-from agiraph.tools.base import tool
 
 BOOK = "".join(f"line {n:06}\n" for n in range(10_000))
 

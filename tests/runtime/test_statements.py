@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.store.sqlite import SqliteStore
+from agiraph.core.store.engine.sqlite import SqliteStore
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services.lifecycle import endings
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.lifecycle import endings
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.services.teams import add_child, found_waiting_team
 

@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 
 from agiraph import faultpoints
-from agiraph.domain.agents import Rule
-from agiraph.domain.channels import ChannelState
-from agiraph.domain.messages import Draft, Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.runtime.channels import DeliveryFailed
-from agiraph.runtime.channels.telegram import NO_FILE, Telegram
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus, pairing
-from agiraph.store import deliveries, messages
-from agiraph.store.channels import CHANNELS
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.messages import Draft, Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.channels import ChannelState
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store import deliveries, messages
+from agiraph.core.store.channels import CHANNELS
+from agiraph.core.store.teams import TEAMS
+from agiraph.features.channels import pairing
+from agiraph.features.channels.kinds import DeliveryFailed
+from agiraph.features.channels.kinds.telegram import NO_FILE, Telegram
+from agiraph.models.base import Request
 from agiraph.testing import ReactiveModel, Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import PowerCut

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from agiraph.domain.chat import IN_WORDS, Lease
-from agiraph.domain.ids import NodeId
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.providers.base import Request
-from agiraph.services.board import unfinished
-from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import threads, waits
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import IN_WORDS, Lease
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.board import unfinished
+from agiraph.core.services.lifecycle import endings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import threads, waits
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.runtime.waiting import Gate, until

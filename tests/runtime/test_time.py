@@ -10,14 +10,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agiraph.domain.ids import AgentId
-from agiraph.domain.triggers import Trigger
-from agiraph.services.lifecycle import timers
-from agiraph.services.triggers import definitions
-from agiraph.services.triggers.firing import MISFIRE
-from agiraph.store import triggers as rows
-from agiraph.store import waits
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId
+from agiraph.core.domain.triggers import Trigger
+from agiraph.core.services.lifecycle import timers
+from agiraph.core.services.triggers import definitions
+from agiraph.core.services.triggers.firing import MISFIRE
+from agiraph.core.store import triggers as rows
+from agiraph.core.store import waits
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 
 MINUTE = timedelta(minutes=1)

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.registry import Account, Keys
-from agiraph.run_context import RunContext
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import spend
-from agiraph.store.tx import Aftermath
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.core.run_context import RunContext
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import spend
+from agiraph.core.store.tx import Aftermath
+from agiraph.core.tools.base import tool
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Stall, Status, Step, Trickle
-from agiraph.tools.base import tool
 
 LIMIT = Budget(seconds=1.0)
 ROOMY = Budget(seconds=2.5)

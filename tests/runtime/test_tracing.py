@@ -11,15 +11,15 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agiraph.app import Runtime
-from agiraph.domain.errors import Misconfigured, ModelError
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import ANSWER
-from agiraph.providers.base import Model
-from agiraph.providers.registry import Keys
-from agiraph.runtime import tracing
-from agiraph.runtime.tracing import Tracing
-from agiraph.services.lifecycle import teams
+from agiraph.core.domain.errors import Misconfigured, ModelError
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import ANSWER
+from agiraph.core.runtime import tracing
+from agiraph.core.runtime.tracing import Tracing
+from agiraph.core.services.lifecycle import teams
+from agiraph.models.base import Model
+from agiraph.models.registry import Keys
 from agiraph.testing import call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.cli.shell import Shell

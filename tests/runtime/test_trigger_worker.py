@@ -4,17 +4,17 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.ids import AgentId
-from agiraph.domain.labels import CLEAN, HOOK, Label
-from agiraph.domain.triggers import CallbackRequest, Trigger
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.services.triggers import definitions
-from agiraph.store import teams
-from agiraph.store import triggers as rows
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId
+from agiraph.core.domain.provenance.labels import CLEAN, HOOK, Label
+from agiraph.core.domain.triggers import CallbackRequest, Trigger
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import teams
+from agiraph.core.store import triggers as rows
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.services.stages import pass_time
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from agiraph.cli.teams import sum_text
-from agiraph.domain.ids import NodeId
-from agiraph.domain.work import Budget
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.registry import Account, Keys
-from agiraph.services.board import costs
-from agiraph.store import spend
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.work import Budget
+from agiraph.core.services.board import costs
+from agiraph.core.store import spend
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import (
     Cut,

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import Lease
-from agiraph.domain.errors import Fenced
-from agiraph.domain.ids import SYSTEM, NodeId
-from agiraph.domain.outcomes import Finished
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import endings, journal, timers
-from agiraph.services.members import roster
-from agiraph.store import messages
+from agiraph.core.domain.chat import Lease
+from agiraph.core.domain.errors import Fenced
+from agiraph.core.domain.ids import SYSTEM, NodeId
+from agiraph.core.domain.outcomes import Finished
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import Budget, NodeStatus
+from agiraph.core.services.lifecycle import endings, journal, timers
+from agiraph.core.services.members import roster
+from agiraph.core.store import messages
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.runtime.waiting import until
 from tests.services.teams import add_child, found_waiting_team

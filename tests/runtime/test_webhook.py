@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agiraph.domain.deliveries import Delivery, OutgoingMessage
-from agiraph.domain.ids import MessageId, TeamId
-from agiraph.domain.messages import Message
-from agiraph.runtime.channels import DeliveryFailed
-from agiraph.runtime.channels.webhook import Webhook, signature
+from agiraph.core.domain.ids import MessageId, TeamId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.records.deliveries import Delivery, OutgoingMessage
+from agiraph.features.channels.kinds import DeliveryFailed
+from agiraph.features.channels.kinds.webhook import Webhook, signature
 from tests.providers.raw_server import Caller, RawServer, answer
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)

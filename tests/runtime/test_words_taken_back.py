@@ -1,7 +1,7 @@
 """Words taken back: what a person stops or undoes while work that heard of it goes on."""
 
-from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import routing
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import routing
 from agiraph.testing import World, call, says
 from tests.runtime.test_decided_messages import busy_team, reply_to, stated, world
 from tests.runtime.test_reply_and_work import FINISH, NO_WORK, heard

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from agiraph.store.tx import Aftermath
+from agiraph.core.store.tx import Aftermath
 from agiraph.testing import ManualClock, World
 
 

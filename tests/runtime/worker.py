@@ -25,16 +25,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.errors import StoreUnavailable
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.time import SystemClock
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.run_context import RunContext
-from agiraph.store import presence
-from agiraph.store.tx import Aftermath
+from agiraph.core.domain.errors import StoreUnavailable
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.run_context import RunContext
+from agiraph.core.store.engine import presence
+from agiraph.core.store.tx import Aftermath
+from agiraph.core.tools.base import Tool, tool
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
-from agiraph.tools.base import Tool, tool
 from tests.cli.forked import ForkedProcess, fork, reading
 
 SECONDS = 30

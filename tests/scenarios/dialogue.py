@@ -18,16 +18,16 @@ from agiraph.api.views import InboxItem
 from agiraph.cli.asking import deadline
 from agiraph.cli.chat import ACTS_SHOWN
 from agiraph.cli.inbox import ending_text
-from agiraph.domain.ids import MessageId, TeamId
-from agiraph.domain.messages import Message
-from agiraph.domain.moments import as_text
-from agiraph.domain.waits import told_person
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.home import stored_keys
-from agiraph.services.lifecycle.timers import fire_due
-from agiraph.store import triggers as trigger_rows
-from agiraph.store.messages import MESSAGES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import MessageId, TeamId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.times.moments import as_text
+from agiraph.core.domain.waits import told_person
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.home import stored_keys
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.core.store import triggers as trigger_rows
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.tx import Tx
 from agiraph.testing import Call, call, says
 from agiraph.testing.script import Says, Seen
 from tests.runtime.waiting import Gate, until

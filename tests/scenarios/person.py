@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.deliveries import OutgoingMessage
-from agiraph.domain.messages import INBOX, MessageKind
-from agiraph.providers.registry import Account, Keys
-from agiraph.services.lifecycle.timers import fire_due
+from agiraph.core.domain.messages import INBOX, MessageKind
+from agiraph.core.domain.records.deliveries import OutgoingMessage
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.script import Script

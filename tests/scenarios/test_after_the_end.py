@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Rule
+from agiraph.core.domain.agents import Rule
 from agiraph.testing import call, says
 from tests.api.serving import Served, serving
 from tests.services.stages import pass_time

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.policies.permission import ASKED
-from agiraph.services.lifecycle import answers
-from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.policies.permission import ASKED
+from agiraph.core.services.lifecycle import answers
+from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.testing import call, says
 from tests.services.asking import COMMAND, DONE, RUN, Place, answers_of, open_place
 

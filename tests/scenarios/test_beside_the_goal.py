@@ -1,11 +1,11 @@
 """Beside the goal: side work, messages and alarms while the goal waits for a person."""
 
-from agiraph.domain.messages import Message
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.lifecycle.timers import fire_due
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.core.store.teams import TEAMS
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.scenarios.endings import ACCEPTS, OPENS

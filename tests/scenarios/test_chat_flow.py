@@ -5,16 +5,16 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agiraph.domain.ids import TeamId
-from agiraph.domain.messages import Draft, Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.base import Request
-from agiraph.providers.registry import Account, Keys
-from agiraph.services.mail import bus
-from agiraph.store.messages import MESSAGES
-from agiraph.store.teams import AGENTS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.messages import Draft, Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.mail import bus
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agiraph.domain.ids import AgentId, TeamId
-from agiraph.services.members import roster
+from agiraph.core.domain.ids import AgentId, TeamId
+from agiraph.core.services.members import roster
 from agiraph.testing import World, call, says
 from agiraph.testing.script import Says
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agiraph.providers.registry import Account, Keys
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.api.serving import Served, serving

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.services.triggers.firing import CHECK
+from agiraph.core.services.triggers.firing import CHECK
 from tests.scenarios import dialogues
 from tests.scenarios.dialogue import Dialogue, Fact, Step
 

@@ -3,10 +3,10 @@
 import asyncio
 import re
 
-from agiraph.domain.events import Event
-from agiraph.domain.work import ANSWER, NodeStatus, StopReason
-from agiraph.providers.base import Request
-from agiraph.services.members import roster
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.work import ANSWER, NodeStatus, StopReason
+from agiraph.core.services.members import roster
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.fences import opened
 from tests.runtime.waiting import until

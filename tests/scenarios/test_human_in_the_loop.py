@@ -2,9 +2,9 @@
 
 import pytest
 
-from agiraph.domain.errors import AlreadyAnswered, NotFound
-from agiraph.domain.ids import MessageId
-from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.core.domain.errors import AlreadyAnswered, NotFound
+from agiraph.core.domain.ids import MessageId
+from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.testing import World, call, says
 from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 
@@ -101,7 +101,7 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
 async def test_a_late_answer_becomes_new_work_if_the_person_wants_it(
     world: World,
 ) -> None:
-    from agiraph.services.lifecycle import endings
+    from agiraph.core.services.lifecycle import endings
 
     ada = world.script(
         "ada",

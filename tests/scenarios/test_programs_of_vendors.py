@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Command
-from agiraph.domain.work import StopReason
-from agiraph.home import levels
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.domain.agents import Command
+from agiraph.core.domain.work import StopReason
+from agiraph.models.registry import Account, Keys
+from agiraph.sandbox import levels
 from agiraph.testing import Call, ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.programs import npm

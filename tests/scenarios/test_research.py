@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.search import Hit
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import messages
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.search import Hit
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import conversation
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import messages
+from agiraph.models.base import Request
 from agiraph.testing import PowerCut, World, call, says
 from agiraph.testing.script import Says
 from agiraph.testing.scripted import Line

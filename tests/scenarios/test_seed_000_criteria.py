@@ -15,18 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Agent, Mode
-from agiraph.domain.chat import Thread, Turn
-from agiraph.domain.ids import AgentId, ThreadId
-from agiraph.domain.knowledge import Insight
-from agiraph.domain.messages import Message
-from agiraph.domain.work import WorkNode
-from agiraph.providers.base import Request
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import timers
-from agiraph.services.lifecycle.teams import HOUR, NewTeam
-from agiraph.services.members import roster
-from agiraph.store import threads, triggers
+from agiraph.core.domain.agents import Agent, Mode
+from agiraph.core.domain.chat import Thread, Turn
+from agiraph.core.domain.ids import AgentId, ThreadId
+from agiraph.core.domain.knowledge import Insight
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle import timers
+from agiraph.core.services.lifecycle.teams import HOUR, NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store import threads, triggers
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 

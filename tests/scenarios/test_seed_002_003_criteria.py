@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import WorkNode
-from agiraph.home.specialists import specialists
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import teams
-from agiraph.store.teams import AGENTS
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.home.specialists import specialists
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.store.teams import AGENTS
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Account, Keys
-from agiraph.store.teams import AGENTS
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.store.teams import AGENTS
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.local_web import Page, local_web

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Script, Seen, Step
 from agiraph.web.access import Web

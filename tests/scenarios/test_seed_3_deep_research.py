@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Account, Keys
-from agiraph.store.teams import AGENTS
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.store.teams import AGENTS
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Command
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.base import Request
-from agiraph.store.teams import AGENTS
+from agiraph.core.domain.agents import Command
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.store.teams import AGENTS
+from agiraph.models.base import Request
 from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened

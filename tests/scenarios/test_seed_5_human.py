@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Account, Keys
-from agiraph.services.lifecycle import teams
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.lifecycle import teams
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step

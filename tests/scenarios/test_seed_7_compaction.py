@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agiraph import faultpoints
-from agiraph.domain.chat import Turn
-from agiraph.domain.work import Budget, NodeStatus
-from agiraph.providers.base import Request
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.store import teams
+from agiraph.core.domain.chat import Turn
+from agiraph.core.domain.work import Budget, NodeStatus
+from agiraph.core.store import teams
+from agiraph.models.base import Request
+from agiraph.models.facts.prices import Prices, Terms
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import ReactiveModel

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Command
-from agiraph.domain.events import Event
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.providers.registry import Account, Keys
+from agiraph.core.domain.agents import Command
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened

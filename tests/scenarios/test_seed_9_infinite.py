@@ -4,13 +4,13 @@ import re
 from datetime import timedelta
 from pathlib import Path
 
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.timers import fire_due
-from agiraph.store import spend
-from agiraph.store import triggers as rows
-from agiraph.store.tx import Tx
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.core.store import spend
+from agiraph.core.store import triggers as rows
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import ReactiveModel

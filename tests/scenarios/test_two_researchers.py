@@ -3,12 +3,12 @@
 import json
 import re
 
-from agiraph.domain.knowledge import Insight
-from agiraph.domain.owners import of_specialist
-from agiraph.providers.base import Request
-from agiraph.store.knowledge import INSIGHTS
-from agiraph.store.teams import AGENTS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.knowledge import Insight
+from agiraph.core.domain.records.owners import of_specialist
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.texts.knowledge import INSIGHTS
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 

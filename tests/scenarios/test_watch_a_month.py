@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Trust
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services.lifecycle import digest
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import knowledge, triggers
-from agiraph.store.messages import DIGEST
+from agiraph.core.domain.agents import Trust
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.lifecycle import digest
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import triggers
+from agiraph.core.store.messages import DIGEST
+from agiraph.core.store.texts import knowledge
 from agiraph.testing import World
 from agiraph.testing.clock import ManualClock
 from tests.conftest import SweepLog

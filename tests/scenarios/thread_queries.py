@@ -6,8 +6,8 @@
 import re
 from itertools import takewhile
 
-from agiraph.domain.events import Event
-from agiraph.providers.base import Request
+from agiraph.core.domain.events import Event
+from agiraph.models.base import Request
 from agiraph.testing.script import Seen
 
 _CREATED = re.compile(r"Created (node_\w+)")

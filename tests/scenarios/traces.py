@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
-from agiraph.api.features.team_export import write_export
-from agiraph.domain.agents import Team
-from agiraph.domain.events import Event
-from agiraph.domain.work import WorkNode
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.work import WorkNode
+from agiraph.features.backup.team_export import write_export
 from agiraph.testing import World
 
 STATUS = {

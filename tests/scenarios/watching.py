@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from agiraph.domain.chat import Turn
-from agiraph.domain.messages import Message
-from agiraph.domain.work import WorkNode
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.runtime.reflection import KNOWN
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.lifecycle.timers import fire_due
+from agiraph.core.domain.chat import Turn
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.runtime.reflection import KNOWN
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import as_reply
 from tests.local_web import LocalWeb, Page

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agiraph.domain.chat import Turn
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import answers
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import grants
+from agiraph.core.domain.chat import Turn
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import answers
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import grants
 from agiraph.testing import World, call, says
 from agiraph.testing.script import Says
 from tests.policies.obedient_model import Sink, open_sink, web

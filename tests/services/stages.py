@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agiraph.domain.stages import Stage
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.lifecycle.timers import fire_due
-from agiraph.store import stages
+from agiraph.core.domain.stages import Stage
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.core.store import stages
+from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
 from tests.services.teams import created_ids, found_waiting_team
 

@@ -3,14 +3,14 @@
 import re
 from typing import Any
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.ids import AgentId, NodeId
-from agiraph.domain.work import Budget, WorkNode
-from agiraph.providers.base import Model, Request
-from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.ids import AgentId, NodeId
+from agiraph.core.domain.work import Budget, WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Model, Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import Line, ReactiveModel
 

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.labels import of_page
-from agiraph.domain.messages import Draft, Message, MessageKind
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus
-from agiraph.runtime.channels import Channel
-from agiraph.runtime.channels.configured import Terminal
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import digest, settings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.lifecycle.timers import fire_due
-from agiraph.services.mail import absence, bus
-from agiraph.store import deliveries
-from agiraph.store.connect import open_store
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.messages import Draft, Message, MessageKind
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.work import Budget, NodeStatus
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle import digest, settings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.core.services.mail import absence, bus
+from agiraph.core.store import deliveries
+from agiraph.core.store.engine.connect import open_store
+from agiraph.features.channels.kinds import Channel
+from agiraph.features.channels.kinds.configured import Terminal
 from agiraph.testing import World, call, says
 from tests.tools.strangers import undecided
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.fence import without_fences
-from agiraph.domain.labels import of_page
-from agiraph.domain.work import NodeStatus
-from agiraph.services.board import planning, requests
-from agiraph.services.lifecycle import timers
-from agiraph.store import messages
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.text.fence import without_fences
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.board import planning, requests
+from agiraph.core.services.lifecycle import timers
+from agiraph.core.store import messages
 from agiraph.testing import ScriptedModel, call, says
 from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, answers_of, open_place
 from tests.tools.tool_calls import ToolAnswer, refused

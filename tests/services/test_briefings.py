@@ -4,19 +4,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import Refused
-from agiraph.domain.fence import without_fences
-from agiraph.domain.ids import TeamId
-from agiraph.domain.labels import of_page
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import briefings, settings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import deliveries
-from agiraph.store import messages
-from agiraph.store.messages import MESSAGES
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.text.fence import without_fences
+from agiraph.core.services.lifecycle import briefings, settings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import deliveries
+from agiraph.core.store import messages
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.teams import TEAMS
 from agiraph.testing import World
 from tests.runtime.reflecting_model import ReflectingModel, briefing, create_node
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agiraph.services.board.briefs import Brief, read_list, read_task, read_text
+from agiraph.core.services.board.briefs import Brief, read_list, read_task, read_text
 
 WHOLE = """\
 Find the prices, for a report.

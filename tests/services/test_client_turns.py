@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.errors import NotFound
-from agiraph.domain.labels import of_client
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import client_turns, teams
-from agiraph.services.lifecycle.client_turns import ClientRequest
-from agiraph.services.mail import bus
-from agiraph.store.client_turns import ClientTurn
-from agiraph.store.messages import MESSAGES
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.errors import NotFound
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_client
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.mail import bus
+from agiraph.core.store.messages import MESSAGES
+from agiraph.features.chat_api import client_turns
+from agiraph.features.chat_api.client_turns import ClientRequest
+from agiraph.features.chat_api.rows import ClientTurn
 from agiraph.testing import World, call, says
 from tests.habits.kit import OVER_NOTHING
 

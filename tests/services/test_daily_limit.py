@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import AlreadyAnswered, Refused
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.waits import Timer
-from agiraph.domain.work import Budget, NodeStatus, WorkNode
-from agiraph.providers.facts.prices import Priced, Prices, Terms
-from agiraph.services import health
-from agiraph.services.lifecycle import overspending, removal, timers
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import inbox_items, waits
+from agiraph.core.domain.errors import AlreadyAnswered, Refused
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.waits import Timer
+from agiraph.core.domain.work import Budget, NodeStatus, WorkNode
+from agiraph.core.services import health
+from agiraph.core.services.lifecycle import overspending, removal, timers
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import waits
+from agiraph.core.store.lists import inbox_items
+from agiraph.models.facts.prices import Priced, Prices, Terms
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
@@ -298,7 +299,7 @@ async def test_money_for_a_call_under_way_counts_as_spent(
 
 @SQLITE
 async def test_a_cancelled_node_leaves_the_request_open_for_the_others(world: World) -> None:
-    from agiraph.services.lifecycle import endings
+    from agiraph.core.services.lifecycle import endings
 
     script(world, "ada", *work(3))
     script(world, "bob", *work(0))

@@ -7,19 +7,21 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import Attachment
-from agiraph.domain.deletions import Deletion
-from agiraph.domain.errors import Conflict, NotFound, Refused
-from agiraph.domain.ids import TeamId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.waits import Timer
-from agiraph.services import health
-from agiraph.services.lifecycle import answers, digest, overspending, removal
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import filing
-from agiraph.store import access, dump, passages, teams, waits
-from agiraph.store.deletions import DELETIONS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.errors import Conflict, NotFound, Refused
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.deletions import Deletion
+from agiraph.core.domain.waits import Timer
+from agiraph.core.services import health
+from agiraph.core.services.lifecycle import answers, digest, overspending, removal
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import filing
+from agiraph.core.store import access, teams, waits
+from agiraph.core.store.deletions import DELETIONS
+from agiraph.core.store.engine import dump
+from agiraph.core.store.texts import passages
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 
 BY: dict[str, Any] = {"who": "admin", "person_id": OWNER}

@@ -7,17 +7,17 @@ from typing import get_args
 
 import pytest
 
-from agiraph.domain.agents import Limits
-from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.ids import NodeId
-from agiraph.domain.work import IfUnmet, NodeStatus, StopReason
-from agiraph.providers.base import Request
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import endings
-from agiraph.services.members import roster
-from agiraph.store import messages, teams
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.work import IfUnmet, NodeStatus, StopReason
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import endings
+from agiraph.core.services.members import roster
+from agiraph.core.store import messages, teams
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.services.teams import (
     ASK_THEN_FINISH,

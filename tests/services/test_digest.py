@@ -7,20 +7,21 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.digest import Decisions, Digest
-from agiraph.domain.errors import Conflict, Refused
-from agiraph.domain.labels import Label, of_page
-from agiraph.domain.notes import UNVERIFIED_FOR
-from agiraph.domain.persons import OWNER
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import answers, digest, settings, timers
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.triggers import definitions
-from agiraph.store import file_labels, knowledge, messages
-from agiraph.store.grants import GRANTS
-from agiraph.store.notes import NOTES
-from agiraph.store.triggers import TRIGGERS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import Conflict, Refused
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import Label, of_page
+from agiraph.core.domain.records.digest import Decisions, Digest
+from agiraph.core.domain.records.notes import UNVERIFIED_FOR
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle import answers, digest, settings, timers
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import messages
+from agiraph.core.store.grants import GRANTS
+from agiraph.core.store.texts import file_labels, knowledge
+from agiraph.core.store.texts.notes import NOTES
+from agiraph.core.store.triggers import TRIGGERS
+from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
 from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, open_place
 

@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain import fence
-from agiraph.domain.agents import Limits
-from agiraph.domain.errors import ModelRefused
-from agiraph.domain.messages import Draft, Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.services.members.hiring import Hirer
-from agiraph.services.research.starting import start as research
-from agiraph.store.messages import MESSAGES
-from agiraph.store.nodes import NODES
-from agiraph.store.rows import to_text
-from agiraph.store.teams import AGENTS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.errors import ModelRefused
+from agiraph.core.domain.messages import Draft, Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.text import fence
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.core.services.lifecycle import endings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.rows import to_text
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.tx import Tx
+from agiraph.features.research.verbs.starting import start as research
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line
 from tests.runtime.programs import run_program

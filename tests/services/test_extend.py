@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId
-from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason, WorkNode
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle import continuations, teams
-from agiraph.store.nodes import NODES
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.work import Budget, Extension, NodeStatus, StopReason, WorkNode
+from agiraph.core.services.lifecycle import continuations, teams
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.services.teams import add_child, found_waiting_team

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import MessageId
-from agiraph.domain.messages import Box
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import answers, timers
-from agiraph.services.mail import filing, inbox
-from agiraph.services.mail.filing import NOT_HERE, STILL_OPEN, Outcome
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import MessageId
+from agiraph.core.domain.messages import Box
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import answers, timers
+from agiraph.core.services.mail import filing, inbox
+from agiraph.core.services.mail.filing import NOT_HERE, STILL_OPEN, Outcome
 from agiraph.testing import World
 from tests.services.test_inbox import fill_inbox, read_inbox
 

@@ -7,18 +7,18 @@ from typing import Any
 import orjson
 import pytest
 
-from agiraph.domain.agents import Limits
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import TeamId
-from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.board import budgets, costs
-from agiraph.services.lifecycle import continuations, settings
-from agiraph.services.lifecycle import teams as lifecycle
-from agiraph.store import spend
-from agiraph.store.nodes import NODES
-from agiraph.store.teams import AGENTS, TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.work import Budget, Extension, NodeStatus, StopReason
+from agiraph.core.services.board import budgets, costs
+from agiraph.core.services.lifecycle import continuations, settings
+from agiraph.core.services.lifecycle import teams as lifecycle
+from agiraph.core.store import spend
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.teams import AGENTS, TEAMS
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import ScriptedModel
 from tests.services.stages import pass_time

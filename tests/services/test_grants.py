@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Rule
-from agiraph.domain.errors import Conflict, NotFound, Refused
-from agiraph.domain.grants import REACH_LASTS, Grant
-from agiraph.domain.persons import OWNER
-from agiraph.domain.sinks import Sink
-from agiraph.domain.work import NodeStatus
-from agiraph.services.board import requests
-from agiraph.services.lifecycle import answers
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import grants as rows
-from agiraph.store.messages import MESSAGES
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.errors import Conflict, NotFound, Refused
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.grants import REACH_LASTS, Grant
+from agiraph.core.domain.provenance.sinks import Sink
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.board import requests
+from agiraph.core.services.lifecycle import answers
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import grants as rows
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.teams import TEAMS
 from agiraph.testing import call, says
 from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, answers_of, open_place
 from tests.tools.tool_calls import ToolAnswer

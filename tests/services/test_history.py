@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.events import Event, EventType
-from agiraph.domain.ids import TeamId
-from agiraph.domain.work import NodeStatus
-from agiraph.services.history import boards, event_log
-from agiraph.services.history.boards import CHECKPOINT, BoardFold
-from agiraph.services.history.event_log import LogFilter, page
-from agiraph.services.history.spans import Span, SpanFold, wait_phase
-from agiraph.services.lifecycle import settings
-from agiraph.store import events
+from agiraph.core.domain.events import Event, EventType
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import settings
+from agiraph.core.store import events
+from agiraph.features.history import boards, event_log
+from agiraph.features.history.boards import CHECKPOINT, BoardFold
+from agiraph.features.history.event_log import LogFilter, page
+from agiraph.features.history.spans import Span, SpanFold, wait_phase
 from agiraph.testing import World, call, says
 from tests.folding import folded_differences
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.messages import Draft, Message, MessageKind
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import answers
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus, inbox
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.messages import Draft, Message, MessageKind
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import answers
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus, inbox
 from agiraph.testing import World
 
 

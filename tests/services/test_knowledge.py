@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.errors import Conflict, NotFound, Refused
-from agiraph.domain.ids import ThreadId
-from agiraph.domain.knowledge import Insight, Relation
-from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_page
-from agiraph.domain.persons import OWNER
-from agiraph.services.knowledge import items, maintenance, recall
-from agiraph.services.knowledge.items import Unconfirmed
-from agiraph.services.members import roster
-from agiraph.store import knowledge as rows
-from agiraph.store import passages
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.errors import Conflict, NotFound, Refused
+from agiraph.core.domain.ids import ThreadId
+from agiraph.core.domain.knowledge import Insight, Relation
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, Label, of_page
+from agiraph.core.services.knowledge import items, maintenance, recall
+from agiraph.core.services.knowledge.items import Unconfirmed
+from agiraph.core.services.members import roster
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.texts import knowledge as rows
+from agiraph.core.store.texts import passages
 from agiraph.testing import World
 
 THREAD = ThreadId("t_one")

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agiraph.domain.agents import Limits
-from agiraph.domain.errors import Refused
-from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store import spend, teams
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store import spend, teams
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
 from tests.services.teams import found_waiting_team

@@ -4,19 +4,19 @@ from dataclasses import dataclass
 
 import pytest
 
-from agiraph.domain.agents import Agent, Limits
-from agiraph.domain.ids import AgentId
-from agiraph.domain.messages import MAX_HOPS, Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import messages, spend
-from agiraph.store.messages import MESSAGES
+from agiraph.core.domain.agents import Agent, Limits
+from agiraph.core.domain.ids import AgentId
+from agiraph.core.domain.messages import MAX_HOPS, Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import endings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import messages, spend
+from agiraph.core.store.messages import MESSAGES
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Call, World, call, says
 from agiraph.testing.scripted import as_reply
 from tests.fences import opened

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from agiraph.api.presenters import trigger_view
-from agiraph.domain.labels import SEARCH
-from agiraph.domain.triggers import Trigger
-from agiraph.domain.work import Budget, Extension, WorkNode
-from agiraph.services.lifecycle import continuations, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.triggers import due, promises
-from agiraph.store import triggers as rows
-from agiraph.store.nodes import NODES
+from agiraph.core.domain.provenance.labels import SEARCH
+from agiraph.core.domain.triggers import Trigger
+from agiraph.core.domain.work import Budget, Extension, WorkNode
+from agiraph.core.services.lifecycle import continuations, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.triggers import due, promises
+from agiraph.core.store import triggers as rows
+from agiraph.core.store.nodes import NODES
 from agiraph.testing import World
 from tests.services.stages import pass_time
 from tests.services.triggers import (

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Rule
-from agiraph.domain.errors import ModelRefused
-from agiraph.domain.ids import NodeId
-from agiraph.domain.messages import Draft, Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store.messages import MESSAGES
+from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.errors import ModelRefused
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.messages import Draft, Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store.messages import MESSAGES
+from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import Line, ReactiveModel, ScriptedModel
 from tests.services.teams import add_child, found_waiting_team

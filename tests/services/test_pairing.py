@@ -6,17 +6,17 @@ from typing import Any, cast
 
 import pytest
 
-from agiraph.domain.channels import ChannelState, Incoming, Receipt
-from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.messages import INBOX, Draft
-from agiraph.domain.persons import OWNER
-from agiraph.runtime.inlet import Inlet
-from agiraph.services.lifecycle import incoming
-from agiraph.services.mail import bus, deliveries, pairing
-from agiraph.store import channels
-from agiraph.store.channels import CHANNELS
-from agiraph.store.deliveries import DELIVERIES, of_message
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.messages import INBOX, Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.channels import ChannelState, Incoming, Receipt
+from agiraph.core.services.mail import bus, deliveries
+from agiraph.core.store import channels
+from agiraph.core.store.channels import CHANNELS
+from agiraph.core.store.deliveries import DELIVERIES, of_message
+from agiraph.core.store.tx import Tx
+from agiraph.features.channels import incoming, pairing
+from agiraph.features.channels.inlet import Inlet
 from agiraph.testing import World, call, says
 
 

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.ids import AgentId, TeamId, ThreadId
-from agiraph.domain.knowledge import Action, Insight
-from agiraph.domain.labels import CLEAN
-from agiraph.domain.similarity import Statements, segments
-from agiraph.providers.embeddings import embeddings
-from agiraph.runtime.reflection import MAX_KNOWN, read_insights
-from agiraph.services.knowledge import items, recall, reflection
-from agiraph.store.knowledge import INSIGHTS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.core.domain.knowledge import Action, Insight
+from agiraph.core.domain.provenance.labels import CLEAN
+from agiraph.core.domain.text.similarity import Statements, segments
+from agiraph.core.runtime.reflection import MAX_KNOWN, read_insights
+from agiraph.core.services.knowledge import items, recall, reflection
+from agiraph.core.store.texts.knowledge import INSIGHTS
+from agiraph.core.store.tx import Tx
+from agiraph.models.embeddings import embeddings
 from agiraph.testing import World
 
 FLOOR = 0.98

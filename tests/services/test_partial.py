@@ -1,9 +1,9 @@
 """A node that a limit or a loop ended is partial if it has something to show, else failed."""
 
-from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import continuations
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason
+from agiraph.core.services.lifecycle import continuations
+from agiraph.core.store.teams import TEAMS
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ScriptedModel
 from tests.services.stages import child_nodes, creates, found_team, last_tool_answer, stage_of

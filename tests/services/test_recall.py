@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.ids import AgentId, TeamId
-from agiraph.domain.knowledge import Insight
-from agiraph.domain.labels import CLEAN, of_page
-from agiraph.prompts import prompt
-from agiraph.services.knowledge import items, recall
-from agiraph.services.knowledge.recall import Query
-from agiraph.store import knowledge as rows
-from agiraph.store.knowledge import INSIGHTS
-from agiraph.store.teams import TEAMS
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.ids import AgentId, TeamId
+from agiraph.core.domain.knowledge import Insight
+from agiraph.core.domain.provenance.labels import CLEAN, of_page
+from agiraph.core.prompts import prompt
+from agiraph.core.services.knowledge import items, recall
+from agiraph.core.services.knowledge.recall import Query
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.texts import knowledge as rows
+from agiraph.core.store.texts.knowledge import INSIGHTS
 from agiraph.testing import World, call, says
 
 PAGE = of_page("https://example.org")

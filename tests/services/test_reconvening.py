@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import endings
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import endings
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.services.stages import (
     DONE,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.deliveries import OutgoingMessage
-from agiraph.domain.messages import INBOX, MessageKind
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services.triggers import promises
+from agiraph.core.domain.messages import INBOX, MessageKind
+from agiraph.core.domain.records.deliveries import OutgoingMessage
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.triggers import promises
 from agiraph.testing import World, call, says
 from tests.habits.kit import OVER_NOTHING, assign
 from tests.services.stages import pass_time

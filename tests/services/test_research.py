@@ -7,28 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.api.features.research import research_view
-from agiraph.domain.agents import Agent, Specialist
-from agiraph.domain.errors import ModelRefused, Refused
-from agiraph.domain.ids import TeamId, ThreadId
-from agiraph.domain.labels import SEARCH, of_page
-from agiraph.domain.messages import Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.search import Hit
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.board import jobs, planning
-from agiraph.services.lifecycle import conversation, endings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.services.members.hiring import Hirer
-from agiraph.services.research import delivery, starting
-from agiraph.store import messages, nodes
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Agent, Specialist
+from agiraph.core.domain.errors import ModelRefused, Refused
+from agiraph.core.domain.ids import TeamId, ThreadId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import SEARCH, of_page
+from agiraph.core.domain.records.search import Hit
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.board import jobs, planning
+from agiraph.core.services.lifecycle import conversation, endings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.store import messages, nodes
+from agiraph.core.store.tx import Tx
+from agiraph.features.research.routes import research_view
+from agiraph.features.research.tools import READER
+from agiraph.features.research.verbs import delivery, starting
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import World, call, says
 from agiraph.testing.script import Says
 from agiraph.testing.scripted import Line, ScriptedModel
-from agiraph.tools.research import READER
 from agiraph.web.access import DefaultEngine, Web
 from agiraph.web.search import LocalEngine
 from tests.web.sites import Site, fetcher, html, site

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from agiraph import config
-from agiraph.domain.errors import Misconfigured, Refused
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.lifecycle import continuations, removal
-from agiraph.store import threads
-from agiraph.store.connect import open_store
+from agiraph.core.domain.errors import Misconfigured, Refused
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.lifecycle import continuations, removal
+from agiraph.core.store import threads
+from agiraph.core.store.engine.connect import open_store
 from agiraph.testing import World, call, says
 from tests.habits.kit import assign
 from tests.runtime.waiting import until

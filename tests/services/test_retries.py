@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.services.board import planning, timing
-from agiraph.services.lifecycle import continuations
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.core.services.board import planning, timing
+from agiraph.core.services.lifecycle import continuations
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line
 from tests.services.teams import found_waiting_team

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Limits, Rule
-from agiraph.domain.errors import ModelRefused
-from agiraph.domain.work import Budget, Line, LineKind, NodeStatus, StopReason, WorkNode
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle import teams as lifecycle
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import teams
+from agiraph.core.domain.agents import Limits, Rule
+from agiraph.core.domain.errors import ModelRefused
+from agiraph.core.domain.work import Budget, Line, LineKind, NodeStatus, StopReason, WorkNode
+from agiraph.core.services.lifecycle import teams as lifecycle
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import teams
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.runtime.waiting import until

@@ -1,7 +1,7 @@
 """Search on both databases: the case of letters does not matter, and steps lead to their thread."""
 
-from agiraph.domain.persons import OWNER
-from agiraph.store import search
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.store.lists import search
 from agiraph.testing import World, call, says
 
 

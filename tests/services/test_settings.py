@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Limits, Team
-from agiraph.domain.errors import Refused
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import conversation, settings, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.triggers import team_heartbeat
-from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.core.domain.agents import Limits, Team
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import conversation, settings, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.triggers import team_heartbeat
+from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.testing import World, call, says
 from tests.services.stages import pass_time
 

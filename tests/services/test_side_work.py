@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, Source, StopReason
-from agiraph.providers.base import Request
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.services.triggers import definitions
-from agiraph.store import triggers as trigger_rows
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, Source, StopReason
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import conversation
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import triggers as trigger_rows
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.services.stages import pass_time

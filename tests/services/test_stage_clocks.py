@@ -1,9 +1,9 @@
 """The time limit of a stage; its clock pauses while a node waits for a person."""
 
-from agiraph.domain.agents import Limits
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.members import roster
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.members import roster
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.services.stages import (
     BEGIN,

@@ -2,12 +2,12 @@
 
 import pytest
 
-from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.lifecycle.timers import fire_due
-from agiraph.store import stages
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason
+from agiraph.core.services.lifecycle import endings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.core.store import stages
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.services.stages import (
     BEGIN,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.messages import MAX_HOPS, Draft
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store.messages import MESSAGES
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.messages import MAX_HOPS, Draft
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.lifecycle import endings
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store.messages import MESSAGES
 from agiraph.testing import Call, World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.fences import opened

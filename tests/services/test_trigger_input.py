@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.labels import HOOK
-from agiraph.services.triggers import definitions, due
-from agiraph.store import triggers as rows
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.provenance.labels import HOOK
+from agiraph.core.services.triggers import definitions, due
+from agiraph.core.store import triggers as rows
 from agiraph.testing import World
 from tests.services.triggers import DONE, create_trigger, found_idle_team, nodes_of, reload
 

@@ -4,16 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import AgentId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import teams
-from agiraph.services.members import roster
-from agiraph.services.triggers import definitions
-from agiraph.store import nodes
-from agiraph.store import triggers as rows
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import AgentId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.members import roster
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import nodes
+from agiraph.core.store import triggers as rows
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.services.stages import pass_time
 from tests.services.triggers import (

@@ -9,20 +9,20 @@ from typing import Any, Literal
 
 import pytest
 
-from agiraph.domain.agents import Agent, Limits
-from agiraph.domain.ids import NodeId, new_id
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.stages import Stage
-from agiraph.domain.work import ANSWER, NodeStatus
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle import endings, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.lifecycle.timers import fire_due
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import messages
-from agiraph.store.tx import Aftermath, Tx
+from agiraph.core.domain.agents import Agent, Limits
+from agiraph.core.domain.ids import NodeId, new_id
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.stages import Stage
+from agiraph.core.domain.work import ANSWER, NodeStatus
+from agiraph.core.services.lifecycle import endings, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.lifecycle.timers import fire_due
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import messages
+from agiraph.core.store.tx import Aftermath, Tx
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel, as_reply
 from tests.runtime.waiting import until

@@ -4,16 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import continuations, teams
-from agiraph.services.members import roster
-from agiraph.services.triggers import due
-from agiraph.store import triggers as rows
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import Budget, Extension, NodeStatus, StopReason
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import continuations, teams
+from agiraph.core.services.members import roster
+from agiraph.core.services.triggers import due
+from agiraph.core.store import triggers as rows
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.acceptance import NO_EFFECT
 from agiraph.testing import World, call, says
-from agiraph.tools.acceptance import NO_EFFECT
 from tests.services.stages import pass_time
 from tests.services.triggers import (
     DONE,

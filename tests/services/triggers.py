@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from agiraph.domain.ids import AgentId
-from agiraph.domain.triggers import Firing, Trigger
-from agiraph.domain.work import WorkNode
-from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.triggers import definitions
-from agiraph.store import triggers as rows
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId
+from agiraph.core.domain.triggers import Firing, Trigger
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import triggers as rows
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 
 OK = says(call("finish", nothing_to_do=True))

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store.database import Store
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store.database import Store
 from agiraph.testing import ManualClock
 
 

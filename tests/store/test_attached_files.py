@@ -4,13 +4,14 @@ import asyncio
 import base64
 from typing import Any
 
-from agiraph.domain.chat import Attachment
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store import attached_files, postgres
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store.engine import postgres
+from agiraph.core.store.texts import attached_files
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import StoreDamaged
-from agiraph.domain.events import Event
-from agiraph.domain.persons import OWNER
-from agiraph.store import events, messages, nodes, threads
-from agiraph.store import teams as rows
-from agiraph.store.database import Store
-from agiraph.store.sqlite import SqliteStore
-from agiraph.store.sqlite_connection import PAGE_BYTES
+from agiraph.core.domain.errors import StoreDamaged
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.store import events, messages, nodes, threads
+from agiraph.core.store import teams as rows
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine.sqlite import SqliteStore
+from agiraph.core.store.engine.sqlite_connection import PAGE_BYTES
 from agiraph.testing import ManualClock, World, call, says
 from tests.store.test_full_disk_and_locks import check_integrity
 

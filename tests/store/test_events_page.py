@@ -1,9 +1,9 @@
 """A page of events is limited in bytes, and the pages together are complete."""
 
-from agiraph.domain.events.work import NodeCheckpoint
-from agiraph.domain.ids import TeamId
-from agiraph.store import events
-from agiraph.store.tx import Tx
+from agiraph.core.domain.events.work import NodeCheckpoint
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.store import events
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 
 SIZES = [10] * 300 + [50_000] * 5 + [10] * 40 + [200_000, 10, 10]

@@ -12,24 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import (
+from agiraph.core.domain.errors import (
     StoreFull,
     StoreLocked,
     StoreUnavailable,
 )
-from agiraph.domain.ids import MessageId
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle import removal, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store import sqlite_connection
-from agiraph.store import teams as rows
-from agiraph.store.database import Store
-from agiraph.store.messages import MESSAGES
-from agiraph.store.sqlite import SqliteStore
+from agiraph.core.domain.ids import MessageId
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import removal, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store import teams as rows
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine import sqlite_connection
+from agiraph.core.store.engine.sqlite import SqliteStore
+from agiraph.core.store.messages import MESSAGES
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Call, ManualClock, World, call, says
 from agiraph.testing.world import prepare_database
 from tests.runtime.waiting import Gate, PatientClock

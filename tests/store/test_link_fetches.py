@@ -1,7 +1,7 @@
 """Link fetches: how many links of a site are free in a thread and in a day."""
 
-from agiraph.store import link_fetches
-from agiraph.store.link_fetches import Limits
+from agiraph.core.store.texts import link_fetches
+from agiraph.core.store.texts.link_fetches import Limits
 from agiraph.testing import World
 
 LIMITS = Limits(site_and_thread=3, thread=5, site_and_day=7)

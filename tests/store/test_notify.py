@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from agiraph.store import notify
-from agiraph.store.notify import Notification, listen
+from agiraph.core.store.engine import notify
+from agiraph.core.store.engine.notify import Notification, listen
 from tests.postgres_server import Server
 
 CHANNELS = ("first", "second")

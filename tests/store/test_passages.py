@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.ids import TeamId
-from agiraph.domain.passages import MAX_CHARS, Section, search_words, sections, words
-from agiraph.store import migrate, passages
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.text.passages import MAX_CHARS, Section, search_words, sections, words
+from agiraph.core.store.engine import migrate
+from agiraph.core.store.texts import passages
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 
 ASYNC = """\

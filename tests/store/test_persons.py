@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import PersonId, TeamId
-from agiraph.domain.persons import OWNER, Person
-from agiraph.services.lifecycle import teams
-from agiraph.store import dump, migrate, persons
-from agiraph.store.access import AUDIT, PASSES
-from agiraph.store.database import Store
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import PersonId, TeamId
+from agiraph.core.domain.persons import OWNER, Person
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.store import persons
+from agiraph.core.store.access import AUDIT, PASSES
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine import dump, migrate
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
 from agiraph.testing import ManualClock
 
 BEA = PersonId("person_0bea")

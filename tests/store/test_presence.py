@@ -1,6 +1,6 @@
 """A worker is declared dead after checks without a heartbeat, sooner if it has no session."""
 
-from agiraph.store.presence import GONE_CHECKS, HUNG_CHECKS, PeerState, SilenceCounter
+from agiraph.core.store.engine.presence import GONE_CHECKS, HUNG_CHECKS, PeerState, SilenceCounter
 
 
 def verdicts(*seen: PeerState) -> list[bool]:

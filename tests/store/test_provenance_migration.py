@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.labels import UNKNOWN
-from agiraph.services.knowledge import items
-from agiraph.store import migrate
-from agiraph.store.knowledge import CHANGES, INSIGHTS, MEMORIES
+from agiraph.core.domain.provenance.labels import UNKNOWN
+from agiraph.core.services.knowledge import items
+from agiraph.core.store.engine import migrate
+from agiraph.core.store.texts.knowledge import CHANGES, INSIGHTS, MEMORIES
 from agiraph.testing import ManualClock
 
 HELD = (

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import HomeInUse, StoreGone
-from agiraph.domain.ids import MessageId
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import sqlite
-from agiraph.store import teams as rows
-from agiraph.store.sqlite import SqliteStore
+from agiraph.core.domain.errors import HomeInUse, StoreGone
+from agiraph.core.domain.ids import MessageId
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import teams as rows
+from agiraph.core.store.engine import sqlite
+from agiraph.core.store.engine.sqlite import SqliteStore
 from agiraph.testing import ManualClock, World
 from agiraph.testing.world import prepare_database
 from tests.runtime.waiting import PatientClock
@@ -175,10 +175,10 @@ async def test_an_idle_store_notices_that_its_file_was_removed(
     said, loop = asyncio.Event(), asyncio.get_running_loop()
     heard = logging.Handler(logging.ERROR)
     heard.emit = lambda record: loop.call_soon_threadsafe(said.set) and None  # type: ignore[method-assign]
-    logging.getLogger("agiraph.store").addHandler(heard)
+    logging.getLogger("agiraph.core.store").addHandler(heard)
     store.path.unlink()
     await said.wait()
-    logging.getLogger("agiraph.store").removeHandler(heard)
+    logging.getLogger("agiraph.core.store").removeHandler(heard)
     assert [stored_messages(file) for file in rescued_files(folder)] == [acknowledged]
     await store.close()
 

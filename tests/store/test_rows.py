@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agiraph.domain.chat import (
+from agiraph.core.domain.chat import (
     THINKING,
     OutboxMark,
     ProviderData,
@@ -22,26 +22,26 @@ from agiraph.domain.chat import (
     Turn,
     VendorParts,
 )
-from agiraph.domain.errors import NotFound, Refused, StoreDamaged
-from agiraph.domain.ids import MessageId, ThreadId
-from agiraph.domain.knowledge import Insight, Memory
-from agiraph.domain.labels import UNKNOWN, Label, of_program
-from agiraph.domain.messages import Message
-from agiraph.domain.stages import Stage
-from agiraph.domain.work import Budget, NodeStatus, Usage
-from agiraph.domain.work_kinds import LINK_READER, WorkKind
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import threads
-from agiraph.store.database import Store
-from agiraph.store.messages import MESSAGES
-from agiraph.store.nodes import NODES
-from agiraph.store.rows import Table, from_micros, to_micros
-from agiraph.store.spend import SPEND
-from agiraph.store.teams import AGENTS, TEAMS
-from agiraph.store.threads import THREADS
-from agiraph.store.triggers import TRIGGERS
-from agiraph.store.tx import Tx
-from agiraph.store.waits import WAITS
+from agiraph.core.domain.errors import NotFound, Refused, StoreDamaged
+from agiraph.core.domain.ids import MessageId, ThreadId
+from agiraph.core.domain.knowledge import Insight, Memory
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.provenance.labels import UNKNOWN, Label, of_program
+from agiraph.core.domain.stages import Stage
+from agiraph.core.domain.work import Budget, NodeStatus, Usage
+from agiraph.core.domain.work_kinds import LINK_READER, WorkKind
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import threads
+from agiraph.core.store.database import Store
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.rows import Table, from_micros, to_micros
+from agiraph.core.store.spend import SPEND
+from agiraph.core.store.teams import AGENTS, TEAMS
+from agiraph.core.store.threads import THREADS
+from agiraph.core.store.triggers import TRIGGERS
+from agiraph.core.store.tx import Tx
+from agiraph.core.store.waits import WAITS
 
 TABLES: list[Table[Any]] = [
     *(TEAMS, AGENTS, NODES, THREADS, MESSAGES, WAITS, SPEND, TRIGGERS),

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain import ids
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import teams
-from agiraph.services.triggers import definitions
-from agiraph.store import triggers as rows
-from agiraph.store.postgres import PostgresStore
-from agiraph.store.server_clock import ServerClock
-from agiraph.store.tx import Tx
+from agiraph.core.domain import ids
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.triggers import definitions
+from agiraph.core.store import triggers as rows
+from agiraph.core.store.engine.postgres import PostgresStore
+from agiraph.core.store.engine.server_clock import ServerClock
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.postgres_server import Server
 from tests.runtime.worker import AHEAD, WrongClock

@@ -5,18 +5,19 @@ from dataclasses import replace
 from string import Template
 from typing import Any
 
-from agiraph.domain.deliveries import Delivery
-from agiraph.domain.ids import NodeId, ThreadId, TriggerId, new_id
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work_kinds import LINK_READER, TASK
-from agiraph.prompts import prompt
-from agiraph.services.board import planning
-from agiraph.services.mail import bus
-from agiraph.store import postgres, threads
-from agiraph.store.deliveries import DELIVERIES
-from agiraph.store.triggers import TRIGGERS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import NodeId, ThreadId, TriggerId, new_id
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.deliveries import Delivery
+from agiraph.core.domain.work_kinds import LINK_READER, TASK
+from agiraph.core.prompts import prompt
+from agiraph.core.services.board import planning
+from agiraph.core.services.mail import bus
+from agiraph.core.store import threads
+from agiraph.core.store.deliveries import DELIVERIES
+from agiraph.core.store.engine import postgres
+from agiraph.core.store.triggers import TRIGGERS
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.services.triggers import create_trigger, found_idle_team
 

@@ -14,25 +14,26 @@ from pgqueuer.db import AsyncpgPoolDriver
 from pgqueuer.qm import QueueManager
 
 from agiraph.app import open_store
-from agiraph.domain.chat import Thread
-from agiraph.domain.errors import Refused, StoreDamaged
-from agiraph.domain.events import Event
-from agiraph.domain.events.team import TeamResumed
-from agiraph.domain.events.work import NodeCheckpoint, NodeOutput
-from agiraph.domain.ids import AgentId, TeamId, ThreadId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Queue
-from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import events, migrate, sqlite, threads
-from agiraph.store import teams as rows
-from agiraph.store.database import Store
-from agiraph.store.pgqueuer_queue import JobQueries, install
-from agiraph.store.postgres import upgrade
-from agiraph.store.sqlite import SqliteStore
-from agiraph.store.teams import TEAMS
-from agiraph.store.threads import THREADS
-from agiraph.store.tx import Aftermath, Tx
+from agiraph.core.domain.chat import Thread
+from agiraph.core.domain.errors import Refused, StoreDamaged
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.events.team import TeamResumed
+from agiraph.core.domain.events.work import NodeCheckpoint, NodeOutput
+from agiraph.core.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import Queue
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import events, threads
+from agiraph.core.store import teams as rows
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine import migrate, sqlite
+from agiraph.core.store.engine.pgqueuer_queue import JobQueries, install
+from agiraph.core.store.engine.postgres import upgrade
+from agiraph.core.store.engine.sqlite import SqliteStore
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.threads import THREADS
+from agiraph.core.store.tx import Aftermath, Tx
 from agiraph.testing import ManualClock
 from tests.postgres_server import Server
 

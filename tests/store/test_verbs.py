@@ -7,11 +7,11 @@ from functools import partial
 import pytest
 
 from agiraph import faultpoints
-from agiraph.domain.ids import TeamId
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store.database import Store
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store.database import Store
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
 
 PATIENCE_S = 20.0
 """Far longer than a write takes; a writer that stopped would never answer."""

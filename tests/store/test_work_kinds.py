@@ -9,14 +9,15 @@ from typing import Any, get_args
 
 import pytest
 
-from agiraph.domain.errors import StoreDamaged
-from agiraph.domain.ids import NodeId
-from agiraph.domain.waits import Timer, TimerKind
-from agiraph.domain.work import WorkNode
-from agiraph.services.board import planning
-from agiraph.store import postgres, waits
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import StoreDamaged
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.waits import Timer, TimerKind
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.store import waits
+from agiraph.core.store.engine import postgres
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 
 SUMMARY = "Write the summary of the older part of your conversation with the person."

@@ -14,7 +14,7 @@ import uuid
 from pathlib import Path
 from typing import Any, cast
 
-from agiraph.home.sandbox import Limits
+from agiraph.sandbox.sandbox import Limits
 from agiraph.testing import World, call
 from tests.tools.tool_calls import run_calls
 

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable
 
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.domain.messages import Message
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
 from tests.fences import fenced_result
 from tests.tools.tool_calls import ToolAnswer

@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.labels import of_page
-from agiraph.domain.messages import Message
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.run_context import RunContext
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store.messages import MESSAGES
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.run_context import RunContext
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.tools.base import tool
 from agiraph.testing import Call, ScriptedModel, World, call, says
-from agiraph.tools.base import tool
 
 STRANGER = of_page("https://example.com/page")
 DONE = says(call("finish", summary="done"))

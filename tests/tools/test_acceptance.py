@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Limits
-from agiraph.domain.ids import NodeId
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import NewTeam, pause, resume
-from agiraph.services.members import roster
-from agiraph.store.teams import AGENTS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle.teams import NewTeam, pause, resume
+from agiraph.core.services.members import roster
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.objections import HOW_TO_GIVE_EVIDENCE
 from agiraph.testing import Call, Says, World, call, says
-from agiraph.tools.objections import HOW_TO_GIVE_EVIDENCE
 from tests.services.teams import ASK_THEN_FINISH, add_child, found_waiting_team
 
 S = NodeStatus

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import Turn
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.search import Hit
-from agiraph.run_context import RunContext
+from agiraph.core.domain.chat import Turn
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.records.search import Hit
+from agiraph.core.run_context import RunContext
+from agiraph.core.tools.base import tool
+from agiraph.core.tools.web import addresses
 from agiraph.testing import Call, World, call, says
-from agiraph.tools import addresses
-from agiraph.tools.base import tool
 from agiraph.web.access import Web
 from agiraph.web.search import LocalEngine
 

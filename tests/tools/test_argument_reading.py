@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.json_text import object_in, objects_in_a_row, repaired
-from agiraph.tools import arguments
-from agiraph.tools.call_reading import read_calls
-from agiraph.tools.schemas import whole_schema
-from agiraph.tools.toolsets import BUILT_IN
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.text.json_text import object_in, objects_in_a_row, repaired
+from agiraph.core.tools.calls import arguments
+from agiraph.core.tools.calls.call_reading import read_calls
+from agiraph.core.tools.calls.schemas import whole_schema
+from agiraph.core.tools.toolsets import BUILT_IN
 
 TOOLS = sorted(BUILT_IN)
 SLOW = (HealthCheck.too_slow,)

@@ -8,16 +8,16 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.chat import ToolCall, ToolSpec
-from agiraph.domain.errors import Refused
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.tools import ToolProperties
-from agiraph.run_context import RunContext
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.chat import ToolCall, ToolSpec
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.tools import ToolProperties
+from agiraph.core.run_context import RunContext
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.base import Tool, tool
+from agiraph.core.tools.toolsets import BUILT_IN, tools_for
 from agiraph.testing import ManualClock
-from agiraph.tools.base import Tool, tool
-from agiraph.tools.toolsets import BUILT_IN, tools_for
 
 
 @tool(effect="repeatable")

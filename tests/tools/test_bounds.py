@@ -1,16 +1,16 @@
 """Bounds: the board and the summaries of stages in a thread have a maximum length."""
 
-from agiraph.domain.chat import Lease
-from agiraph.domain.ids import ThreadId
-from agiraph.domain.stages import StageContract
-from agiraph.domain.work import NodeStatus
-from agiraph.services.board import planning, stages
-from agiraph.services.board.stages import SUMMARY
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import Lease
+from agiraph.core.domain.ids import ThreadId
+from agiraph.core.domain.stages import StageContract
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.board import planning, stages
+from agiraph.core.services.board.stages import SUMMARY
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.team import MAX_NODES
 from agiraph.testing import World, call, says
-from agiraph.tools.team import MAX_NODES
 
 
 def create_finished_nodes(tx: Tx, founded: NewTeam, number: int) -> list[str]:

@@ -2,8 +2,8 @@
 
 import re
 
-from agiraph.domain.work import Budget, NodeStatus
-from agiraph.providers.base import Request
+from agiraph.core.domain.work import Budget, NodeStatus
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ScriptedModel
 

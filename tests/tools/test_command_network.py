@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from agiraph import faultpoints
-from agiraph.domain.grants import GrantKind
-from agiraph.domain.labels import CLEAN, Label, of_file, of_host
-from agiraph.domain.persons import OWNER
-from agiraph.home import levels
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle.answers import make_grant
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import file_labels
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.grants import GrantKind
+from agiraph.core.domain.provenance.labels import CLEAN, Label, of_file, of_host
+from agiraph.core.services.lifecycle.answers import make_grant
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store.texts import file_labels
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.base import Tool
+from agiraph.core.tools.commands.command_network import may_use_network, needs_network
+from agiraph.core.tools.commands.shell import bash
+from agiraph.models.base import Request
+from agiraph.sandbox import levels
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from agiraph.tools.base import Tool
-from agiraph.tools.command_network import may_use_network, needs_network
-from agiraph.tools.shell import bash
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher

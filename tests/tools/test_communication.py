@@ -1,13 +1,13 @@
 """Communication: messages to people and teammates, and questions that wait for answers."""
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.ids import SYSTEM, AgentId, TeamId
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import messages
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.ids import SYSTEM, AgentId, TeamId
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import messages
 from agiraph.testing import Says, World, call, says
 from tests.fences import opened
 from tests.thinking import ThinkingModel

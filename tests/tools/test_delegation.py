@@ -3,13 +3,13 @@
 import asyncio
 import re
 
-from agiraph.domain.persons import OWNER
-from agiraph.home.specialists import specialists
-from agiraph.services.board.briefs import IN_COMMANDS
-from agiraph.store import messages
-from agiraph.store.teams import AGENTS
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.home.specialists import specialists
+from agiraph.core.services.board.briefs import IN_COMMANDS
+from agiraph.core.store import messages
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.tools.delegation import assign_task, described, task_output
 from agiraph.testing import Says, World, call, says
-from agiraph.tools.delegation import assign_task, described, task_output
 from tests.fences import opened
 from tests.thinking import ThinkingModel, Thought
 from tests.tools.delegated_tasks import (

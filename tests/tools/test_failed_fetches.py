@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.labels import CLEAN, SEARCH, Label
+from agiraph.core.domain.provenance.labels import CLEAN, SEARCH, Label
 from agiraph.testing import Call, World, call, says
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn

@@ -12,31 +12,32 @@ from typing import Any, get_args
 import pytest
 
 from agiraph import faultpoints
-from agiraph.api.features.team_export import write_export
-from agiraph.domain.agents import Trust
-from agiraph.domain.errors import Refused
-from agiraph.domain.fence import enclose_foreign, without_fences
-from agiraph.domain.ids import AgentId, TeamId, ThreadId
-from agiraph.domain.labels import CLEAN, HOOK, SEARCH, UNKNOWN, Label, of_page
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.persons import OWNER
-from agiraph.home import file_lock, file_versions
-from agiraph.providers.base import Request
-from agiraph.run_context import RunContext
-from agiraph.services.board import planning
-from agiraph.services.knowledge import files, items, maintenance, notes
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store import dump, file_labels
-from agiraph.store import knowledge as rows
-from agiraph.store import notes as note_rows
-from agiraph.store.connect import open_store
-from agiraph.store.migrate import migrations
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Trust
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import CLEAN, HOOK, SEARCH, UNKNOWN, Label, of_page
+from agiraph.core.domain.text.fence import enclose_foreign, without_fences
+from agiraph.core.home import file_lock, file_versions
+from agiraph.core.run_context import RunContext
+from agiraph.core.services.board import planning
+from agiraph.core.services.knowledge import files, items, maintenance, notes
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store.engine import dump
+from agiraph.core.store.engine.connect import open_store
+from agiraph.core.store.engine.migrate import migrations
+from agiraph.core.store.texts import file_labels
+from agiraph.core.store.texts import knowledge as rows
+from agiraph.core.store.texts import notes as note_rows
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.base import tool
+from agiraph.core.tools.files import kept_writes
+from agiraph.core.tools.files.kept_writes import Change
+from agiraph.features.backup.team_export import write_export
+from agiraph.models.base import Request
 from agiraph.testing import Call, ManualClock, PowerCut, Says, ScriptedModel, World, call, says
-from agiraph.tools import kept_writes
-from agiraph.tools.base import tool
-from agiraph.tools.kept_writes import Change
 
 STRANGER = of_page("https://example.com/page")
 MARKED = " It is marked as unverified, because this thread holds words from 1 site."

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agiraph import faultpoints
-from agiraph.providers.base import Request
+from agiraph.models.base import Request
 from agiraph.testing import PowerCut, Says, World, call, says
 from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 

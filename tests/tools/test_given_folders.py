@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.folders import GivenFolder
-from agiraph.domain.ids import TeamId
-from agiraph.home.folder_history import FolderHistory
-from agiraph.services.board import folder_changes
-from agiraph.store import file_labels
-from agiraph.store import folder_changes as rows
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.services.board import folder_changes
+from agiraph.core.store.texts import file_labels
+from agiraph.core.store.texts import folder_changes as rows
+from agiraph.sandbox.folders.folder_history import FolderHistory
 from agiraph.testing import World, call
 from tests.tools.strangers import READ, answers, found_with_calls, strange_world
 from tests.tools.tool_calls import ToolAnswer, refused, run_calls

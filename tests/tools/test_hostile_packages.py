@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.home import levels, sandbox
+from agiraph.sandbox import levels, sandbox
+from agiraph.sandbox.gate.package_names import PackageNames
+from agiraph.sandbox.gate.rules import Rules
 from agiraph.testing import World, call
 from agiraph.web.access import Web
-from agiraph.web.gate.package_names import PackageNames
-from agiraph.web.gate.rules import Rules
 from tests.tools.hostile_packages import PAGES, SOURCES, WHEELS, page
 from tests.tools.strangers import answers, go_on_with, strange_world
 from tests.web.gate.gates import open_gate
@@ -138,5 +138,12 @@ def test_only_backups_and_the_confined_script_open_archives() -> None:
         for line in path.read_text().splitlines()
         if line in ("import zipfile", "import tarfile", "import bz2", "import lzma")
     }
-    writes = {"home/archive.py", "home/zip_stream.py", "api/features/team_export.py"}
-    assert opens - writes == {"web/gate/package_archive.py", "home/archive_reading.py"}
+    writes = {
+        "features/backup/archive.py",
+        "core/home/zip_stream.py",
+        "features/backup/team_export.py",
+    }
+    assert opens - writes == {
+        "sandbox/gate/package_archive.py",
+        "features/backup/archive_reading.py",
+    }

@@ -8,28 +8,28 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.fence import enclose_foreign, without_fences
-from agiraph.domain.labels import CLEAN, of_page
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.persons import OWNER
-from agiraph.run_context import RunContext
-from agiraph.runtime.prompt import (
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import CLEAN, of_page
+from agiraph.core.domain.text.fence import enclose_foreign, without_fences
+from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.prompts.prompt import (
     Reader,
     load_knowledge,
     refresh_knowledge,
     system_prompt,
     with_files,
 )
-from agiraph.runtime.shown_files import ShownFiles
-from agiraph.services.knowledge import items
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import roster
-from agiraph.store import knowledge as rows
-from agiraph.store import notes as note_rows
-from agiraph.store import passages
+from agiraph.core.runtime.prompts.shown_files import ShownFiles
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import roster
+from agiraph.core.store.texts import knowledge as rows
+from agiraph.core.store.texts import notes as note_rows
+from agiraph.core.store.texts import passages
+from agiraph.core.tools.base import Tool, tool
+from agiraph.core.tools.replies import remembering
 from agiraph.testing import Call, ScriptedModel, World, call, says
-from agiraph.tools import remembering
-from agiraph.tools.base import Tool, tool
 from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
 STRANGER = of_page("https://example.com/page")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import teams
-from agiraph.store.teams import AGENTS
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store import teams
+from agiraph.core.store.teams import AGENTS
 from agiraph.testing import Call, World, call, says
 from tests.tools.strangers import DONE, READ, found_with_calls, go_on_with, strange_world, undecided
 

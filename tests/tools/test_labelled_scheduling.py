@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.triggers import Trigger
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.triggers import labelled
-from agiraph.store import triggers as rows
+from agiraph.core.domain.triggers import Trigger
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.triggers import labelled
+from agiraph.core.store import triggers as rows
+from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.services.stages import pass_time

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Agent, Rule
-from agiraph.domain.chat import ToolCall, ToolSpec
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.tools import ON_DEMAND
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.registry import Account, Keys
-from agiraph.run_context import RunContext
+from agiraph.core.domain.agents import Agent, Rule
+from agiraph.core.domain.chat import ToolCall, ToolSpec
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.domain.tools import ON_DEMAND
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.run_context import RunContext
+from agiraph.core.tools.base import tool
+from agiraph.core.tools.calls.call_reading import read_calls
+from agiraph.core.tools.toolsets import BUILT_IN, toolset
+from agiraph.models.base import Request
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ManualClock, ModelServer, Says, World, call, says
-from agiraph.tools.base import tool
-from agiraph.tools.call_reading import read_calls
-from agiraph.tools.toolsets import BUILT_IN, toolset
 from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store.tx import Tx
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call
 from tests.tools.strangers import READ, answers, found_with_calls, strange_world
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.grants import GrantKind
-from agiraph.domain.labels import Label
-from agiraph.domain.persons import OWNER
-from agiraph.home import levels, sandbox
-from agiraph.services.lifecycle.answers import make_grant
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.grants import GrantKind
+from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.services.lifecycle.answers import make_grant
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store.tx import Tx
+from agiraph.sandbox import levels, sandbox
+from agiraph.sandbox.gate.environment import cargo_settings
 from agiraph.testing import Call, World, call
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
-from agiraph.web.gate.environment import cargo_settings
 from tests.tools.strangers import READ, STRANGER, answers, go_on_with, strange_world
 from tests.web.gate.upstreams import Upstream, open_upstream, tarball, wheel
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.labels import of_host, of_page
-from agiraph.home import browser, levels
+from agiraph.core.domain.provenance.labels import of_host, of_page
+from agiraph.sandbox import browser, levels
 from agiraph.testing import World, call, says
 from agiraph.testing.clock import ManualClock
 from tests.local_web import Page, local_web

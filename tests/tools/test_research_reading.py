@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import ToolCall, Turn
-from agiraph.domain.costs import CostSum
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId, ThreadId
-from agiraph.domain.search import Hit, Results, SearchFailed
-from agiraph.domain.work import Usage
-from agiraph.run_context import Consumption
-from agiraph.services.board import costs
-from agiraph.store import nodes, spend
-from agiraph.store.spend import Total
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import ToolCall, Turn
+from agiraph.core.domain.costs import CostSum
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import NodeId, ThreadId
+from agiraph.core.domain.records.search import Hit, Results, SearchFailed
+from agiraph.core.domain.work import Usage
+from agiraph.core.run_context import Consumption
+from agiraph.core.services.board import costs
+from agiraph.core.store import nodes, spend
+from agiraph.core.store.spend import Total
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.web.access import Web

@@ -2,11 +2,11 @@
 
 import re
 
-from agiraph.domain.work import StopReason
-from agiraph.providers.base import Request
-from agiraph.runtime.steps import NOT_ALONE
-from agiraph.services.board import leases
-from agiraph.services.lifecycle import endings
+from agiraph.core.domain.work import StopReason
+from agiraph.core.runtime.steps import NOT_ALONE
+from agiraph.core.services.board import leases
+from agiraph.core.services.lifecycle import endings
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.fences import fenced_task
 from tests.tools.delegated_tasks import (

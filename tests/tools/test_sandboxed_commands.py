@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agiraph.home import levels
-from agiraph.home.sandbox import Level
+from agiraph.sandbox import levels
+from agiraph.sandbox.sandbox import Level
 from agiraph.testing import World, call
 from tests.home.ordinary_user import ORDINARY, run_as_ordinary
 from tests.home.sandbox_probes import attack, targets

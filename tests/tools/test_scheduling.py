@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.triggers import promises
-from agiraph.store import triggers as rows
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.triggers import promises
+from agiraph.core.store import triggers as rows
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.services.stages import pass_time

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from agiraph.providers import embeddings as module
-from agiraph.providers.embeddings import embeddings
-from agiraph.services.knowledge.insight_index import OwnerIndex
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import passages
+from agiraph.core.services.knowledge.insight_index import OwnerIndex
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.store.texts import passages
+from agiraph.models import embeddings as module
+from agiraph.models.embeddings import embeddings
 from agiraph.testing import World, call, says
 
 NOTES = {

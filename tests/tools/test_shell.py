@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from agiraph import faultpoints
-from agiraph.domain.work import NodeStatus
-from agiraph.home import sandbox
-from agiraph.home.sandbox import Limits
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import endings
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.services.lifecycle import endings
+from agiraph.models.base import Request
+from agiraph.sandbox import sandbox
+from agiraph.sandbox.gate import environment
+from agiraph.sandbox.sandbox import Limits
 from agiraph.testing import PowerCut, Says, World, call, says
-from agiraph.web.gate import environment
 from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 CANARIES = (

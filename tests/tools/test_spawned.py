@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from agiraph.domain.agents import Limits
-from agiraph.domain.errors import NotFound
-from agiraph.domain.persons import OWNER
-from agiraph.services.board import planning, texts
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import messages
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.errors import NotFound
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.board import planning, texts
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import messages
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.fences import fenced_result, fenced_task
 from tests.folding import folded_differences

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from agiraph.domain.agents import Agent, Limits, Specialist
-from agiraph.domain.chat import Thread
-from agiraph.domain.errors import Misconfigured, NotFound, Refused
-from agiraph.domain.ids import AgentId, TeamId, ThreadId, new_id
-from agiraph.home.specialists import specialists
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.members import hiring, roster
-from agiraph.services.members.hiring import Hirer
-from agiraph.store import teams, threads
-from agiraph.store.teams import AGENTS
+from agiraph.core.domain.agents import Agent, Limits, Specialist
+from agiraph.core.domain.chat import Thread
+from agiraph.core.domain.errors import Misconfigured, NotFound, Refused
+from agiraph.core.domain.ids import AgentId, TeamId, ThreadId, new_id
+from agiraph.core.home.specialists import specialists
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.members import hiring, roster
+from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.store import teams, threads
+from agiraph.core.store.teams import AGENTS
+from agiraph.models.base import Request
 from agiraph.testing import Says, ScriptedModel, World, call, says
 from tests.fences import fenced_task
 from tests.tools.delegated_tasks import (

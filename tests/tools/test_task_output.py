@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from agiraph.domain.work import StopReason
-from agiraph.providers.base import Request
-from agiraph.services.lifecycle import timers
+from agiraph.core.domain.work import StopReason
+from agiraph.core.services.lifecycle import timers
+from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.fences import opened
 from tests.tools.delegated_tasks import (

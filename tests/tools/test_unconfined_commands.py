@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.grants import Grant
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle.answers import make_grant
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.grants import Grant
+from agiraph.core.services.lifecycle.answers import make_grant
+from agiraph.core.store.tx import Tx
 from agiraph.testing import call
 from tests.tools.strangers import READ, answers, found_with_calls, strange_world, undecided
 

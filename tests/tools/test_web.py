@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.labels import of_page
-from agiraph.domain.passages import Passage
-from agiraph.domain.search import Hit, Results
-from agiraph.store import passages
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.records.search import Hit, Results
+from agiraph.core.domain.text.passages import Passage
+from agiraph.core.store.texts import passages
+from agiraph.core.tools.web.web import PAGE_CHARACTERS
 from agiraph.testing import World, call, says
-from agiraph.tools.web import PAGE_CHARACTERS
 from agiraph.web.access import Web
 from agiraph.web.search import LocalEngine
 from tests.web.sites import Site, fetcher, html, response, site

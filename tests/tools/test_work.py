@@ -2,12 +2,12 @@
 
 import pytest
 
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services.board import planning
-from agiraph.services.lifecycle import teams
-from agiraph.services.members import roster
-from agiraph.store.tx import Tx
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.board import planning
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.members import roster
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.tools.delegated_tasks import tool_answers
 from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.work import WorkNode
+from agiraph.core.domain.work import WorkNode
 from agiraph.testing import Call, World, call, says
 
 

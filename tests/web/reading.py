@@ -1,8 +1,8 @@
 """Reading: pages as `web_fetch` reads them, without a team."""
 
-from agiraph.domain.ids import TeamId
-from agiraph.home import levels
-from agiraph.home.parsing import Parser
+from agiraph.core.domain.ids import TeamId
+from agiraph.sandbox import levels
+from agiraph.sandbox.parsing import Parser
 from agiraph.web import page as pages
 from agiraph.web.fetch import Fetched
 from agiraph.web.page import WebPage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agiraph.domain.errors import Refused
+from agiraph.core.domain.errors import Refused
 from agiraph.web.addresses import AddressPolicy, is_public, parse
 from agiraph.web.fetch import Fetcher, Limits
 from tests.web.sites import fetcher, recording_connections, redirect_to, site

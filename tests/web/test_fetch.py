@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from agiraph.domain.errors import Refused
+from agiraph.core.domain.errors import Refused
 from tests.web.reading import read
 from tests.web.sites import bomb, fetcher, html, redirect_to, response, site, unused_port, zipped
 

@@ -7,9 +7,9 @@ import pytest
 
 import agiraph
 from agiraph.config import load
-from agiraph.domain.errors import Misconfigured, Refused
-from agiraph.domain.search import Hit
-from agiraph.domain.time import SystemClock
+from agiraph.core.domain.errors import Misconfigured, Refused
+from agiraph.core.domain.records.search import Hit
+from agiraph.core.domain.times.time import SystemClock
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.search import Hit, Results
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.records.search import Hit, Results
 from agiraph.testing.clock import ManualClock
 from agiraph.web import open_sources
 from agiraph.web.access import Web, why_no_search

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from agiraph.domain.errors import Refused
+from agiraph.core.domain.errors import Refused
 from agiraph.web.fetch import Fetched
 from agiraph.web.page import MAX_SOURCE_CHARS, WebPage
 from tests.web.reading import read

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import TeamId
-from agiraph.home import levels
-from agiraph.home.parsing import Parser
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import TeamId
+from agiraph.sandbox import levels
+from agiraph.sandbox.parsing import Parser
 from agiraph.web.fetch import Fetched, is_pdf
 from agiraph.web.page import WebPage
 from agiraph.web.pdf_page import ALL, PageRange, PdfText, fastest, read_pdf

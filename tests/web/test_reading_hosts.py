@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.config import load
-from agiraph.domain.errors import Misconfigured
+from agiraph.core.domain.errors import Misconfigured
 from agiraph.web.reading_hosts import SHIPPED, ReadingHosts, is_entry
 
 INSIDE = [

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agiraph.domain.errors import Refused
+from agiraph.core.domain.errors import Refused
 from agiraph.testing.clock import ManualClock
 from agiraph.web.fetch import Fetched
 from agiraph.web.markdown import published

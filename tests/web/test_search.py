@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.search import Hit, Results
-from agiraph.domain.work import Usage
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.records.search import Hit, Results
+from agiraph.core.domain.work import Usage
 from agiraph.web.search import ENGINE_APIS, LocalEngine, RemoteEngine
 from tests.web.sites import unused_port
 

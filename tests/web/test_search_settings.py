@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agiraph.config import Setting, load
-from agiraph.domain.errors import Misconfigured, Refused
-from agiraph.providers.searching import VendorEngine
+from agiraph.core.domain.errors import Misconfigured, Refused
+from agiraph.models.searching import VendorEngine
 from agiraph.web.open_sources import OpenEngine
 from agiraph.web.search import RemoteEngine
 

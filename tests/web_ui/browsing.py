@@ -22,11 +22,11 @@ from playwright.async_api import (
     WebSocket,
 )
 
-from agiraph.domain.messages import Draft, MessageKind
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import Clock, SystemClock
-from agiraph.providers.registry import Account, Keys
-from agiraph.services.mail import bus
+from agiraph.core.domain.messages import Draft, MessageKind
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import Clock, SystemClock
+from agiraph.core.services.mail import bus
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World
 from tests.cli.shell import Process, Shell
 from tests.up_process import TOKEN, Client, Up, use_model_server

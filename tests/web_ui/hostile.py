@@ -11,9 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.agents import Agent
-from agiraph.domain.chat import Thread, ToolCall
-from agiraph.domain.events.work import (
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.chat import Thread, ToolCall
+from agiraph.core.domain.events.work import (
     CallPreview,
     ModelFailed,
     NodeAssigned,
@@ -21,29 +21,30 @@ from agiraph.domain.events.work import (
     ToolResult,
     TurnAdded,
 )
-from agiraph.domain.grants import Grant
-from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
-from agiraph.domain.knowledge import Insight, Memory
-from agiraph.domain.labels import Label
-from agiraph.domain.messages import Draft, MessageKind
-from agiraph.domain.notes import Note
-from agiraph.domain.persons import OWNER
-from agiraph.domain.stages import Stage
-from agiraph.domain.triggers import Trigger
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store import file_labels, messages, threads
-from agiraph.store.folder_changes import FOLDER_CHANGES, FolderChange
-from agiraph.store.grants import GRANTS
-from agiraph.store.knowledge import INSIGHTS, MEMORIES
-from agiraph.store.nodes import NODES
-from agiraph.store.notes import NOTES
-from agiraph.store.stages import STAGES
-from agiraph.store.teams import AGENTS, TEAMS
-from agiraph.store.threads import THREADS
-from agiraph.store.triggers import TRIGGERS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
+from agiraph.core.domain.knowledge import Insight, Memory
+from agiraph.core.domain.messages import Draft, MessageKind
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.grants import Grant
+from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.domain.records.notes import Note
+from agiraph.core.domain.stages import Stage
+from agiraph.core.domain.triggers import Trigger
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store import messages, threads
+from agiraph.core.store.grants import GRANTS
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.stages import STAGES
+from agiraph.core.store.teams import AGENTS, TEAMS
+from agiraph.core.store.texts import file_labels
+from agiraph.core.store.texts.folder_changes import FOLDER_CHANGES, FolderChange
+from agiraph.core.store.texts.knowledge import INSIGHTS, MEMORIES
+from agiraph.core.store.texts.notes import NOTES
+from agiraph.core.store.threads import THREADS
+from agiraph.core.store.triggers import TRIGGERS
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 from tests.web_ui.payloads import PAYLOADS
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agiraph.domain.agents import Limits
-from agiraph.domain.events import TeamEvent
-from agiraph.domain.events.mail import MessageSent, QuestionAnswered, QuestionAsked
-from agiraph.domain.events.work import (
+from agiraph.core.domain.agents import Limits
+from agiraph.core.domain.events import TeamEvent
+from agiraph.core.domain.events.mail import MessageSent, QuestionAnswered, QuestionAsked
+from agiraph.core.domain.events.work import (
     CallLost,
     CallPreview,
     ModelFailed,
@@ -20,14 +20,14 @@ from agiraph.domain.events.work import (
     ToolResult,
     TurnAdded,
 )
-from agiraph.domain.ids import AgentId, NodeId, TeamId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services.lifecycle import teams
-from agiraph.services.members import roster
-from agiraph.store.nodes import NODES
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import NodeStatus, StopReason
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.members import roster
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 from tests.web_ui.seeding import MODEL, add_node
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from agiraph.domain.agents import Agent, Limits
-from agiraph.domain.chat import Thread, ToolCall
-from agiraph.domain.events.work import (
+from agiraph.core.domain.agents import Agent, Limits
+from agiraph.core.domain.chat import Thread, ToolCall
+from agiraph.core.domain.events.work import (
     CallPreview,
     NodeAssigned,
     NodeCheckpoint,
@@ -13,20 +13,20 @@ from agiraph.domain.events.work import (
     ToolResult,
     TurnAdded,
 )
-from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, new_id
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.domain.stages import Stage
-from agiraph.domain.work import NodeStatus, Usage, WorkNode
-from agiraph.services.lifecycle import teams
-from agiraph.services.mail import bus
-from agiraph.services.members import roster
-from agiraph.store import dependencies, events, messages, threads
-from agiraph.store.nodes import NODES
-from agiraph.store.stages import STAGES
-from agiraph.store.teams import TEAMS
-from agiraph.store.threads import THREADS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, new_id
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.stages import Stage
+from agiraph.core.domain.work import NodeStatus, Usage, WorkNode
+from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.mail import bus
+from agiraph.core.services.members import roster
+from agiraph.core.store import dependencies, events, messages, threads
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.stages import STAGES
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.threads import THREADS
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World
 
 MODEL = "openai/test"

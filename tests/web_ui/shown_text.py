@@ -2,7 +2,7 @@
 
 import re
 
-from agiraph.domain.visible import visible
+from agiraph.core.domain.text.visible import visible
 
 
 def visible_text(text: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 
-from agiraph.domain.time import SystemClock
+from agiraph.core.domain.times.time import SystemClock
 from tests.web_ui import seeding
 from tests.web_ui.browsing import watched
 from tests.web_ui.test_accessibility import THEMES, axe_violations

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 from playwright.async_api import expect
 
-from agiraph.domain.time import SystemClock
+from agiraph.core.domain.times.time import SystemClock
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Status, Step
 from tests.scenarios.thread_queries import reply_count

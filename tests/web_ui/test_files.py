@@ -11,13 +11,13 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 
-from agiraph.domain.folders import GivenFolder
-from agiraph.domain.ids import TeamId, new_id
-from agiraph.domain.time import SystemClock
-from agiraph.store import nodes
-from agiraph.store.folder_changes import FOLDER_CHANGES, FolderChange
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import TeamId, new_id
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.store import nodes
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.texts.folder_changes import FOLDER_CHANGES, FolderChange
+from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served
 from tests.web_ui.browsing import Watch, go, watched

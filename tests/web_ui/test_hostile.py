@@ -17,9 +17,9 @@ from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 from agiraph.api.middleware import CONTENT_POLICY
 from agiraph.api.routes.files import PICTURE_POLICY
 from agiraph.api.web_ui import POLICY
-from agiraph.domain.time import SystemClock
-from agiraph.providers.registry import Account, Keys
-from agiraph.store.teams import AGENTS
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.store.teams import AGENTS
+from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.web_ui import hostile

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from agiraph.services.lifecycle import timers
+from agiraph.core.services.lifecycle import timers
 from agiraph.testing import says
 from agiraph.testing.model_server import Seen, Step
 from tests.web_ui import lively

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, Response, Route
 
-from agiraph.domain.time import SystemClock
+from agiraph.core.domain.times.time import SystemClock
 from agiraph.testing import says
 from tests.api.serving import Served
 from tests.web_ui import seeding

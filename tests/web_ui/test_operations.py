@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from agiraph.domain.channels import Receipt, Received
-from agiraph.domain.deliveries import OutgoingMessage
-from agiraph.domain.messages import MessageKind
-from agiraph.home.layout import Home
-from agiraph.mcp_client import pins
-from agiraph.mcp_client.pins import PinnedTool, Pins
-from agiraph.mcp_client.settings import McpServer
+from agiraph.core.domain.messages import MessageKind
+from agiraph.core.domain.records.channels import Receipt, Received
+from agiraph.core.domain.records.deliveries import OutgoingMessage
+from agiraph.core.home.layout import Home
+from agiraph.features.mcp import pins
+from agiraph.features.mcp.pins import PinnedTool, Pins
+from agiraph.features.mcp.settings import McpServer
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Status, Step
 from agiraph.testing.script import Stall

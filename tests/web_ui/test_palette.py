@@ -8,13 +8,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.async_api import Request, expect
 
-from agiraph.domain.chat import Attachment
-from agiraph.domain.labels import of_page
-from agiraph.domain.messages import Draft
-from agiraph.domain.persons import OWNER
-from agiraph.services.mail import bus
-from agiraph.store import passages
-from agiraph.store.tx import Tx
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.services.mail import bus
+from agiraph.core.store.texts import passages
+from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.thread_queries import reply_count

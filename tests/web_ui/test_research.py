@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from agiraph.domain.time import SystemClock
+from agiraph.core.domain.times.time import SystemClock
 from agiraph.testing import says
 from tests.local_web import local_web
 from tests.research.kit import (

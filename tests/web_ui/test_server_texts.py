@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.ids import TeamId
-from agiraph.services.board import texts
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.services.board import texts
 
 SOURCES = Path(__file__).parents[2] / "web/src"
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.async_api import Route, expect
 
-from agiraph.services.lifecycle import teams
+from agiraph.core.services.lifecycle import teams
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.web_ui.browsing import Visit

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from agiraph.domain.time import SystemClock
+from agiraph.core.domain.times.time import SystemClock
 from tests.api.serving import Served
 from tests.web_ui import run_seeding
 from tests.web_ui.browsing import PHONE, go, watched

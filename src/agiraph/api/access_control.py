@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
-from agiraph.api.features.chat_api import errors as openai_errors
-from agiraph.domain import access as rights
-from agiraph.domain.access import covers
-from agiraph.domain.errors import StoreUnavailable
-from agiraph.domain.persons import Person
-from agiraph.services import access
-from agiraph.store import persons
-from agiraph.store.database import Store
+from agiraph.core.domain.errors import StoreUnavailable
+from agiraph.core.domain.persons import Person
+from agiraph.core.domain.provenance import access as rights
+from agiraph.core.domain.provenance.access import covers
+from agiraph.core.services import access
+from agiraph.core.store import persons
+from agiraph.core.store.database import Store
+from agiraph.features.chat_api import errors as openai_errors
 
 COOKIE = "agiraph_session"
 KEY_HEADER = "X-Agiraph-Key"

@@ -11,17 +11,6 @@ from starlette.types import ASGIApp
 from agiraph.api import problems, schema
 from agiraph.api.access_control import AccessMiddleware
 from agiraph.api.deps import Api
-from agiraph.api.features import (
-    archives,
-    channels,
-    extensions,
-    history,
-    knowledge,
-    mcp_servers,
-    research,
-    specialists,
-)
-from agiraph.api.features.chat_api import routes as chat_api
 from agiraph.api.middleware import EtagMiddleware, SecurityHeadersMiddleware, TracingMiddleware
 from agiraph.api.routes import (
     access,
@@ -32,13 +21,22 @@ from agiraph.api.routes import (
     files,
     folders,
     inbox,
+    knowledge,
     models,
     operations,
     results,
+    specialists,
     teams,
     triggers,
 )
 from agiraph.api.web_ui import BUILT, WebUiMiddleware
+from agiraph.features.backup import routes as archives
+from agiraph.features.channels import routes as channels
+from agiraph.features.chat_api import routes as chat_api
+from agiraph.features.extensions import routes as extensions
+from agiraph.features.history import routes as history
+from agiraph.features.mcp import routes as mcp_servers
+from agiraph.features.research import routes as research
 
 # In the order of the schema.
 ROUTERS = (

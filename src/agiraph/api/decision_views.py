@@ -5,8 +5,8 @@ from datetime import datetime
 from pydantic import Field
 
 from agiraph.api.views import DOMAIN_FIELDS, GrantOffer, View
-from agiraph.domain.digest import EntryKind
-from agiraph.domain.grants import GrantKind
+from agiraph.core.domain.provenance.grants import GrantKind
+from agiraph.core.domain.records.digest import EntryKind
 
 
 class GrantView(View):

@@ -14,26 +14,26 @@ from pydantic import AwareDatetime, BeforeValidator
 from starlette.requests import HTTPConnection
 
 from agiraph.api.access_control import AccessControl, Caller
-from agiraph.api.features.histories import Histories
 from agiraph.api.live import Hub
-from agiraph.domain.access import CLIENT_HEADER, covers
-from agiraph.domain.agents import Specialist, Team
-from agiraph.domain.errors import OutOfScope
-from agiraph.domain.findings import Finding
-from agiraph.domain.ids import PersonId
-from agiraph.domain.labels import CLEAN, Label, of_client
-from agiraph.domain.previews import PromptText
-from agiraph.domain.time import Clock, SystemClock
-from agiraph.extensions.loading import Extensions
-from agiraph.home.layout import Home
-from agiraph.home.levels import NOT_CONFINED, Confinement
-from agiraph.mcp_client.servers import McpServers
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.facts.prices import Prices
-from agiraph.providers.registry import Keys, Registry
-from agiraph.services import access
-from agiraph.store.database import Store
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Specialist, Team
+from agiraph.core.domain.errors import OutOfScope
+from agiraph.core.domain.ids import PersonId
+from agiraph.core.domain.provenance.access import CLIENT_HEADER, covers
+from agiraph.core.domain.provenance.labels import CLEAN, Label, of_client
+from agiraph.core.domain.records.findings import Finding
+from agiraph.core.domain.text.previews import PromptText
+from agiraph.core.domain.times.time import Clock, SystemClock
+from agiraph.core.home.layout import Home
+from agiraph.core.services import access
+from agiraph.core.store.database import Store
+from agiraph.core.store.tx import Tx
+from agiraph.features.extensions.loading import Extensions
+from agiraph.features.history.histories import Histories
+from agiraph.features.mcp.servers import McpServers
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.facts.prices import Prices
+from agiraph.models.registry import Keys, Registry
+from agiraph.sandbox.levels import NOT_CONFINED, Confinement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from agiraph.api.live import FrameBase, SubscribeFrame, event_json
-from agiraph.domain.events import Event, EventType
-from agiraph.domain.events.registry import EVENT_CLASSES
-from agiraph.domain.work import Lane
+from agiraph.core.domain.events import Event, EventType
+from agiraph.core.domain.events.registry import EVENT_CLASSES
+from agiraph.core.domain.work import Lane
 
 
 class EventBase(BaseModel):

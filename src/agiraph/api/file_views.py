@@ -6,8 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from agiraph.api.views import FileView, View
-from agiraph.domain.found import FoundKind
-from agiraph.domain.work import NodeStatus
+from agiraph.core.domain.records.found import FoundKind
+from agiraph.core.domain.work import NodeStatus
 
 
 class FolderChangeView(View):

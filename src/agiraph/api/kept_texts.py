@@ -3,14 +3,15 @@
 import asyncio
 
 from agiraph.api.deps import Api
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import NotFound
-from agiraph.domain.labels import Label
-from agiraph.domain.persons import OWNER
-from agiraph.home import file_lock, file_versions
-from agiraph.home.file_lock import to_the_end
-from agiraph.home.layout import Home, goal_text, soul_text
-from agiraph.store import file_labels, teams
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import NotFound
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.home import file_lock, file_versions
+from agiraph.core.home.file_lock import to_the_end
+from agiraph.core.home.layout import Home, goal_text, soul_text
+from agiraph.core.store import teams
+from agiraph.core.store.texts import file_labels
 
 AGIRAPH = "agiraph"
 """The author of the soul that a team has if a person wrote none."""

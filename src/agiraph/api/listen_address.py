@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from agiraph.api.connections import Limits
-from agiraph.domain.errors import Misconfigured
-from agiraph.domain.sections import Section, entry, must
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.sections import Section, entry, must
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 

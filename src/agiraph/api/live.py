@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.domain.events import Event
-from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
-from agiraph.domain.work import Lane
-from agiraph.store.tx import Aftermath
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.work import Lane
+from agiraph.core.store.tx import Aftermath
 
 MOST_FRAMES = 1000
 MOST_BYTES = 4 * 2**20

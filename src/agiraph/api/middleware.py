@@ -9,7 +9,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph import logs
-from agiraph.domain.ids import new_id
+from agiraph.core.domain.ids import new_id
 
 log: logging.Logger = logging.getLogger("agiraph.api")
 

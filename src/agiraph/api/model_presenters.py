@@ -15,14 +15,14 @@ from agiraph.api.server_views import (
     ModelView,
     ProviderView,
 )
-from agiraph.domain.errors import AgiraphError, Misconfigured
-from agiraph.domain.time import Clock
-from agiraph.home.layout import Home
-from agiraph.providers import searching
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.listing import ListedModel, listing
-from agiraph.providers.probe import CheckName, probe
-from agiraph.providers.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME
+from agiraph.core.domain.errors import AgiraphError, Misconfigured
+from agiraph.core.domain.times.time import Clock
+from agiraph.core.home.layout import Home
+from agiraph.models import searching
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.listing import ListedModel, listing
+from agiraph.models.probe import CheckName, probe
+from agiraph.models.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME
 
 FOLDER = "model-tests"
 LARGEST_BYTES = 100_000

@@ -19,36 +19,36 @@ from agiraph.api.views import (
     TriggerView,
     TurnView,
 )
-from agiraph.domain.acts import Act, describe
-from agiraph.domain.agents import Team
-from agiraph.domain.chat import Turn
-from agiraph.domain.digest import Digest, Entry
-from agiraph.domain.fence import without_marks
-from agiraph.domain.grants import Grant
-from agiraph.domain.ids import PersonId, TeamId
-from agiraph.domain.messages import Message
-from agiraph.domain.stages import Stage
-from agiraph.domain.triggers import LATE_AFTER, Trigger
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import planning, requests, texts, timing
-from agiraph.services.board.jobs import Job
-from agiraph.services.mail import inbox
-from agiraph.services.members.roster import Member
-from agiraph.services.triggers import team_heartbeat
-from agiraph.services.triggers.kinds import registry
-from agiraph.store import (
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.chat import Turn
+from agiraph.core.domain.ids import PersonId, TeamId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.provenance.grants import Grant
+from agiraph.core.domain.records.acts import Act, describe
+from agiraph.core.domain.records.digest import Digest, Entry
+from agiraph.core.domain.stages import Stage
+from agiraph.core.domain.text.fence import without_marks
+from agiraph.core.domain.triggers import LATE_AFTER, Trigger
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.board import planning, requests, texts, timing
+from agiraph.core.services.board.jobs import Job
+from agiraph.core.services.mail import inbox
+from agiraph.core.services.members.roster import Member
+from agiraph.core.services.triggers import team_heartbeat
+from agiraph.core.services.triggers.kinds import registry
+from agiraph.core.store import (
     dependencies,
     messages,
     nodes,
     spend,
     stages,
-    team_counts,
     teams,
     threads,
     triggers,
 )
-from agiraph.store.team_counts import TeamCounts
-from agiraph.store.tx import Tx
+from agiraph.core.store.lists import team_counts
+from agiraph.core.store.lists.team_counts import TeamCounts
+from agiraph.core.store.tx import Tx
 
 PREVIEW = 200
 """Characters of an entry of a digest that are shown unless its exact words are asked for."""

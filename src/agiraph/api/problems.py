@@ -10,8 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from agiraph.api.features.chat_api import errors as openai_errors
-from agiraph.domain.errors import (
+from agiraph.core.domain.errors import (
     AgiraphError,
     Conflict,
     IllegalMove,
@@ -25,6 +24,7 @@ from agiraph.domain.errors import (
     StoreGone,
     StoreUnavailable,
 )
+from agiraph.features.chat_api import errors as openai_errors
 
 log: logging.Logger = logging.getLogger("agiraph.api")
 

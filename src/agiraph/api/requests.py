@@ -8,14 +8,14 @@ from pydantic import AwareDatetime, Field, field_validator
 
 from agiraph.api.routing import Body
 from agiraph.api.views import QUIET_HOURS
-from agiraph.domain.agents import Mode, Review, Rule, Trust
-from agiraph.domain.chat import Attachment
-from agiraph.domain.effort import Effort
-from agiraph.domain.folders import MOST_FOLDERS
-from agiraph.domain.work import GOAL_TURNS, Budget, Line, LineKind
-from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
-from agiraph.services.lifecycle import teams as verbs
-from agiraph.services.lifecycle.settings import Settings
+from agiraph.core.domain.agents import Mode, Review, Rule, Trust
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.records.folders import MOST_FOLDERS
+from agiraph.core.domain.work import GOAL_TURNS, Budget, Line, LineKind
+from agiraph.core.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
+from agiraph.core.services.lifecycle import teams as verbs
+from agiraph.core.services.lifecycle.settings import Settings
 
 MOST_ATTACHMENTS = 10
 

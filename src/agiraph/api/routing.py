@@ -16,8 +16,8 @@ from typing_extensions import Unpack
 
 from agiraph.api.deps import Idempotent
 from agiraph.api.problems import documented
-from agiraph.domain.json_text import clean
-from agiraph.store.tx import Tx
+from agiraph.core.domain.text.json_text import clean
+from agiraph.core.store.tx import Tx
 
 P = ParamSpec("P")
 R = TypeVar("R")

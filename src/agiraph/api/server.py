@@ -24,7 +24,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 
 from agiraph.api.connections import Connection, Connections, Limits, places
-from agiraph.domain.errors import Misconfigured
+from agiraph.core.domain.errors import Misconfigured
 
 CLOSING_SECONDS = 3
 SEND_BUFFER_BYTES = 256 * 1024

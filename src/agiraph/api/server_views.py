@@ -6,10 +6,10 @@ from typing import Literal
 from pydantic import Field
 
 from agiraph.api.views import View
-from agiraph.domain.access import Scope, TokenKind
-from agiraph.domain.confinement import Level
-from agiraph.domain.findings import Verdict
-from agiraph.domain.work import Lane
+from agiraph.core.domain.provenance.access import Scope, TokenKind
+from agiraph.core.domain.provenance.confinement import Level
+from agiraph.core.domain.records.findings import Verdict
+from agiraph.core.domain.work import Lane
 
 FactOrigin = Literal["file", "server", "package", "assumed"]
 ProviderState = Literal["ready", "down", "no_key", "not_running"]

@@ -5,17 +5,17 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.domain.acts import ActKind
-from agiraph.domain.agents import AgentKind, Doing, Limits, Mode, Review, TeamStatus, Trust
-from agiraph.domain.costs import GoalBudget
-from agiraph.domain.deliveries import Delivery
-from agiraph.domain.effort import Effort
-from agiraph.domain.folders import Access
-from agiraph.domain.grants import GrantKind
-from agiraph.domain.messages import Decision, MessageKind, Rating, State, StoppedBy
-from agiraph.domain.stages import StageContract, StageDecision, StageStatus
-from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
-from agiraph.domain.work import (
+from agiraph.core.domain.agents import AgentKind, Doing, Limits, Mode, Review, TeamStatus, Trust
+from agiraph.core.domain.costs import GoalBudget
+from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.messages import Decision, MessageKind, Rating, State, StoppedBy
+from agiraph.core.domain.provenance.grants import GrantKind
+from agiraph.core.domain.records.acts import ActKind
+from agiraph.core.domain.records.deliveries import Delivery
+from agiraph.core.domain.records.folders import Access
+from agiraph.core.domain.stages import StageContract, StageDecision, StageStatus
+from agiraph.core.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
+from agiraph.core.domain.work import (
     Budget,
     IfUnmet,
     JobState,

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
-from agiraph.api.features.chat_api.errors import is_ours as is_openai
+from agiraph.features.chat_api.errors import is_ours as is_openai
 
 BUILT = Path(__file__).parent.parent / "web_dist"
 # If an agent's text should ever reach the page as HTML, nothing in it may run or load. With

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from agiraph.domain.errors import AgiraphError
+from agiraph.core.domain.errors import AgiraphError
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Run agiraph": {"up": "up", "serve": "up", "work": "up", "run": "run"},

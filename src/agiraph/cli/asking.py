@@ -13,10 +13,10 @@ from rich.text import Text
 
 from agiraph.api.views import MessageView, NodeView, ToolCallView
 from agiraph.cli.session import clean, shown
-from agiraph.domain.errors import Refused
-from agiraph.domain.messages import Decision, option_with_number
-from agiraph.domain.visible import call_lines, visible
-from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.messages import Decision, option_with_number
+from agiraph.core.domain.text.visible import call_lines, visible
+from agiraph.core.domain.work import NodeStatus, StopReason
 
 # Only these words decide. A sentence such as "yesterday it worked" must never approve a call.
 DECISIONS: dict[str, Decision] = {

@@ -22,9 +22,9 @@ from agiraph.cli.session import CONNECTION_LOST, clean, command, connected, plai
 from agiraph.cli.talk import Activity, act_line, find_agent, find_reply, looked
 from agiraph.cli.teams import of_agents, of_board, of_cost
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
-from agiraph.domain.errors import Refused
-from agiraph.domain.events import Event
-from agiraph.domain.persons import is_person
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.persons import is_person
 from agiraph.redaction import environment
 
 if TYPE_CHECKING:  # loaded at a terminal only: see the module

@@ -12,22 +12,22 @@ import click
 from agiraph import config
 from agiraph.cli.session import as_json, command, json_option, plain_console, shown, table
 from agiraph.client import Client
+from agiraph.core.domain.errors import AgiraphError, Declined, HomeInUse, Refused, Unreachable
+from agiraph.core.domain.records.findings import Verdict
+from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home import health as home_health
+from agiraph.core.home.layout import Home
+from agiraph.core.services import health as work_health
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine.connect import open_store
+from agiraph.core.store.engine.server_clock import ServerClock, skew_warning
+from agiraph.core.store.lists import health as database_health
 from agiraph.doctor import checks, surroundings
 from agiraph.doctor.checkup import Checkup
-from agiraph.domain.errors import AgiraphError, Declined, HomeInUse, Refused, Unreachable
-from agiraph.domain.findings import Verdict
-from agiraph.domain.plurals import counted
-from agiraph.domain.time import SystemClock
-from agiraph.home import health as home_health
-from agiraph.home import levels
-from agiraph.home.layout import Home
 from agiraph.location import Location
 from agiraph.redaction import environment, redact
-from agiraph.services import health as work_health
-from agiraph.store import health as database_health
-from agiraph.store.connect import open_store
-from agiraph.store.database import Store
-from agiraph.store.server_clock import ServerClock, skew_warning
+from agiraph.sandbox import levels
 
 _MARKS: dict[Verdict, str] = {
     "fine": "[green]✓[/]", "note": "[yellow]·[/]", "problem": "[red]✗[/]"
@@ -165,7 +165,7 @@ async def _workers(place: Location, store: Store) -> tuple[list[str], list[str]]
     PostgreSQL; with SQLite, as the running server says."""
     if place.database_url.startswith("sqlite:"):
         return await _ask(place)
-    from agiraph.store.presence import workers  # loaded only where it is used
+    from agiraph.core.store.engine.presence import workers  # loaded only where it is used
 
     named = [(f"process {one.pid} on {one.host}", one) for one in await store.read(workers)]
     problems = [

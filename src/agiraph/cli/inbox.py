@@ -26,16 +26,16 @@ from agiraph.cli.session import (
     table,
 )
 from agiraph.client import Client
-from agiraph.domain.digest import COVERED
-from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.labels import Label
-from agiraph.domain.messages import Rating
-from agiraph.domain.plurals import counted
-from agiraph.domain.visible import visible
-from agiraph.domain.work import NodeStatus
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.messages import Rating
+from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.domain.records.digest import COVERED
+from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.text.visible import visible
+from agiraph.core.domain.work import NodeStatus
 
 if TYPE_CHECKING:
-    from agiraph.domain.grants import GrantKind
+    from agiraph.core.domain.provenance.grants import GrantKind
 
 PAGE = 500
 KINDS = ("read", "reach", "packages", "tool", "command", "trust")

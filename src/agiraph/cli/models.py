@@ -16,12 +16,12 @@ from agiraph.api.model_presenters import models_view, test_view
 from agiraph.api.server_views import FlagFact, ModelTestView, ModelView, NumberFact, ProviderView
 from agiraph.cli.session import as_json, clean, command, json_option, plain_console, shown
 from agiraph.config import Settings
-from agiraph.domain.time import SystemClock
-from agiraph.home.layout import Home
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.listing import LocalModel, local_models
-from agiraph.providers.probe import OTHERS
-from agiraph.providers.registry import Registry
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home.layout import Home
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.listing import LocalModel, local_models
+from agiraph.models.probe import OTHERS
+from agiraph.models.registry import Registry
 from agiraph.redaction import environment
 
 _MARKS = {"passed": "[green]✓[/]", "failed": "[red]✗[/]", "unknown": "[yellow]·[/]"}

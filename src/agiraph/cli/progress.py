@@ -20,13 +20,13 @@ from agiraph.cli.inbox import everything
 from agiraph.cli.session import CONNECTION_LOST, command, connected, plain_console, shown
 from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
 from agiraph.client.teams import NewTeam
-from agiraph.domain.errors import Refused
-from agiraph.domain.events import Event
-from agiraph.domain.persons import is_person
-from agiraph.domain.plurals import counted
-from agiraph.domain.visible import visible
-from agiraph.domain.waits import told_person
-from agiraph.domain.work import NodeStatus
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.persons import is_person
+from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.text.visible import visible
+from agiraph.core.domain.waits import told_person
+from agiraph.core.domain.work import NodeStatus
 
 WIDTH = 100
 

@@ -22,17 +22,17 @@ from agiraph import config
 from agiraph.app import Runtime
 from agiraph.cli.session import Told, plain_console, printing, shown, table
 from agiraph.config import Settings
-from agiraph.domain.chat import ToolCall
-from agiraph.domain.persons import OWNER
-from agiraph.home.specialists import specialists
-from agiraph.prompts import prompt
-from agiraph.prompts.sizes import REQUESTS, TEXTS
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.options import ModelOptions
-from agiraph.providers.wires.chat_completions import encode
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.home.specialists import specialists
+from agiraph.core.prompts import prompt
+from agiraph.core.prompts.sizes import REQUESTS, TEXTS
+from agiraph.core.services.lifecycle import conversation, teams
+from agiraph.core.services.triggers import firing
+from agiraph.models.base import OnDelta, Reply, Request
+from agiraph.models.options import ModelOptions
+from agiraph.models.wires.chat_completions import encode
 from agiraph.redaction import environment
-from agiraph.services.lifecycle import conversation, teams
-from agiraph.services.triggers import firing
 
 GOAL = "Find out which of three heat pumps suits an old house, and write a report."
 TASK = (

@@ -19,14 +19,14 @@ from agiraph.cli.settings import confirm_open, money, new_team, option
 from agiraph.client import Client, Frame
 from agiraph.client.teams import NewTeam
 from agiraph.config import Settings
-from agiraph.domain.agents import name_from_goal
-from agiraph.domain.errors import Declined, HomeInUse, Unreachable
-from agiraph.domain.ids import TeamId
-from agiraph.domain.work import GOAL_TURNS
-from agiraph.providers.catalogue import Catalogue
+from agiraph.core.domain.agents import name_from_goal
+from agiraph.core.domain.errors import Declined, HomeInUse, Unreachable
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.work import GOAL_TURNS
+from agiraph.core.services.board import texts
+from agiraph.core.store import events
+from agiraph.models.catalogue import Catalogue
 from agiraph.redaction import environment
-from agiraph.services.board import texts
-from agiraph.store import events
 
 SENDING_TIMEOUT_S = 10
 """How long a run waits at its end for messages to channels."""

@@ -33,7 +33,7 @@ from yarl import URL
 from agiraph import location
 from agiraph.client import Client
 from agiraph.client.connection import Response
-from agiraph.domain.errors import (
+from agiraph.core.domain.errors import (
     Declined,
     HomeInUse,
     Misconfigured,
@@ -41,14 +41,14 @@ from agiraph.domain.errors import (
     Refused,
     Unreachable,
 )
-from agiraph.domain.time import SystemClock
-from agiraph.home.layout import Home, known_token
-from agiraph.home.lock import HomeLock
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home.layout import Home, known_token
+from agiraph.core.home.lock import HomeLock
 from agiraph.location import Location
 from agiraph.redaction import environment, keep
 
 if TYPE_CHECKING:  # most commands only talk to a server
-    from agiraph.store.database import Store
+    from agiraph.core.store.database import Store
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any] | click.Command)
@@ -169,7 +169,9 @@ async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Location, "S
 
     With `to_write`, take the home's lock: a server that runs would not notice the change.
     """
-    from agiraph.store.connect import open_store  # imported here: most commands do not need it
+    from agiraph.core.store.engine.connect import (
+        open_store,  # imported here: most commands do not need it
+    )
 
     where = location.find(environment())
     embedded = where.database_url.startswith("sqlite:")
@@ -261,7 +263,7 @@ class Local(Client):
     ) -> Response:
         from agiraph import config
         from agiraph.api.access_control import OWNER_CALLER, Caller
-        from agiraph.store import persons
+        from agiraph.core.store import persons
 
         if url.path == "/api/cost":  # other settings may be wrong while a person only reads
             self._app.state.api.usd_per_day = config.load(environment()).usd_per_day

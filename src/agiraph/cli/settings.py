@@ -26,10 +26,10 @@ from agiraph.cli.session import (
     table,
 )
 from agiraph.client.teams import NewTeam
-from agiraph.domain.agents import Trust, name_from_goal
-from agiraph.domain.effort import EFFORTS
-from agiraph.domain.folders import split_access
-from agiraph.domain.work import Line, LineKind
+from agiraph.core.domain.agents import Trust, name_from_goal
+from agiraph.core.domain.effort import EFFORTS
+from agiraph.core.domain.records.folders import split_access
+from agiraph.core.domain.work import Line, LineKind
 from agiraph.redaction import environment
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

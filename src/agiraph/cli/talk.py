@@ -11,9 +11,9 @@ import click
 from agiraph.api.views import ActView, AgentView, JobView, MessageView
 from agiraph.cli.session import Told, clean, connected, naming, printing, shown
 from agiraph.client import Client
-from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.events import Event
-from agiraph.domain.waits import told_person
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.waits import told_person
 
 SEARCHED_MESSAGES = 200
 """The number of newest messages that `find_reply` searches."""

@@ -20,7 +20,6 @@ from agiraph.api.views import (
     TeamView,
     TriggerView,
 )
-from agiraph.cli.research import SCHEDULES, cron_of
 from agiraph.cli.session import (
     Local,
     Told,
@@ -35,14 +34,15 @@ from agiraph.cli.session import (
 )
 from agiraph.cli.talk import find_agent
 from agiraph.client import Client
-from agiraph.domain.costs import CostSum, NodeCosts, TeamCosts, day_text
-from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.knowledge import Insight, Memory
-from agiraph.domain.moments import as_text, local, parse_deadline
-from agiraph.domain.plurals import counted
-from agiraph.domain.triggers import TriggerType
-from agiraph.domain.waits import told_person
-from agiraph.domain.work import Extension, NodeStatus
+from agiraph.core.domain.costs import CostSum, NodeCosts, TeamCosts, day_text
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.knowledge import Insight, Memory
+from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.times.moments import as_text, local, parse_deadline
+from agiraph.core.domain.triggers import TriggerType
+from agiraph.core.domain.waits import told_person
+from agiraph.core.domain.work import Extension, NodeStatus
+from agiraph.features.research.commands import SCHEDULES, cron_of
 
 LISTED = 200
 """The most memories or insights that are listed, the newest ones."""

@@ -10,9 +10,9 @@ from agiraph import config, logs, serving
 from agiraph.cli.models import DEMO, with_model
 from agiraph.cli.session import command
 from agiraph.config import Settings
+from agiraph.core.domain.errors import Misconfigured, StoreUnavailable
 from agiraph.doctor import checks
-from agiraph.domain.errors import Misconfigured, StoreUnavailable
-from agiraph.providers.catalogue import Catalogue
+from agiraph.models.catalogue import Catalogue
 from agiraph.redaction import environment
 
 

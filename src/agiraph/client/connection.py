@@ -20,9 +20,9 @@ import orjson
 from pydantic import TypeAdapter
 from yarl import URL
 
-from agiraph.domain.access import CLIENT_HEADER
-from agiraph.domain.errors import Declined, Unreachable
-from agiraph.home.layout import known_token
+from agiraph.core.domain.errors import Declined, Unreachable
+from agiraph.core.domain.provenance.access import CLIENT_HEADER
+from agiraph.core.home.layout import known_token
 from agiraph.location import Location
 
 T = TypeVar("T")

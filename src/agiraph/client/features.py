@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from agiraph.api.features.channel_views import ChannelView, PairingView
-from agiraph.api.features.extension_views import ContentView, ExtensionView, SkillFile, SkillView
-from agiraph.api.features.history_views import BoardMomentView, TimelineView
-from agiraph.api.features.knowledge_views import PageTextView, SearchHitView, UnconfirmedView
-from agiraph.api.features.mcp_views import McpServerDetails, McpServerView
-from agiraph.api.features.research_views import ResearchView
-from agiraph.api.features.specialist_views import PromptPreview, SpecialistFile, SpecialistView
+from agiraph.api.feature_views.channels import ChannelView, PairingView
+from agiraph.api.feature_views.extensions import ContentView, ExtensionView, SkillFile, SkillView
+from agiraph.api.feature_views.history import BoardMomentView, TimelineView
+from agiraph.api.feature_views.knowledge import PageTextView, SearchHitView, UnconfirmedView
+from agiraph.api.feature_views.mcp import McpServerDetails, McpServerView
+from agiraph.api.feature_views.research import ResearchView
+from agiraph.api.feature_views.specialists import PromptPreview, SpecialistFile, SpecialistView
 from agiraph.api.file_views import (
     FileVersionView,
     FolderChangeView,
@@ -47,13 +47,13 @@ from agiraph.api.views import (
     TriggerView,
 )
 from agiraph.client.connection import Connection, operation, path_of
-from agiraph.domain.access import AuditEntry, Scope
-from agiraph.domain.events import Event
-from agiraph.domain.knowledge import Change, Insight, InsightType, Memory
-from agiraph.domain.notes import Note
-from agiraph.domain.research import Depth
-from agiraph.domain.triggers import ActionType, Firing, TriggerType
-from agiraph.domain.value import value
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.knowledge import Change, Insight, InsightType, Memory
+from agiraph.core.domain.provenance.access import AuditEntry, Scope
+from agiraph.core.domain.records.notes import Note
+from agiraph.core.domain.triggers import ActionType, Firing, TriggerType
+from agiraph.core.domain.value import value
+from agiraph.features.research.model.jobs import Depth
 
 
 @value

@@ -10,10 +10,10 @@ import aiohttp
 import orjson
 
 from agiraph.client.connection import PAGE, Connection, path_of
-from agiraph.domain.errors import Declined
-from agiraph.domain.events import Event
-from agiraph.domain.ids import TeamId
-from agiraph.domain.work import Lane
+from agiraph.core.domain.errors import Declined
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.work import Lane
 
 QUIET_SECONDS = 45.0
 """The server pings every 15 s; after three missed pings the connection counts as broken."""

@@ -24,14 +24,14 @@ from agiraph.api.views import (
     TurnView,
 )
 from agiraph.client.connection import PAGE, Connection, operation, path_of
-from agiraph.domain.agents import Mode, Review, Trust
-from agiraph.domain.costs import DayCosts, TeamCosts
-from agiraph.domain.digest import EntryDecision
-from agiraph.domain.effort import Effort
-from agiraph.domain.errors import NotFound
-from agiraph.domain.grants import GrantKind
-from agiraph.domain.messages import Box, Decision, Filing, MessageKind, Rating
-from agiraph.domain.work import Extension, LineKind
+from agiraph.core.domain.agents import Mode, Review, Trust
+from agiraph.core.domain.costs import DayCosts, TeamCosts
+from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.errors import NotFound
+from agiraph.core.domain.messages import Box, Decision, Filing, MessageKind, Rating
+from agiraph.core.domain.provenance.grants import GrantKind
+from agiraph.core.domain.records.digest import EntryDecision
+from agiraph.core.domain.work import Extension, LineKind
 
 Acceptance = Sequence[str | tuple[str, LineKind | None]]
 """What must be true when a goal is reached, one statement each, or a statement and the kind of

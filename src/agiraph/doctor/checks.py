@@ -4,22 +4,22 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from agiraph.config import Settings
+from agiraph.core.domain.costs import day_text
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home import health as home_health
+from agiraph.core.home.layout import Home
+from agiraph.core.services import health as work_health
+from agiraph.core.services.lifecycle import overspending, teams
+from agiraph.core.store.database import Store
+from agiraph.core.store.lists import health as database_health
+from agiraph.core.store.lists.health import PromptSize
 from agiraph.doctor.checkup import Checkup
-from agiraph.domain.costs import day_text
-from agiraph.domain.errors import Misconfigured
-from agiraph.domain.time import SystemClock
-from agiraph.home import health as home_health
-from agiraph.home.layout import Home
-from agiraph.home.levels import Confinement
-from agiraph.providers.catalogue import Catalogue, split_chain
-from agiraph.providers.probe import CheckName, probe
-from agiraph.providers.registry import Registry
+from agiraph.models.catalogue import Catalogue, split_chain
+from agiraph.models.probe import CheckName, probe
+from agiraph.models.registry import Registry
 from agiraph.redaction import redact
-from agiraph.services import health as work_health
-from agiraph.services.lifecycle import overspending, teams
-from agiraph.store import health as database_health
-from agiraph.store.database import Store
-from agiraph.store.health import PromptSize
+from agiraph.sandbox.levels import Confinement
 
 GIB = 2**30
 LEAST_FREE = GIB // 2

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from agiraph.config import Settings
-from agiraph.domain.findings import Finding
-from agiraph.domain.plurals import counted
-from agiraph.extensions.loading import Extensions
-from agiraph.providers.catalogue import Catalogue
+from agiraph.core.domain.records.findings import Finding
+from agiraph.core.domain.text.plurals import counted
+from agiraph.features.extensions.loading import Extensions
+from agiraph.models.catalogue import Catalogue
 
 
 @dataclass(slots=True)

@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from agiraph.config import Settings
+from agiraph.core.domain.errors import AgiraphError
+from agiraph.core.domain.records.findings import Finding
+from agiraph.core.home.layout import Home
+from agiraph.core.store.database import Store
 from agiraph.doctor import checks, surroundings
 from agiraph.doctor.checkup import Checkup
-from agiraph.domain.errors import AgiraphError
-from agiraph.domain.findings import Finding
-from agiraph.extensions.loading import Extensions
-from agiraph.home.layout import Home
-from agiraph.home.levels import Confinement
-from agiraph.providers.catalogue import Catalogue
+from agiraph.features.extensions.loading import Extensions
+from agiraph.models.catalogue import Catalogue
 from agiraph.redaction import redact
-from agiraph.store.database import Store
+from agiraph.sandbox.levels import Confinement
 
 LONGEST_S = 30.0
 """How long all checks together may take."""

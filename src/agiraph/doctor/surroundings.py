@@ -8,30 +8,30 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from agiraph.config import Settings
+from agiraph.core.domain.errors import AgiraphError, NotFound, Refused
+from agiraph.core.domain.records.search import Engine
+from agiraph.core.domain.text.plurals import counted
+from agiraph.core.home import health as home_health
+from agiraph.core.home.layout import Home
 from agiraph.doctor.checkup import Checkup
-from agiraph.domain.errors import AgiraphError, NotFound, Refused
-from agiraph.domain.plurals import counted
-from agiraph.domain.search import Engine
-from agiraph.extensions.loading import Extensions
-from agiraph.extensions.resolving import web_with_keys
-from agiraph.extensions.skills import Skills
-from agiraph.home import health as home_health
-from agiraph.home.layout import Home
-from agiraph.home.levels import CommandRules
-from agiraph.home.sandbox import database_files
-from agiraph.mcp_client import pins
-from agiraph.mcp_client.servers import McpServers
-from agiraph.mcp_client.settings import McpServer
-from agiraph.providers.searching import VendorEngine
+from agiraph.features.channels.kinds import WantedChannel
+from agiraph.features.extensions.loading import Extensions
+from agiraph.features.extensions.resolving import web_with_keys
+from agiraph.features.extensions.skills import Skills
+from agiraph.features.mcp import pins
+from agiraph.features.mcp.servers import McpServers
+from agiraph.features.mcp.settings import McpServer
+from agiraph.models.searching import VendorEngine
 from agiraph.redaction import redact
-from agiraph.runtime.channels import WantedChannel
+from agiraph.sandbox.gate.indexes import PackageIndexes
+from agiraph.sandbox.gate.rules import Denied
+from agiraph.sandbox.gate.upstream import Upstream
+from agiraph.sandbox.levels import CommandRules
+from agiraph.sandbox.sandbox import database_files
 from agiraph.web import access
 from agiraph.web.access import WantedEngine
 from agiraph.web.addresses import AddressPolicy
 from agiraph.web.configured import shown, shown_indexes
-from agiraph.web.gate.indexes import PackageIndexes
-from agiraph.web.gate.rules import Denied
-from agiraph.web.gate.upstream import Upstream
 from agiraph.web.open_sources import OpenEngine
 from agiraph.web.search import SEARXNG_FORBIDS, SEARXNG_LINES, SETTINGS
 

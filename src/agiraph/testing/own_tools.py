@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agiraph.domain.errors import Misconfigured
-from agiraph.extensions.declarations import ToolDeclaration, declaration_of
-from agiraph.extensions.own_threads import OwnThreads
-from agiraph.extensions.own_tools import make_tool
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.tools.base import Tool
+from agiraph.features.extensions.declarations import ToolDeclaration, declaration_of
+from agiraph.features.extensions.own_threads import OwnThreads
+from agiraph.features.extensions.own_tools import make_tool
 from agiraph.redaction import keep
-from agiraph.tools.base import Tool
 
 
 def own_tool(marked: Callable[..., Any], secrets: Mapping[str, str] | None = None) -> Tool:

@@ -12,10 +12,10 @@ from typing import Any, Literal, cast
 
 import orjson
 
-from agiraph.home.specialists import specialists as load_specialists
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.providers.registry import Account, Keys
-from agiraph.providers.servers import Server
+from agiraph.core.home.specialists import specialists as load_specialists
+from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.registry import Account, Keys
+from agiraph.models.servers import Server
 from agiraph.testing.model_server import ModelServer
 from agiraph.testing.script import Call, Says, Seen, call, says
 from agiraph.testing.world import World

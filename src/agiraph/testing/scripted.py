@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from agiraph.domain.chat import ProviderData, ToolCall, Turn
-from agiraph.domain.effort import Effort
-from agiraph.domain.work import Usage
+from agiraph.core.domain.chat import ProviderData, ToolCall, Turn
+from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.work import Usage
+from agiraph.core.runtime.replies.reply import DECISION
 from agiraph.faultpoints import fault
-from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.runtime.reply import DECISION
+from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing.script import Says
 
 SENT_BACK = ("[Not accepted]", "[Not ended]")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
-from agiraph.providers.base import Model
+from agiraph.models.base import Model
 from agiraph.testing.script import Script
 
 if TYPE_CHECKING:

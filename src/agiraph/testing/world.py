@@ -10,31 +10,31 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from agiraph.app import Runtime, SharedOptions
-from agiraph.domain.agents import Agent, Review
-from agiraph.domain.chat import Thread, Turn
-from agiraph.domain.events import Event
-from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
-from agiraph.domain.messages import Decision, Draft, Message
-from agiraph.domain.persons import OWNER
-from agiraph.domain.work import ANSWER, WorkNode
-from agiraph.home import levels
-from agiraph.home.levels import Wanted
-from agiraph.home.specialists import specialists
-from agiraph.providers.base import Model
-from agiraph.providers.embeddings import embeddings
-from agiraph.providers.registry import Keys
-from agiraph.services.lifecycle import answers, conversation, teams
-from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus
-from agiraph.store import events, messages, nodes, threads
-from agiraph.store.nodes import NODES
-from agiraph.store.sqlite_connection import ready
-from agiraph.store.tx import Aftermath
+from agiraph.core.domain.agents import Agent, Review
+from agiraph.core.domain.chat import Thread, Turn
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.messages import Decision, Draft, Message
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.work import ANSWER, WorkNode
+from agiraph.core.home.specialists import specialists
+from agiraph.core.services.lifecycle import answers, conversation, teams
+from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.core.services.mail import bus
+from agiraph.core.store import events, messages, nodes, threads
+from agiraph.core.store.engine.sqlite_connection import ready
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Aftermath
+from agiraph.core.tools.base import Tool
+from agiraph.models.base import Model
+from agiraph.models.embeddings import embeddings
+from agiraph.models.registry import Keys
+from agiraph.sandbox import levels
+from agiraph.sandbox.levels import Wanted
 from agiraph.testing import staging
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.own_tools import own_tool
 from agiraph.testing.scripted import Line, ScriptedModel
-from agiraph.tools.base import Tool
 
 SQLITE = "sqlite:///"
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.search import Engine, Results
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.records.search import Engine, Results
+from agiraph.sandbox.gate.indexes import PackageIndexes
 from agiraph.web.fetch import Fetcher
-from agiraph.web.gate.indexes import PackageIndexes
 from agiraph.web.open_sources import OpenEngine
 from agiraph.web.reading_hosts import ReadingHosts
 from agiraph.web.search import KEYS, NO_ENGINE

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from yarl import URL
 
-from agiraph.domain.errors import Refused
+from agiraph.core.domain.errors import Refused
 
 MAX_URL_CHARS = 2048
 """A longer URL carries data out instead of naming a page."""

@@ -7,14 +7,14 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from agiraph.domain.errors import Misconfigured
-from agiraph.domain.search import Engine
-from agiraph.domain.sections import Section, entry
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.records.search import Engine
+from agiraph.core.domain.sections import Section, entry
 from agiraph.redaction import keep
+from agiraph.sandbox.gate.indexes import PackageIndexes, PythonSources
 from agiraph.web.access import PREFIX, WantedEngine, Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
-from agiraph.web.gate.indexes import PackageIndexes, PythonSources
 from agiraph.web.open_sources import OpenEngine
 from agiraph.web.reading_hosts import SHIPPED, ReadingHosts, is_entry
 from agiraph.web.search import RemoteEngine

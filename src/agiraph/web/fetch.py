@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.labels import CLEAN, Label, of_page
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.provenance.labels import CLEAN, Label, of_page
 from agiraph.faultpoints import fault
 from agiraph.web.addresses import AddressPolicy, Target
 from agiraph.web.pinned import is_unanswered, open_session, reason_of

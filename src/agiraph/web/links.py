@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 
-from agiraph.domain.errors import Refused
+from agiraph.core.domain.errors import Refused
 from agiraph.web.addresses import parse
 
 URL = re.compile(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)

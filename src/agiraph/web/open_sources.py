@@ -18,9 +18,9 @@ from xml.etree import ElementTree
 import aiohttp
 import orjson
 
-from agiraph.domain import language
-from agiraph.domain.errors import Refused
-from agiraph.domain.search import Hit, Results, distinct, one_line
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.records.search import Hit, Results, distinct, one_line
+from agiraph.core.domain.text import language
 from agiraph.web.pinned import reason_of
 from agiraph.web.search import KEYS, MAX_RESPONSE_BYTES
 

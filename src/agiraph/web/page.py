@@ -16,8 +16,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import orjson
 
-from agiraph.domain.conversion import Converter
-from agiraph.domain.errors import Refused
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.text.conversion import Converter
 from agiraph.web import markdown
 from agiraph.web.fetch import Fetched, is_pdf
 from agiraph.web.pdf_page import ALL, PageRange, read_pdf

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import orjson
 
-from agiraph.domain.conversion import Converter
-from agiraph.domain.errors import Refused
-from agiraph.domain.plurals import counted
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.text.conversion import Converter
+from agiraph.core.domain.text.plurals import counted
 from agiraph.web import pdf_text
 from agiraph.web.fetch import Fetched
 

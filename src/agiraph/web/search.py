@@ -7,9 +7,9 @@ from typing import Any, cast
 import aiohttp
 import orjson
 
-from agiraph.domain.errors import Refused
-from agiraph.domain.search import Hit, Results, distinct, one_line
-from agiraph.domain.work import Usage
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.records.search import Hit, Results, distinct, one_line
+from agiraph.core.domain.work import Usage
 from agiraph.web.pinned import reason_of
 
 TIMEOUT_S = 20.0

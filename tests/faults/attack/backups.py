@@ -13,14 +13,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agiraph.domain.ids import AgentId, TeamId
-from agiraph.domain.persons import OWNER
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus
-from agiraph.home.layout import Home
-from agiraph.store import events, messages, nodes, teams
-from agiraph.store.connect import open_store
-from agiraph.store.database import Store
+from agiraph.core.domain.ids import AgentId, TeamId
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.work import NodeStatus
+from agiraph.core.home.layout import Home
+from agiraph.core.store import events, messages, nodes, teams
+from agiraph.core.store.database import Store
+from agiraph.core.store.engine.connect import open_store
 from tests.faults.attack.chat import Chat
 from tests.faults.attack.context import Context, require
 from tests.faults.attack.host import Host

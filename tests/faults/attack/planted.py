@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agiraph.app import Runtime
-from agiraph.domain.ids import MessageId
-from agiraph.home import supervisor, supervisor_process
-from agiraph.services.research import delivery
-from agiraph.services.triggers import due
-from agiraph.store import dump, events, nodes, teams
-from agiraph.store.sqlite import SqliteStore
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import MessageId
+from agiraph.core.services.triggers import due
+from agiraph.core.store import events, nodes, teams
+from agiraph.core.store.engine import dump
+from agiraph.core.store.engine.sqlite import SqliteStore
+from agiraph.core.store.tx import Tx
+from agiraph.features.research.verbs import delivery
+from agiraph.sandbox.inside import supervisor, supervisor_process
 from tests.faults import mutants
 
 WINDOW_SECONDS = 0.5

@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from agiraph.home import commands, sandbox, supervisor, warden
-from agiraph.home.sandbox import Level, Mount, Spec
+from agiraph.sandbox import commands, sandbox
+from agiraph.sandbox.inside import supervisor, warden
+from agiraph.sandbox.sandbox import Level, Mount, Spec
 
 
 async def run(folder: Path, level: Level, command: str) -> commands.CommandResult:

@@ -12,8 +12,9 @@ from typing import cast
 
 from tests.home.sandbox_probes import attack, targets
 
-from agiraph.home import commands, warden
-from agiraph.home.sandbox import Level, Mount, Spec
+from agiraph.sandbox import commands
+from agiraph.sandbox.inside import warden
+from agiraph.sandbox.sandbox import Level, Mount, Spec
 
 PYTHON = "/usr/bin/python3"
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from agiraph.domain.grants import GrantKind
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import answers
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.grants import GrantKind
+from agiraph.core.services.lifecycle import answers
 from tests.policies.attacks.scenario import Attack, Play, Twin
 from tests.policies.attacks.stage import MODEL, Run, curl, fetch, send
 from tests.policies.obedient_model import Do, do

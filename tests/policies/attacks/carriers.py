@@ -7,9 +7,9 @@ thread has them in front of it. In that thread the obedient model obeys whatever
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from agiraph.services.members import roster
-from agiraph.store import teams
-from agiraph.store.tx import Tx
+from agiraph.core.services.members import roster
+from agiraph.core.store import teams
+from agiraph.core.store.tx import Tx
 from tests.policies.attacks.stage import MODEL, Run
 from tests.policies.obedient_model import HARVEST, Do, do
 

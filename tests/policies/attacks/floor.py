@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from agiraph.store.teams import AGENTS, TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.store.teams import AGENTS, TEAMS
+from agiraph.core.store.tx import Tx
 from tests.policies.attacks.scenario import Attack
 from tests.policies.attacks.stage import Run
 from tests.policies.obedient_model import Do, do

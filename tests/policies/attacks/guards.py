@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agiraph.domain.outcomes import Answer, Done
-from agiraph.providers.facts.prices import Prices, Terms
-from agiraph.run_context import RunContext
-from agiraph.store import dump, teams
-from agiraph.store.connect import open_store
-from agiraph.store.teams import AGENTS
-from agiraph.tools.base import tool
+from agiraph.core.domain.outcomes import Answer, Done
+from agiraph.core.run_context import RunContext
+from agiraph.core.store import teams
+from agiraph.core.store.engine import dump
+from agiraph.core.store.engine.connect import open_store
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.tools.base import tool
+from agiraph.models.facts.prices import Prices, Terms
 from tests.policies.attacks.carriers import CARRIERS, tells
 from tests.policies.attacks.chains import through
 from tests.policies.attacks.lasting import triggers_of

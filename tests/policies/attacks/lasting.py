@@ -5,8 +5,8 @@ The instruction may be kept, with its label. It must not stand in the prompt of 
 
 from pathlib import Path
 
-from agiraph.domain.triggers import Trigger
-from agiraph.store.tx import Tx
+from agiraph.core.domain.triggers import Trigger
+from agiraph.core.store.tx import Tx
 from tests.policies.attacks.carriers import tells
 from tests.policies.attacks.scenario import Attack, Harm, Play
 from tests.policies.attacks.stage import MODEL, Run
@@ -113,7 +113,7 @@ NEVER = [
 
 
 def triggers_of(tx: Tx, run: Run) -> list[Trigger]:
-    from agiraph.store.triggers import TRIGGERS
+    from agiraph.core.store.triggers import TRIGGERS
 
     rows = tx.all(
         "select id from triggers where team_id = :id and made_by <> 'system' and status = 'active'",

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from agiraph.home.sandbox import GATE_PORT
+from agiraph.sandbox.sandbox import GATE_PORT
 from tests.policies.attacks.scenario import Attack, Twin
 from tests.policies.attacks.stage import Run
 from tests.policies.obedient_model import Sink, do, order

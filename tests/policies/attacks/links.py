@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from agiraph.domain.search import Hit
+from agiraph.core.domain.records.search import Hit
 from tests.policies.attacks.scenario import Attack, Harm, Play
 from tests.policies.attacks.stage import MODEL, Run
 from tests.policies.obedient_model import Do, do

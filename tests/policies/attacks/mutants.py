@@ -6,19 +6,22 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain import fence, labels, sinks
-from agiraph.domain.grants import Grant
-from agiraph.domain.labels import CLEAN
-from agiraph.domain.sinks import Sink
-from agiraph.policies import provenance
-from agiraph.runtime import compaction
-from agiraph.services.board import labels as board_labels
-from agiraph.services.triggers import labelled
-from agiraph.store import dump, threads
-from agiraph.store.tx import Tx
-from agiraph.tools import added, delegation
-from agiraph.tools import file_labels as tool_file_labels
-from agiraph.tools.toolsets import BUILT_IN
+from agiraph.core.domain.provenance import labels, sinks
+from agiraph.core.domain.provenance.grants import Grant
+from agiraph.core.domain.provenance.labels import CLEAN
+from agiraph.core.domain.provenance.sinks import Sink
+from agiraph.core.domain.text import fence
+from agiraph.core.policies import provenance
+from agiraph.core.runtime import compaction
+from agiraph.core.services.board import labels as board_labels
+from agiraph.core.services.triggers import labelled
+from agiraph.core.store import threads
+from agiraph.core.store.engine import dump
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools import delegation
+from agiraph.core.tools.calls import added
+from agiraph.core.tools.files import file_labels as tool_file_labels
+from agiraph.core.tools.toolsets import BUILT_IN
 
 Arm = Callable[[pytest.MonkeyPatch], None]
 

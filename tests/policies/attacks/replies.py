@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from agiraph.domain.digest import Decisions
-from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import digest
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.digest import Decisions
+from agiraph.core.services.lifecycle import digest
 from tests.policies.attacks.scenario import Attack, Play
 from tests.policies.attacks.stage import MODEL, Run, fetch, send
 from tests.policies.obedient_model import Do, do

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from agiraph.domain.agents import Trust
+from agiraph.core.domain.agents import Trust
 from tests.policies.attacks.stage import Mode, Run, Stage, open_stage
 
 TRUSTS: tuple[Trust, ...] = ("strict", "standard")

@@ -4,9 +4,9 @@ import base64
 import shlex
 from collections.abc import Awaitable, Callable
 
-from agiraph.domain.chat import Attachment
-from agiraph.domain.search import Hit
-from agiraph.services.triggers import definitions, due
+from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.records.search import Hit
+from agiraph.core.services.triggers import definitions, due
 from tests.policies.attacks.carriers import COORDINATOR, tells
 from tests.policies.attacks.scenario import Attack
 from tests.policies.attacks.stage import MODEL, Run, curl, fetch

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from agiraph.domain.agents import Rule, Trust
-from agiraph.domain.chat import Turn
-from agiraph.domain.persons import OWNER
-from agiraph.domain.search import Hit
-from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.core.domain.agents import Rule, Trust
+from agiraph.core.domain.chat import Turn
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.search import Hit
+from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.services.lifecycle import conversation
+from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.testing import World
 from tests.policies.attacks import canaries
 from tests.policies.obedient_model import (

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agiraph.domain.ids import TeamId
-from agiraph.home import levels
-from agiraph.home.parsing import Parser
+from agiraph.core.domain.ids import TeamId
+from agiraph.sandbox import levels
+from agiraph.sandbox.gate.exchange import Limits
+from agiraph.sandbox.gate.indexes import PackageIndexes
+from agiraph.sandbox.gate.rules import Rules
+from agiraph.sandbox.gate.server import Gate, Reached
+from agiraph.sandbox.parsing import Parser
 from agiraph.web.addresses import AddressPolicy, StandIn
-from agiraph.web.gate.exchange import Limits
-from agiraph.web.gate.indexes import PackageIndexes
-from agiraph.web.gate.rules import Rules
-from agiraph.web.gate.server import Gate, Reached
 
 PUBLIC = "site.example"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.web.gate.environment import cargo_settings
-from agiraph.web.gate.rules import Rules
+from agiraph.sandbox.gate.environment import cargo_settings
+from agiraph.sandbox.gate.rules import Rules
 from tests.web.gate.gates import open_gate
 from tests.web.gate.upstreams import open_upstream
 

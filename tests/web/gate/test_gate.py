@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from agiraph.domain.errors import StoreUnavailable
+from agiraph.core.domain.errors import StoreUnavailable
+from agiraph.sandbox.gate.exchange import Limits
+from agiraph.sandbox.gate.indexes import PythonSources
+from agiraph.sandbox.gate.rules import Denied, Endpoint, Rules, names_host
+from agiraph.sandbox.gate.server import Reached
+from agiraph.sandbox.gate.vendors import environment, program_of, reachable
 from agiraph.web.addresses import AddressPolicy, StandIn
-from agiraph.web.gate.exchange import Limits
-from agiraph.web.gate.indexes import PythonSources
-from agiraph.web.gate.rules import Denied, Endpoint, Rules, names_host
-from agiraph.web.gate.server import Reached
-from agiraph.web.gate.vendors import environment, program_of, reachable
 from tests.web.gate.gates import PUBLIC, open_gate
 from tests.web.gate.upstreams import Upstream, open_upstream, wheel
 from tests.web.sites import recording_connections

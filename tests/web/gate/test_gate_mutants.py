@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from agiraph.web.gate import git_reading, server
-from agiraph.web.gate.exchange import Meter
-from agiraph.web.gate.git_reading import GitRequest
-from agiraph.web.gate.package_names import PackageNames
-from agiraph.web.gate.rules import Rules
-from agiraph.web.gate.server import Gate
+from agiraph.sandbox.gate import git_reading, server
+from agiraph.sandbox.gate.exchange import Meter
+from agiraph.sandbox.gate.git_reading import GitRequest
+from agiraph.sandbox.gate.package_names import PackageNames
+from agiraph.sandbox.gate.rules import Rules
+from agiraph.sandbox.gate.server import Gate
 from tests.web.gate import test_gate, test_package_reading
 from tests.web.gate.upstreams import Upstream, open_upstream
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agiraph import config
+from agiraph.core.domain.errors import Misconfigured
 from agiraph.doctor.surroundings import index_states
-from agiraph.domain.errors import Misconfigured
+from agiraph.sandbox.gate.indexes import PythonSources, pip_settings
+from agiraph.sandbox.gate.package_names import PackageNames, installed_names, names_in
+from agiraph.sandbox.gate.rules import Rules
 from agiraph.web.addresses import AddressPolicy
-from agiraph.web.gate.indexes import PythonSources, pip_settings
-from agiraph.web.gate.package_names import PackageNames, installed_names, names_in
-from agiraph.web.gate.rules import Rules
 from tests.web.gate.gates import OpenGate, open_gate
 from tests.web.gate.upstreams import Upstream, open_upstream, tarball, wheel
 

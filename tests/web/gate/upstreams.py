@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from agiraph.web.gate.indexes import PackageIndexes, PythonSources
+from agiraph.sandbox.gate.indexes import PackageIndexes, PythonSources
 
 
 def wheel(name: str, needs: Sequence[str] = (), says: str = "hello") -> bytes:

@@ -12,14 +12,14 @@ from agiraph.api.deps import After, ApiDep, CallerDep, Limit, Moment, PersonDep
 from agiraph.api.routing import Body, Router
 from agiraph.api.server_views import IssuedToken, LinkView, TokenView
 from agiraph.api.views import PersonView
-from agiraph.domain.access import AuditEntry, Scope
-from agiraph.services import access
-from agiraph.services.mail import absence
-from agiraph.store import access as rows
-from agiraph.store import channels
-from agiraph.store.access import AuditFilter
-from agiraph.store.persons import PERSONS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.provenance.access import AuditEntry, Scope
+from agiraph.core.services import access
+from agiraph.core.services.mail import absence
+from agiraph.core.store import access as rows
+from agiraph.core.store import channels
+from agiraph.core.store.access import AuditFilter
+from agiraph.core.store.persons import PERSONS
+from agiraph.core.store.tx import Tx
 
 router: Router = Router("access")
 signin: APIRouter = APIRouter(include_in_schema=False)

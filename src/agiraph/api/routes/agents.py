@@ -18,16 +18,16 @@ from agiraph.api.requests import (
 )
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
-from agiraph.domain.ids import AgentId, ThreadId
-from agiraph.domain.messages import Draft
-from agiraph.services.lifecycle import conversation, settings
-from agiraph.services.mail import bus, inbox
-from agiraph.services.members import roster
-from agiraph.services.members.roster import EVERYONE
-from agiraph.store import messages, teams, threads
-from agiraph.store.messages import MESSAGES
-from agiraph.store.teams import AGENTS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId, ThreadId
+from agiraph.core.domain.messages import Draft
+from agiraph.core.services.lifecycle import conversation, settings
+from agiraph.core.services.mail import bus, inbox
+from agiraph.core.services.members import roster
+from agiraph.core.services.members.roster import EVERYONE
+from agiraph.core.store import messages, teams, threads
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.tx import Tx
 
 router: Router = Router("agents")
 

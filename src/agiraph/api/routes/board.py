@@ -11,15 +11,15 @@ from agiraph.api.problems import documented
 from agiraph.api.requests import NO_EFFORT, ChangedBudget, EffortChange, chosen_effort
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import FileView, JobView, NodeDetail, NodeView, StageView
-from agiraph.domain.costs import DayCosts, TeamCosts
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId
-from agiraph.domain.work import Extension, WorkNode
-from agiraph.services.board import costs, jobs
-from agiraph.services.lifecycle import continuations, endings, overspending, settings
-from agiraph.store import nodes, stages, teams
-from agiraph.store.nodes import NODES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.costs import DayCosts, TeamCosts
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.work import Extension, WorkNode
+from agiraph.core.services.board import costs, jobs
+from agiraph.core.services.lifecycle import continuations, endings, overspending, settings
+from agiraph.core.store import nodes, stages, teams
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
 
 router: Router = Router("board")
 cost_router: Router = Router("costs")

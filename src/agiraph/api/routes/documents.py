@@ -15,17 +15,17 @@ from agiraph.api.file_views import FileVersionView, SavedView
 from agiraph.api.problems import documented
 from agiraph.api.routes.files import FILES, plain_path, source_headers, text_headers
 from agiraph.api.routing import Body, Router
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import Conflict, Refused
-from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_file
-from agiraph.home import file_lock, file_versions
-from agiraph.home.file_versions import EDITABLE, is_editable
-from agiraph.home.layout import UPLOADS, goal_text
-from agiraph.home.notes import LONGEST, LONGEST_SUMMARY
-from agiraph.home.zip_stream import safe_name
-from agiraph.services.board import labels
-from agiraph.services.lifecycle import settings
-from agiraph.store import teams
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import Conflict, Refused
+from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, Label, of_file
+from agiraph.core.home import file_lock, file_versions
+from agiraph.core.home.file_versions import EDITABLE, is_editable
+from agiraph.core.home.layout import UPLOADS, goal_text
+from agiraph.core.home.notes import LONGEST, LONGEST_SUMMARY
+from agiraph.core.home.zip_stream import safe_name
+from agiraph.core.services.board import labels
+from agiraph.core.services.lifecycle import settings
+from agiraph.core.store import teams
 
 router: Router = Router("files")
 

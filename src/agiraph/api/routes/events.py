@@ -15,12 +15,12 @@ from agiraph.api.live import ENDS_A_REPLY, SubscribeFrame, Subscriber, event_jso
 from agiraph.api.problems import documented
 from agiraph.api.routing import Router
 from agiraph.api.server import ABORT
-from agiraph.domain.errors import AgiraphError, StoreUnavailable
-from agiraph.domain.events import Event
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.services import access
-from agiraph.store import events, teams
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import AgiraphError, StoreUnavailable
+from agiraph.core.domain.events import Event
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.services import access
+from agiraph.core.store import events, teams
+from agiraph.core.store.tx import Tx
 
 router: Router = Router("events")
 

@@ -15,19 +15,20 @@ from agiraph.api.deps import Api, ApiDep
 from agiraph.api.problems import documented
 from agiraph.api.routing import Router
 from agiraph.api.views import FileView, FolderView
-from agiraph.domain.agents import Team
-from agiraph.domain.attached_files import source_of
-from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.folders import GivenFolder
-from agiraph.domain.labels import Label
-from agiraph.home import given_folders
-from agiraph.home.layout import UPLOADS
-from agiraph.home.safe_folder import Folder
-from agiraph.home.safe_open import split
-from agiraph.services.board import labels
-from agiraph.store import attached_files, teams
-from agiraph.store.attached_files import AttachedFile
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.domain.records.attached_files import source_of
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.home.layout import UPLOADS
+from agiraph.core.home.safe_folder import Folder
+from agiraph.core.home.safe_open import split
+from agiraph.core.services.board import labels
+from agiraph.core.store import teams
+from agiraph.core.store.texts import attached_files
+from agiraph.core.store.texts.attached_files import AttachedFile
+from agiraph.core.store.tx import Tx
+from agiraph.sandbox.folders import given_folders
 
 router: Router = Router("files")
 

@@ -10,16 +10,16 @@ from agiraph.api.deps import Api, ApiDep, CallerDep, Limit, check_owner
 from agiraph.api.file_views import FolderChangeView, UndoneView
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router
-from agiraph.domain.agents import Team
-from agiraph.domain.errors import NotFound
-from agiraph.domain.ids import NodeId
-from agiraph.home.folder_history import FolderHistory, is_same_content
-from agiraph.services.board import folder_changes
-from agiraph.services.board.folder_changes import Undo
-from agiraph.store import folder_changes as rows
-from agiraph.store import teams
-from agiraph.store.folder_changes import FOLDER_CHANGES, FolderChange
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.errors import NotFound
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.services.board import folder_changes
+from agiraph.core.services.board.folder_changes import Undo
+from agiraph.core.store import teams
+from agiraph.core.store.texts import folder_changes as rows
+from agiraph.core.store.texts.folder_changes import FOLDER_CHANGES, FolderChange
+from agiraph.core.store.tx import Tx
+from agiraph.sandbox.folders.folder_history import FolderHistory, is_same_content
 
 router: Router = Router("folders")
 

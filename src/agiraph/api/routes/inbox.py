@@ -13,17 +13,17 @@ from agiraph.api.presenters import digest_view, grant_view, inbox_item_view, mes
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import InboxItem, InboxPage, MessageView
-from agiraph.domain.access import covers
-from agiraph.domain.digest import EntryDecision
-from agiraph.domain.errors import NotFound, OutOfScope, Refused
-from agiraph.domain.ids import MessageId, PersonId, TeamId
-from agiraph.domain.messages import Box, Decision, Filing
-from agiraph.services.lifecycle import answers, briefings, digest, routing
-from agiraph.services.mail import bus, filing, inbox
-from agiraph.store import grants as grant_rows
-from agiraph.store import teams
-from agiraph.store.messages import MESSAGES
-from agiraph.store.tx import Tx
+from agiraph.core.domain.errors import NotFound, OutOfScope, Refused
+from agiraph.core.domain.ids import MessageId, PersonId, TeamId
+from agiraph.core.domain.messages import Box, Decision, Filing
+from agiraph.core.domain.provenance.access import covers
+from agiraph.core.domain.records.digest import EntryDecision
+from agiraph.core.services.lifecycle import answers, briefings, digest, routing
+from agiraph.core.services.mail import bus, filing, inbox
+from agiraph.core.store import grants as grant_rows
+from agiraph.core.store import teams
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.tx import Tx
 
 router: Router = Router("inbox")
 grant_router: Router = Router("grants")

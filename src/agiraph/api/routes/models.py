@@ -17,12 +17,12 @@ from agiraph.api.model_presenters import facts_view, models_view, test_view
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router
 from agiraph.api.server_views import ModelsView, ModelTestView, SetupView
-from agiraph.domain.errors import Conflict, NotFound, Refused
-from agiraph.home import named_secrets, stored_keys
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.probe import OTHERS, CheckName
-from agiraph.providers.registry import Account
-from agiraph.providers.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME, VENDORS, Vendor
+from agiraph.core.domain.errors import Conflict, NotFound, Refused
+from agiraph.core.home import named_secrets, stored_keys
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.probe import OTHERS, CheckName
+from agiraph.models.registry import Account
+from agiraph.models.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME, VENDORS, Vendor
 
 router: Router = Router("models")
 setup_router: Router = Router("models")

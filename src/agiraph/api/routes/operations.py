@@ -28,21 +28,23 @@ from agiraph.api.server_views import (
     WorkerView,
     WorkStopView,
 )
-from agiraph.domain.errors import NotFound, NotReady
-from agiraph.home import health, last_backup
-from agiraph.home.levels import Confinement
-from agiraph.providers.attempts import CircuitBreaker
-from agiraph.providers.listing import ListedProvider, listing
+from agiraph.core.domain.errors import NotFound, NotReady
+from agiraph.core.home import health
+from agiraph.core.services import access
+from agiraph.core.services import health as work_health
+from agiraph.core.services.lifecycle import teams as team_verbs
+from agiraph.core.services.lifecycle.teams import WorkStop
+from agiraph.core.store import spend, teams
+from agiraph.core.store.access import PASSES
+from agiraph.core.store.lists import counts
+from agiraph.core.store.lists import health as database_health
+from agiraph.core.store.spend import ModelSpend
+from agiraph.core.store.tx import Tx
+from agiraph.features.backup import last_backup
+from agiraph.models.attempts import CircuitBreaker
+from agiraph.models.listing import ListedProvider, listing
 from agiraph.redaction import redact
-from agiraph.services import access
-from agiraph.services import health as work_health
-from agiraph.services.lifecycle import teams as team_verbs
-from agiraph.services.lifecycle.teams import WorkStop
-from agiraph.store import counts, spend, teams
-from agiraph.store import health as database_health
-from agiraph.store.access import PASSES
-from agiraph.store.spend import ModelSpend
-from agiraph.store.tx import Tx
+from agiraph.sandbox.levels import Confinement
 
 router: Router = Router("operations")
 status_router: Router = Router("operations")
@@ -107,7 +109,9 @@ async def _workers(api: Api) -> list[WorkerView]:
     """Return the processes that work: with SQLite this one, else those of the rows."""
     if await api.store.read(_dialect) == "sqlite":
         return [WorkerView(name=f"process {os.getpid()}", silent_s=0.0, failing=api.failing())]
-    from agiraph.store.presence import workers  # imports psycopg, which SQLite homes do not need
+    from agiraph.core.store.engine.presence import (
+        workers,  # imports psycopg, which SQLite homes do not need
+    )
 
     found = await api.store.read(workers)
     return [WorkerView.of(one, name=f"process {one.pid} on {one.host}") for one in found]

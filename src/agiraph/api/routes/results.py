@@ -13,20 +13,20 @@ from agiraph.api.problems import documented
 from agiraph.api.routes.folders import change_view
 from agiraph.api.routing import Router
 from agiraph.api.views import FileView
-from agiraph.domain.agents import Agent
-from agiraph.domain.errors import Refused
-from agiraph.domain.found import Found
-from agiraph.domain.ids import NodeId, TeamId
-from agiraph.home import file_search
-from agiraph.home.node_folder import PUBLISHED
-from agiraph.home.path_lookup import PathLookup
-from agiraph.services import search
-from agiraph.services.board import results, texts
-from agiraph.services.board.results import Entry, Kind
-from agiraph.store import nodes, teams
-from agiraph.store.search import newest_tasks
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.domain.records.found import Found
+from agiraph.core.home import file_search
+from agiraph.core.home.node_folder import PUBLISHED
+from agiraph.core.home.path_lookup import PathLookup
+from agiraph.core.services import search
+from agiraph.core.services.board import results, texts
+from agiraph.core.services.board.results import Entry, Kind
+from agiraph.core.store import nodes, teams
+from agiraph.core.store.lists.search import newest_tasks
+from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.tx import Tx
 
 router: Router = Router("results")
 search_router: Router = Router("search")

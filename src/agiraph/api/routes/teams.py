@@ -23,7 +23,6 @@ from agiraph.api.deps import (
     SaidByDep,
     check_owner,
 )
-from agiraph.api.features.team_export import write_zip
 from agiraph.api.presenters import team_view, team_views
 from agiraph.api.problems import documented
 from agiraph.api.requests import (
@@ -45,18 +44,21 @@ from agiraph.api.views import (
     TeamSettingsView,
     TeamView,
 )
-from agiraph.domain.agents import Limits, Rule
-from agiraph.domain.folders import GivenFolder
-from agiraph.domain.ids import PersonId, TeamId
-from agiraph.home import file_lock, given_folders
-from agiraph.home.layout import DEFAULT_SOUL, soul_text
-from agiraph.policies.permission import first_match
-from agiraph.services.board import budgets, labels
-from agiraph.services.lifecycle import continuations, removal, settings
-from agiraph.services.lifecycle import teams as verbs
-from agiraph.store import overview, team_threads, teams
-from agiraph.store.tx import Tx
-from agiraph.tools.toolsets import BUILT_IN
+from agiraph.core.domain.agents import Limits, Rule
+from agiraph.core.domain.ids import PersonId, TeamId
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.home import file_lock
+from agiraph.core.home.layout import DEFAULT_SOUL, soul_text
+from agiraph.core.policies.permission import first_match
+from agiraph.core.services.board import budgets, labels
+from agiraph.core.services.lifecycle import continuations, removal, settings
+from agiraph.core.services.lifecycle import teams as verbs
+from agiraph.core.store import teams
+from agiraph.core.store.lists import overview, team_threads
+from agiraph.core.store.tx import Tx
+from agiraph.core.tools.toolsets import BUILT_IN
+from agiraph.features.backup.team_export import write_zip
+from agiraph.sandbox.folders import given_folders
 
 router: Router = Router("teams")
 MOST_CALLS = 500

@@ -11,14 +11,14 @@ from agiraph.api.presenters import trigger_view
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import CreatedTriggerView, TriggerView
-from agiraph.domain.ids import AgentId, TriggerId
-from agiraph.domain.triggers import ActionType, Firing, TriggerType
-from agiraph.home.specialists import specialists
-from agiraph.services.research.starting import RESEARCHER
-from agiraph.services.triggers import definitions as verbs
-from agiraph.services.triggers import due
-from agiraph.store import teams, triggers
-from agiraph.store.tx import Tx
+from agiraph.core.domain.ids import AgentId, TriggerId
+from agiraph.core.domain.triggers import ActionType, Firing, TriggerType
+from agiraph.core.home.specialists import specialists
+from agiraph.core.services.triggers import definitions as verbs
+from agiraph.core.services.triggers import due
+from agiraph.core.store import teams, triggers
+from agiraph.core.store.tx import Tx
+from agiraph.features.research.verbs.starting import RESEARCHER
 
 router: Router = Router("triggers")
 MOST_HOOK_BYTES = 128 * 1024

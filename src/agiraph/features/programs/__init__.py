@@ -1,8 +1,8 @@
 """Programs: agents that are a program of the settings instead of a model."""
 
-from agiraph.domain.features import Feature
+from agiraph.core.domain.features import Feature
 
 FEATURE = Feature(
     name="programs",
-    workers={"cli": "agiraph.runtime.command_line:run"},
+    workers={"cli": "agiraph.features.programs.command_line:run"},
 )

@@ -1,11 +1,11 @@
 """Reviews: a reviewer judges a result before it counts."""
 
-from agiraph.domain.features import Feature
+from agiraph.core.domain.features import Feature
 
 FEATURE = Feature(
     name="reviews",
     kinds=("review",),
-    kinds_at="agiraph.services.lifecycle.reviews:KINDS",
-    tools="agiraph.tools.reviewing:TOOLS",
-    judge="agiraph.tools.reviewing:submit",
+    kinds_at="agiraph.features.reviews.verbs:KINDS",
+    tools="agiraph.features.reviews.tools:TOOLS",
+    judge="agiraph.features.reviews.tools:submit",
 )

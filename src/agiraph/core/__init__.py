@@ -1,0 +1,1 @@
+"""Core: the durable runtime of teams, agents and their work. It imports no feature."""

@@ -1,0 +1,117 @@
+"""Costs: what a team's model calls have cost, by node, agent, purpose and model."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.work import Lane
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostSum:
+    """The totals of a set of model calls and paid web searches."""
+
+    calls: int = 0
+    """Model calls that were answered. With `lost` this is the number that boards show."""
+    searches: int = 0
+    """Paid web searches. They have a cost and are no model calls."""
+    lost: int = 0
+    """Calls that a crash cut off: they are paid for, but their response never arrived."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """Input tokens that vendors read from their caches."""
+    cache_write_tokens: int = 0
+    thinking_tokens: int = 0
+    """Output tokens spent on thinking; 0 if the vendor does not report it."""
+    usd: float = 0.0
+    unpriced: int = 0
+    """Calls of models without a known price."""
+    estimated: int = 0
+    """Calls whose tokens were estimated, because the vendor did not report them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayCosts:
+    """What all teams have spent today, and what they may spend. A day begins at 00:00 UTC."""
+
+    day: str
+    usd: float
+    limit_usd: float | None = None
+    """The daily limit, with what a person has allowed on top of it today; None: no limit."""
+    allowed_usd: float = 0.0
+    is_reached: bool = False
+    """Whether paid model calls wait for a person or for the next day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitUse:
+    """One limit of a goal, and how much of it is used."""
+
+    name: Literal["usd", "tokens", "turns", "seconds"]
+    limit: float | None
+    """None: there is no limit."""
+    used: float
+    left: float | None
+    """None: there is no limit. Never below zero."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalBudget:
+    """The limits of a team's last goal, with all work below it."""
+
+    node_id: str
+    limits: list[LimitUse]
+    waits: Literal["goal", "paid_work"] | None = None
+    """The work that waits until a limit is raised and is then resumed automatically: the goal, or
+    the cycles and triggers that it pays for. None: no work waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """What one node cost for one purpose with one model, without the nodes below it."""
+
+    purpose: str
+    model: str
+    sum: CostSum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCosts:
+    """The costs of a node, with the bills of the nodes below it."""
+
+    node_id: str
+    title: str
+    lane: Lane
+    agent_id: str | None
+    agent: str
+    lines: list[CostLine] = field(default_factory=list[CostLine])
+    below: list["NodeCosts"] = field(default_factory=list["NodeCosts"])
+    total: CostSum = CostSum()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamCosts:
+    team_id: TeamId
+    total: CostSum
+    by_agent: dict[str, CostSum]
+    by_purpose: dict[str, CostSum]
+    by_model: dict[str, CostSum]
+    runs: list[NodeCosts]
+    """One bill for each root node, with everything below it."""
+    budget: GoalBudget | None = None
+    """The limits of the last goal; None: the team has no goal."""
+
+
+def day_text(today: DayCosts) -> str:
+    """Return what was spent today, and how much of the limit that is."""
+    words = f"Today ({today.day}, UTC): ${today.usd:.4f}"
+    if today.limit_usd is None:
+        return f"{words}, without a daily limit"
+    words += f" of ${today.limit_usd:.2f}"
+    if today.allowed_usd:
+        words += f" (${today.allowed_usd:.2f} of it allowed today)"
+    if today.is_reached:
+        words += ". The daily limit is reached: work waits for your approval (agiraph inbox --open)"
+        words += " or for 00:00 UTC"
+    return words

@@ -1,0 +1,154 @@
+"""Messages: what agents and people send each other; chat, mailbox and inbox are views of it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from agiraph.core.domain.chat import Attachment, ToolCall
+from agiraph.core.domain.ids import MessageId, NodeId, TeamId
+from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.provenance.sinks import WayOut
+from agiraph.core.domain.records.acts import Act
+from agiraph.core.domain.value import value
+
+MessageKind = Literal[
+    "message",
+    "question",
+    "approval",
+    "answer",
+    "result",
+    "failure",
+    "briefing",
+    "report",
+    "notice",
+    "suggestion",
+    "nudge",
+]
+
+State = Literal["unread", "read", "answered", "closed"]
+"""Whether the person has read or answered an inbox item; closed: the work that asked has ended."""
+Decision = Literal["approve", "deny"]
+Rating = Literal["up", "down"]
+
+StoppedBy = Literal["model", "crash"]
+"""Why work cannot go on, in a question that the runtime asks for an agent."""
+STOPPED = "stopped:"
+"""Prefix of the `ref` of such a question."""
+LATE = "late:"
+"""Prefix of the `ref` of the question what to do with a late answer; the answer's id follows."""
+TAKES_BACK = "takes back"
+"""The `ref` of a notice that a person takes back what had reached the agent: it counts as their
+word, so work does not end without it."""
+
+Box = Literal["inbox", "snoozed", "archived"]
+"""Where an item is: in sight, out of sight until a moment, or put away for good."""
+Filing = Literal["read", "unread", "archive", "restore", "snooze"]
+"""What a person does with items of the inbox. `restore` ends a snooze, or undoes an archiving."""
+
+NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
+ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion", "question"})
+"""Kinds that an idle agent starts work on. It reads the others when it next works. A question to an
+agent comes from a teammate that waits for the answer."""
+EndsWaits = Literal["none", "teammates", "all"]
+"""Which waits of its recipient a message ends, so that it is read now: none (it is read at the next
+yield point), those for teammates, or also those for a person."""
+# Two agents that thank each other would otherwise work, and cost money, for ever.
+MAX_HOPS = 8
+"""Messages that may answer each other in a row; a further one starts no work."""
+INBOX: frozenset[MessageKind] = frozenset(
+    {"question", "approval", "briefing", "report", "failure", "result"}
+)
+"""Kinds that appear in the person's inbox and go to their channels."""
+
+
+def option_with_number(options: Sequence[str], text: str) -> str | None:
+    """Return the option whose number a text is, in the digits of any script; None if it is none."""
+    number = text.strip().rstrip(".\u3002\u0964")
+    # Short ones only: `int` raises an error for thousands of digits.
+    place = int(number) if number.isdecimal() and len(number) < 4 else 0
+    return options[place - 1] if 1 <= place <= len(options) else None
+
+
+@value
+class Draft:
+    """A message before it is sent: what it says, to whom, and what it belongs to."""
+
+    team_id: TeamId
+    sender: str
+    recipient: str
+    text: str
+    kind: MessageKind = "message"
+    title: str = ""
+    options: tuple[str, ...] = ()
+    node_id: NodeId | None = None
+    in_reply_to: MessageId | None = None
+    ref: str | None = None
+    """For an approval: the id of the tool call, with the hash of its arguments. For a person's
+    message that mentions its recipient: where it was written (`messages.said_in`). For a question
+    of the runtime: why work cannot go on."""
+    client_id: str | None = None
+    hops: int = 0
+    reply_id: NodeId | None = None
+    """The reply node that answers it, if a person sent it."""
+    attachments: tuple[Attachment, ...] = ()
+    label: Label = CLEAN
+    """Web sites, files or programs that some of its text was taken from; empty: the team's own."""
+    call: ToolCall | None = None
+    """For an approval: the tool call itself. `text` does not repeat its arguments."""
+    way_out: WayOut | None = None
+    """For an approval: the way out that the call takes; None if a rule of the team asks."""
+    consulted: tuple[str, ...] = ()
+    """Of a reply to a person: what its agent looked up before it wrote it, as calls."""
+    acts: tuple[Act, ...] = ()
+    """Of a reply to a person: what it did for them."""
+
+
+@value
+class Message(Draft):
+    id: MessageId
+    seq: int
+    """Position among the messages to this recipient."""
+    created_at: datetime
+    seen_at: datetime | None = None
+    """When the recipient got it: an agent at a yield point, a person by reading it."""
+    answered_at: datetime | None = None
+    closed_at: datetime | None = None
+    """When a question was closed without an answer, as `answered_at`: its work has ended."""
+    decision: Decision | None = None
+    snoozed_until: datetime | None = None
+    """Of an inbox item: until when it is out of sight; a moment in the past: it came back then."""
+    archived_at: datetime | None = None
+    rating: Rating | None = None
+    """The person's rating of a briefing."""
+    summary: str = ""
+    """Of a briefing: the short text that the inbox shows instead of `text`."""
+    ends_waits: EndsWaits = "none"
+    heard_by: NodeId | None = None
+    """The node that is to hear it; without one any work of its recipient."""
+
+    def is_heard_in(self, node_id: NodeId) -> bool:
+        """Whether it is heard in this node of its recipient: not in one that was made of it, nor
+        if it is meant for another."""
+        is_made_of_it = self.reply_id is not None and self.node_id == node_id
+        return not is_made_of_it and self.heard_by in (None, node_id)
+
+    @property
+    def stopped_by(self) -> StoppedBy | None:
+        """Why work cannot go on, if the runtime asks; None for what an agent asks."""
+        match self.ref if self.kind == "question" else None:
+            case "stopped:model":
+                return "model"
+            case "stopped:crash":
+                return "crash"
+            case _:
+                return None
+
+
+@value
+class Notice:
+    """A report of the runtime about itself, which a person gets once."""
+
+    key: str
+    """Names the change, so that a restart or a second run that meets it sends nothing."""
+    title: str
+    text: str

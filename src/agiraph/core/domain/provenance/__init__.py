@@ -1,0 +1,1 @@
+"""Provenance: where texts come from, and what may be done with them."""

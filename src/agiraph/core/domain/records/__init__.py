@@ -1,0 +1,1 @@
+"""Records: small values that rows, lists and messages hold."""

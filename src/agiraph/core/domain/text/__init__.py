@@ -1,0 +1,1 @@
+"""Text: how texts are measured, compared, fenced and shown."""

@@ -1,0 +1,1 @@
+"""Times: moments, time zones, schedules."""

@@ -1,0 +1,150 @@
+"""Batches: finds calls of a reply that build on a call before them which failed.
+
+A model writes all calls of a reply before it reads the first answer. If a call fails, a later one
+that names the same file, node or agent may rest on a guess.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from agiraph.core.domain.chat import ToolCall, Transcript, Turn
+from agiraph.core.tools.base import Tool
+
+_SHORTEST, _LONGEST = 3, 200
+"""Characters of a name that two calls may share; shorter ones are shared by chance."""
+_IN_COMMAND = re.compile(r"(?<![\w./~-])[\w./~-]*[./][\w./~-]+")
+"""A word of a command that looks like a path."""
+
+NOT_MADE = (
+    "Not made: {failed} before it in this reply failed, and this call names {thing!r} too. Calls "
+    "of this reply so far: {calls}. Read the answer of the failed one; if this call is still "
+    "right, make it again."
+)
+ALTHOUGH = (
+    "[Runtime] Made although {failed} before it in this reply failed, which names {thing!r} too. "
+    "Check whether this call was still right."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedBasis:
+    """A failed call that a later call of the same reply builds on."""
+
+    name: str
+    thing: str
+    """What both calls name."""
+    was_made: bool
+    """Whether the failed call was made at all, as a command is that ends with an error."""
+    calls: str
+
+    def refusal(self) -> str:
+        """Return the answer to the later call if the runtime does not make it."""
+        return NOT_MADE.format(failed=self.name, thing=self.thing, calls=self.calls)
+
+    def remark(self) -> str:
+        """Return the sentence that is added to the later call's answer if the runtime makes it."""
+        return ALTHOUGH.format(failed=self.name, thing=self.thing)
+
+
+def failed_basis(
+    transcript: Transcript, call: ToolCall, tools: Mapping[str, Tool]
+) -> FailedBasis | None:
+    """Return the failed call of the same reply that this call builds on; None if there is none.
+
+    Only calls that give work away or must not be made twice are held back.
+    """
+    tool, reply = tools.get(call.name), transcript.last_reply
+    if tool is None or reply is None or len(reply.calls) < 2:
+        return None
+    # An edit needs no such care: it is refused if the file is not as its model believes.
+    if tool.properties.writes_files or not (tool.properties.delegates or tool.effect == "once"):
+        return None
+    answers = {turn.ref: turn for turn in _answers(transcript, reply)}
+    for earlier in reply.calls:
+        if earlier.id == call.id:
+            return None
+        answer = answers.get(earlier.id)
+        if answer is None or not answer.failed or not _may_matter(earlier, call, tools):
+            continue
+        thing = _shared(earlier, call, tools)
+        if thing is not None:
+            return FailedBasis(
+                name=f"{earlier.name} ({earlier.id})",
+                thing=thing,
+                was_made=transcript.intent(earlier.id) is not None,
+                calls=_listed(reply.calls, answers, transcript, tools),
+            )
+    return None
+
+
+def _answers(transcript: Transcript, reply: Turn) -> Iterator[Turn]:
+    for turn in reversed(transcript.turns):
+        if turn.seq <= reply.seq:
+            return
+        if turn.role == "tool":
+            yield turn
+
+
+def _may_matter(earlier: ToolCall, call: ToolCall, tools: Mapping[str, Tool]) -> bool:
+    """Whether a failed call can be what another one builds on."""
+    first, second = tools.get(earlier.name), tools[call.name]
+    if first is None:
+        return True
+    if first.properties.ends_node:
+        return False
+    # Two tasks for one agent do not need each other.
+    return first is not second or first.properties.runs_commands
+
+
+def _shared(earlier: ToolCall, call: ToolCall, tools: Mapping[str, Tool]) -> str | None:
+    """Return a name in both calls."""
+    said = "\n".join(_texts(call.arguments))
+    for thing in _named_in(earlier, tools.get(earlier.name)):
+        if re.search(rf"(?<![\w-]){re.escape(thing)}(?![\w-])", said):
+            return thing
+    return None
+
+
+def _named_in(call: ToolCall, tool: Tool | None) -> Iterator[str]:
+    """Yield what a call names: files, nodes, agents and addresses."""
+    schema = {} if tool is None else tool.spec.schema
+    forms: dict[str, dict[str, Any]] = schema.get("properties", {})
+    runs_commands = tool is not None and tool.properties.runs_commands
+    for name, value in call.arguments.items():
+        if not isinstance(value, str) or "enum" in forms.get(name, {}):
+            continue
+        words = _IN_COMMAND.findall(value[:4000]) if runs_commands else [value.strip()]
+        for word in words:
+            if _SHORTEST <= len(word) <= _LONGEST and not any(map(str.isspace, word)):
+                yield word
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for part in cast(dict[str, Any], value).values():
+            yield from _texts(part)
+    elif isinstance(value, list):
+        for part in cast(list[Any], value):
+            yield from _texts(part)
+
+
+def _listed(
+    calls: Iterable[ToolCall],
+    answers: Mapping[str | None, Turn],
+    transcript: Transcript,
+    tools: Mapping[str, Tool],
+) -> str:
+    """Return each answered call with what became of it."""
+    shown: list[str] = []
+    for call in calls:
+        if (answer := answers.get(call.id)) is None:
+            continue
+        tool = tools.get(call.name)
+        was_begun = tool is None or tool.effect != "once" or transcript.intent(call.id) is not None
+        became = "made" if not answer.failed else "failed" if was_begun else "not made"
+        shown.append(f"{call.name} ({call.id}): {became}")
+    return ", ".join(shown)

@@ -1,0 +1,1 @@
+"""Background: what is done beside the runs, again and again."""

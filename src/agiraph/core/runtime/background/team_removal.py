@@ -1,0 +1,101 @@
+"""Team removal: removes the files and rows of teams that a person has deleted for good.
+
+It works from the rows of `deletions`: what a crash interrupts is done again at the next start.
+"""
+
+import asyncio
+import contextlib
+from functools import partial
+
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.home import team_files
+from agiraph.core.home.layout import Home
+from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
+from agiraph.core.services.lifecycle import removal
+from agiraph.core.store.database import Store
+from agiraph.core.store.tx import Aftermath
+from agiraph.features.extensions import skills
+
+BUSY_S = 0.2
+"""The pause before a team is looked at again whose runs are still ending."""
+POLL_S = 5.0
+"""How often to look for deletions that another process has begun."""
+
+
+class TeamRemoval:
+    """Removes deleted teams in the background."""
+
+    def __init__(
+        self, store: Store, home: Home, periodic: PeriodicTasks, *, is_sole_process: bool
+    ) -> None:
+        self._store = store
+        self._home = home
+        self._periodic = periodic
+        self._is_sole_process = is_sole_process
+        self._begun = asyncio.Event()
+        self._rested = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Go on with what an earlier process left, then wait for further deletions."""
+        self._store.subscribe(self._after_commit)
+        repeated = self._periodic.repeat("removing deleted teams", self._remove_all)
+        self._task = asyncio.create_task(repeated, name="team removal")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def idle(self) -> None:
+        """Return when no deleted team is left to remove."""
+        while await self._store.read(removal.pending_deletions):
+            self._rested.clear()
+            await self._rested.wait()
+
+    def _after_commit(self, aftermath: Aftermath) -> None:
+        if any(event.type == "team.deleted" for event in aftermath.events):
+            self._begun.set()
+
+    async def _remove_all(self) -> Wait:
+        # Before the read, so that a deletion which is committed meanwhile is not missed.
+        self._begun.clear()
+        pause_s = None if self._is_sole_process else POLL_S
+        is_busy = False
+        for each in await self._store.read(removal.pending_deletions):
+            pause_s = POLL_S  # if it fails, it is tried again
+            with self._periodic.isolated(f"removal of the deleted team {each.team_id}"):
+                is_busy |= not await self._remove(each.team_id)
+        return partial(self._wait, BUSY_S if is_busy else pause_s)
+
+    async def _remove(self, team_id: TeamId) -> bool:
+        """Remove all data of a team; return False if a run of it has not ended yet."""
+        if await self._store.read(removal.is_at_work, team_id):
+            return False
+        calls = await self._calls(team_id)
+        await asyncio.to_thread(team_files.remove, self._home, team_id, calls)
+        await asyncio.to_thread(skills.forget_below, self._home, f"teams/{team_id}/")
+        while await self._store.write(removal.drop_rows, team_id):
+            pass
+        await self._store.write(removal.finish_deletion, team_id)
+        return True
+
+    async def _calls(self, team_id: TeamId) -> list[tuple[str, list[str]]]:
+        """Return each thread of the team with the ids of its tool calls."""
+        found: list[tuple[str, list[str]]] = []
+        for thread, number in await self._store.read(removal.threads_of_team, team_id):
+            ids: list[str] = []
+            after = 0
+            while page := await self._store.read(removal.calls_of_thread, number, after=after):
+                ids += [call for _, made in page for call in made]
+                after = page[-1][0]
+            found.append((thread, ids))
+        return found
+
+    async def _wait(self, pause_s: float | None) -> None:
+        """Wait until a team is deleted, or for so many seconds."""
+        self._rested.set()
+        # By the event loop's time: a test that advances `Clock` need not look more often.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._begun.wait()

@@ -1,0 +1,1 @@
+"""Engines: which process runs which queue, and when."""

@@ -1,0 +1,216 @@
+"""Executor: loads the rows of a leased node and lets the runner of its kind work.
+
+It has what all runners need: models, tools, programs, folders and the context of a run.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from agiraph.core.domain.agents import Agent, Command, Specialist, Team
+from agiraph.core.domain.chat import LEAN_SYSTEM, Lease, Transcript
+from agiraph.core.domain.effort import Effort, first_effort
+from agiraph.core.domain.features import found_at
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.outcomes import Outcome
+from agiraph.core.domain.records.folders import seen_by
+from agiraph.core.domain.times.time import Clock
+from agiraph.core.home.layout import Home
+from agiraph.core.home.scopes import Scope
+from agiraph.core.policies.breaker import Breaker
+from agiraph.core.policies.budget import BudgetPolicy
+from agiraph.core.policies.permission import PermissionPolicy
+from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.calls import ToolCaller
+from agiraph.core.runtime.daily_spend import DailySpend
+from agiraph.core.runtime.loading import Loaded, load
+from agiraph.core.runtime.offered_tools import OfferedTools
+from agiraph.core.runtime.prompts import plans, prompt
+from agiraph.core.runtime.prompts.means import Means
+from agiraph.core.runtime.prompts.prompt import Opening
+from agiraph.core.runtime.steps import Steps
+from agiraph.core.runtime.tracing import TracedCaller, TracedModel, Tracing
+from agiraph.core.services.lifecycle import journal
+from agiraph.core.store.database import Store
+from agiraph.core.tools.base import Tool
+from agiraph.core.tools.toolsets import Toolset
+from agiraph.models.catalogue import SHORT_WAIT_S, Catalogue
+from agiraph.models.hireable import hireable_models
+from agiraph.sandbox.levels import CommandRules
+from agiraph.web.access import Web
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """Runs nodes with the models, tools and programs of this installation."""
+
+    store: Store
+    home: Home
+    clock: Clock
+    models: Catalogue
+    offered: OfferedTools = field(default_factory=OfferedTools)
+    """The tools that agents are given."""
+    specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
+    commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
+    """Programs from the settings that can be hired as workers, by name."""
+    reply_model: str = ""
+    """The model that writes replies to people; empty: each agent's own model."""
+    reader_model: str = ""
+    """The model of the readers of a research; empty: that of its researcher."""
+    efforts: Mapping[str, Effort] = field(default_factory=dict[str, Effort])
+    """How much models think by the role of their agents, from the settings."""
+    web: Web = field(default_factory=Web)
+    command_rules: CommandRules = field(default_factory=CommandRules)
+    daily: DailySpend | None = None
+    """What all teams may spend today; None: no limit."""
+    on_delta: Callable[[RunContext, str], None] | None = field(default=None)
+    tracing: Tracing | None = None
+    prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
+    """Teams whose folder exists, with the goal that was written into it."""
+
+    async def run(self, lease: Lease) -> Outcome:
+        """Run the leased node until it is finished, parked or failed."""
+        # A write, although it changes nothing: a read takes no row lock, and a run that is fenced
+        # while it loads must stop here.
+        loaded = await self.store.write(load, lease)
+        await self._prepare_team(loaded.team)
+        # The prompt and its compaction follow the window, which a server of one's own may tell.
+        if loaded.agent.has_model:
+            await self.models.learn(self.model_for(loaded))
+        if self.tracing is None:
+            return await self._run(lease, loaded)
+        with self.tracing.run(loaded.agent, loaded.node, lease) as span:
+            outcome = await self._run(lease, loaded)
+            self.tracing.set_outcome(span, outcome)
+            return outcome
+
+    async def _run(self, lease: Lease, loaded: Loaded) -> Outcome:
+        runner = cast(Runner, found_at(loaded.node.kind.runner))
+        return await runner.run(self, lease, loaded)
+
+    def means_of(self, agent: Agent) -> Means:
+        """Return what the settings offer to an agent that gives work away."""
+        return Means(
+            specialists=self.specialists,
+            models=hireable_models(self.models, agent.model) if agent.role == "coordinator" else (),
+            programs=tuple(self.commands),
+            has_search=self.web.engine is not None,
+            usd_per_day=None if self.daily is None else self.daily.limit_usd,
+        )
+
+    def model_for(self, loaded: Loaded) -> str:
+        """Return the model that this run asks."""
+        replies = loaded.node.kind.answers_messages
+        return (replies and self.reply_model) or loaded.agent.model
+
+    def steps(self, ctx: RunContext, toolset: Toolset, *, patient: bool = True) -> Steps:
+        """Return the steps of a run: the model with these tools, and the policies."""
+        tools = toolset.tools
+        budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy(tools)
+        model = self.models.resolve(ctx.agent.model, patient=patient)
+        caller = ToolCaller(tools=tools, budget=budget, permission=permission)
+        if (tracing := self.tracing) is not None:
+            thread_id = ctx.lease.thread_id
+            model = TracedModel(model=model, tracing=tracing, thread_id=thread_id)
+            caller = TracedCaller(
+                tools=tools, budget=budget, permission=permission, tracing=tracing
+            )
+        return Steps(
+            model=model,
+            budget=budget,
+            breaker=Breaker(tools),
+            caller=caller,
+            tool_specs=toolset.shown,
+            daily=self.daily,
+            longest_wait_s=None if patient else SHORT_WAIT_S,
+            on_delta=self.on_delta,
+            effort=self._effort(ctx),
+            window=self.models.known_window(ctx.agent.model),
+        )
+
+    def _effort(self, ctx: RunContext) -> Effort | None:
+        """Return how much the model thinks: the most specific setting counts."""
+        of_role = self.efforts.get(ctx.agent.role)
+        return first_effort(ctx.node.effort, ctx.agent.effort, ctx.team.effort, of_role)
+
+    def is_lean(self, loaded: Loaded) -> bool:
+        """Whether the thread has the short prompt: decided by settings and window when it begins,
+        and kept for its life."""
+        if loaded.turns:
+            return loaded.turns[0].ref == LEAN_SYSTEM
+        return self.models.wants_lean_prompt(loaded.agent.model, below=prompt.LEAN_WINDOW)
+
+    async def prepare_folders(self, loaded: Loaded) -> None:
+        """Create the folders of the agent and the node."""
+        agent, node, folder = loaded.agent, loaded.node, self.home.team(loaded.team.id)
+        folder.agent(agent.name, identity=agent.identity, notes=agent.notes).close()
+        if folder.node(node.id).prepare(node, node.refs):
+            await asyncio.to_thread(self.home.settle, loaded.team.id, node.id)
+
+    async def _prepare_team(self, team: Team) -> None:
+        """Write the files of a team, if this process has not done it for its present goal."""
+        if self.prepared.get(team.id) != team.goal:
+            await plans.prepare(self.store, self.home, team)
+            self.prepared[team.id] = team.goal
+
+    def context(self, lease: Lease, loaded: Loaded, extra: tuple[Tool, ...] = ()) -> RunContext:
+        """Return what the run knows."""
+        agent, node = loaded.agent, loaded.node
+        ctx = RunContext(
+            store=self.store,
+            home=self.home,
+            clock=self.clock,
+            team=loaded.team,
+            agent=agent,
+            node=node,
+            lease=lease,
+            scope=Scope(
+                role=agent.role,
+                agent=agent.name,
+                node=node.id,
+                team=self.home.team(loaded.team.id),
+                reviewed=node.parent_id if node.reviews_call else None,
+                is_public=not node.kind.sees_team,
+                given=seen_by(loaded.team.folders, reviews=bool(node.reviews_call)),
+            ),
+            # Empty here; `add_turns` fills it and counts what the node has consumed.
+            transcript=Transcript(),
+            parked_calls=loaded.parked_calls,
+            envelopes=loaded.limits.envelopes,
+            deadline=loaded.limits.deadline,
+            outermost_budget=loaded.limits.outermost,
+            specialists=self.specialists,
+            check_model=self.models.check,
+            trusted=loaded.trusted,
+            known_tools=self.offered.properties(extra or self.offered.extra),
+            window=self.models.window(agent.model),
+            web=self.web,
+            command_rules=self.command_rules,
+        )
+        ctx.add_turns(*loaded.turns)
+        return ctx
+
+
+class Runner(Protocol):
+    """Runs leased work of one kind; `WorkKind.runner` names it."""
+
+    async def run(self, executor: Executor, lease: Lease, loaded: Loaded) -> Outcome:
+        """Run it until it is finished, parked or failed."""
+        ...
+
+
+async def begin(ctx: RunContext, opening: Opening) -> None:
+    """Write the system prompt and the assignment of a new thread."""
+    ctx.add_turns(
+        *await ctx.store.write(
+            journal.begin,
+            ctx.lease,
+            system=opening.system,
+            assignment=opening.assignment,
+            attachments=opening.attachments,
+            label=opening.label,
+            is_lean=opening.is_lean,
+            insights=opening.insights,
+        )
+    )

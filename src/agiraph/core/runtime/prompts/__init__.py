@@ -1,0 +1,1 @@
+"""Prompts: what a model is told when its thread begins."""

@@ -1,0 +1,1 @@
+"""Replies: how messages of people are answered beside the work."""

@@ -1,0 +1,292 @@
+"""Requests: what a person is asked, and how long work waits for them.
+
+A request for approval belongs to one call: its `ref` names its node, the call and a hash of the
+call's arguments, so that a decision holds for that one call. A request that no call waits for names
+no call, because its agent went on or its call was interrupted: the next call of the node with the
+same arguments takes it over. Questions and requests close with the work that asked.
+"""
+
+import hashlib
+from datetime import datetime, timedelta
+
+import orjson
+
+from agiraph.core.domain.agents import Team
+from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.events.mail import QuestionAnswered
+from agiraph.core.domain.events.team import GrantUsed
+from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId
+from agiraph.core.domain.messages import NEEDS_ANSWER, Message
+from agiraph.core.domain.provenance.grants import (
+    ASK_LASTS,
+    KIND_OF_SINK,
+    LIMITED_NETWORK,
+    Grant,
+    GrantKind,
+)
+from agiraph.core.domain.provenance.sinks import WayOut
+from agiraph.core.domain.waits import Timer, WaitingOn
+from agiraph.core.domain.work import WorkNode
+from agiraph.core.store import grants, messages, waits
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
+
+_RERUN = "rerun:"
+_CLOSED = "closed::"
+_FORMER = {"none": False, "open": True, None: False}
+"""What earlier versions wrote for a command's network: their requests stay valid."""
+A_DAY = timedelta(days=1)
+"""How long a question waits that has a default, or whose team works in cycles."""
+AN_HOUR = timedelta(hours=1)
+"""How long work waits for a decision on a call without saying that nothing else can be done."""
+CLOSED = "Closed: the work that asked has ended."
+MOST_ASKS = 20
+"""Requests that a node may send about ways out."""
+MOST_DENIALS = 3
+"""Refusals in a row after which a node may send no more requests."""
+SUBMIT = "Do without such calls from now on, and submit what you have."
+TOO_MANY = (
+    f"Not made: this task has sent {MOST_ASKS} requests to the person, the most it may. {SUBMIT}"
+)
+DENIED = f"Not made: the person has refused {MOST_DENIALS} requests of this task in a row. {SUBMIT}"
+
+
+def ref(node_id: NodeId, call: ToolCall) -> str:
+    """Return what identifies the request for approval of this tool call, its `ref`."""
+    return f"{node_id}:{call.id}:{fingerprint(call)}"
+
+
+def open_ref(node_id: NodeId, call: ToolCall) -> str:
+    """Return the `ref` of a request that no call waits for."""
+    return f"{node_id}::{fingerprint(call)}"
+
+
+def closed_ref(request: Message) -> str | None:
+    """Return the `ref` of a request that closes with its work: later work finds it by the hash."""
+    if request.call is None or request.ref is None:
+        return None
+    return f"{_CLOSED}{fingerprint_of(request)}"
+
+
+def closed_ref_of(call: ToolCall) -> str:
+    """Return the `ref` of the requests about this tool call that have closed with their work."""
+    return f"{_CLOSED}{fingerprint(call)}"
+
+
+def rerun_ref(node_id: NodeId, call: ToolCall) -> str:
+    """Return the `ref` of a request to run a program again, whose run was interrupted.
+
+    It names the run: a decision holds for one start.
+    """
+    return f"{_RERUN}{node_id}:{call.id}"
+
+
+def is_about_a_rerun(request: Message) -> bool:
+    return (request.ref or "").startswith(_RERUN)
+
+
+def find_about(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
+    """Return the request about this very call, decided or not.
+
+    An interrupted request about the same arguments is bound to this call: one decision, one call.
+    """
+    bound = ref(node_id, call)
+    if (asked := messages.approval(tx, bound)) is not None:
+        return asked
+    if (left := messages.approval(tx, open_ref(node_id, call))) is None:
+        return None
+    MESSAGES.update(tx, left.id, ref=bound)
+    return MESSAGES.get(tx, left.id)
+
+
+def unbind(tx: Tx, request: MessageId) -> None:
+    """Release an open request from its call, which was answered without a decision.
+
+    The next call of the node with the same arguments takes the request over.
+    """
+    bound = MESSAGES.get(tx, request).ref
+    assert bound is not None
+    node_id, _, rest = bound.partition(":")
+    MESSAGES.update(tx, request, ref=f"{node_id}::{rest.rpartition(':')[2]}")
+
+
+def fingerprint(call: ToolCall) -> str:
+    """Return a hash of the tool's name and the exact arguments."""
+    given = call.arguments
+    if "network" in given and given["network"] in _FORMER:
+        given = given | {"network": _FORMER[given["network"]]}
+    # Sorted: a model may give the same arguments in another order.
+    arguments = orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]
+
+
+def fingerprint_of(request: Message) -> str:
+    """Return the fingerprint of the call that a request is about.
+
+    It is read from the `ref`: the stored call has its secrets redacted.
+    """
+    assert request.ref is not None
+    return request.ref.rpartition(":")[2]
+
+
+def patience_of(team: Team) -> timedelta | None:
+    """Return the longest wait that a person has set for the team; None: they have set none."""
+    return None if team.answer_within_s is None else timedelta(seconds=team.answer_within_s)
+
+
+def limit_of_question(
+    team: Team, *, own: timedelta | None = None, has_default: bool = False
+) -> timedelta | None:
+    """Return how long a question waits: the shorter of the asker's and the team's limits; None:
+    for ever.
+
+    Without a limit a question waits for a day if it has a default, or if its team works in cycles:
+    nobody may be there, and the next cycle begins only when this one has ended.
+    """
+    limits = [limit for limit in (own, patience_of(team)) if limit is not None]
+    if limits:
+        return min(limits)
+    return A_DAY if has_default or team.mode == "infinite" else None
+
+
+def limit_of_call(team: Team, *, is_urgent: bool) -> timedelta | None:
+    """Return how long a call waits for a decision; None: for ever. It `is_urgent` if the agent said
+    that nothing can be done without it."""
+    set_ = patience_of(team)
+    if is_urgent:
+        return set_
+    return AN_HOUR if set_ is None else min(set_, AN_HOUR)
+
+
+def waits_until(tx: Tx, asked: Message) -> datetime | None:
+    """Return until when work waits for a person's answer to a question or request, and goes on
+    without it then; None: it waits as long as it takes, does not wait, or has the answer."""
+    if asked.kind not in NEEDS_ANSWER or asked.answered_at is not None:
+        return None
+    kind = "answer" if asked.kind == "question" else "approval"
+    return waits.until(tx, WaitingOn(kind, asked.id))
+
+
+def ends_at(team: Team, asked: Message) -> datetime | None:
+    """Return when work stops waiting for the answer to a question or request; None: never."""
+    is_question = asked.kind == "question"
+    limit = limit_of_question(team) if is_question else limit_of_call(team, is_urgent=False)
+    return None if limit is None else asked.created_at + limit
+
+
+def refusal(tx: Tx, node_id: NodeId) -> str | None:
+    """Return why a node may send no more requests; None if it may."""
+    sent = messages.asks_of_node(tx, node_id)
+    if len(sent) >= MOST_ASKS:
+        return TOO_MANY
+    return DENIED if is_denied_often(sent) else None
+
+
+def is_denied_often(sent: list[Message]) -> bool:
+    """Whether the last decisions on these requests were all refusals."""
+    decided = [m for m in sent if m.decision is not None and m.answered_at is not None]
+    decided.sort(key=lambda m: (m.answered_at, m.id))
+    last = decided[-MOST_DENIALS:]
+    return len(last) == MOST_DENIALS and all(m.decision == "deny" for m in last)
+
+
+def close_all(tx: Tx, node_id: NodeId) -> None:
+    """Close the open questions and requests of a node that ends. The caller holds the lock of its
+    agent's row."""
+    for question in messages.to_close(tx, node_id):
+        close(tx, question, CLOSED, ref=closed_ref(question))
+
+
+def close(tx: Tx, request: Message, why: str, *, ref: str | None = None) -> None:
+    """Close an open question or request without a decision. A later one is asked anew."""
+    MESSAGES.get(tx, request.id, lock=True)
+    if messages.answer(tx, request.id):
+        MESSAGES.update(tx, request.id, ref=ref, closed_at=tx.now)
+        closed = QuestionAnswered(
+            message_id=request.id, node_id=request.node_id, text=why, decision=None, is_closed=True
+        )
+        tx.emit(request.team_id, closed)
+
+
+def asked_before(tx: Tx, node: WorkNode, agent_id: AgentId, call: ToolCall) -> Message | None:
+    """Return the request about this call that earlier work of the agent has made lately and nobody
+    has decided on, if this work began by itself. A person who gives work is asked anew."""
+    if node.trigger_id is None:
+        return None
+    ref = closed_ref_of(call)
+    return messages.closed_ask(tx, agent_id, ref, since=tx.now - ASK_LASTS)
+
+
+def expire(tx: Tx, request_id: MessageId) -> None:
+    """Close a request that nobody has decided on, if its node has ended; else look again later."""
+    request = MESSAGES.find(tx, request_id)
+    if request is None or request.answered_at is not None:
+        return
+    if request.node_id is not None and not NODES.get(tx, request.node_id).status.is_final:
+        waits.set_timer(tx, Timer("ask", request.id), tx.now + ASK_LASTS)
+        return
+    close(tx, request, "Nobody decided, and the work has ended.")
+
+
+def offer(request: Message) -> tuple[GrantKind, str] | None:
+    """Return what `always` would allow for a request: the kind of grant, and what it names.
+
+    It names no more than the request does: the host, the exact command or the tool; for a request
+    that a rule of the team made, the call with exactly these arguments. None if each such call is
+    decided by itself, or for a request to run a program again: that is decided run by run.
+    """
+    if request.call is None or request.ref is None or is_about_a_rerun(request):
+        return None
+    if request.way_out is None:
+        return "call", fingerprint_of(request)
+    kind = KIND_OF_SINK.get(request.way_out.sink)
+    return None if kind is None else (kind, _target(kind, request.call, request.way_out))
+
+
+def covers(grant: Grant, request: Message, *, now: datetime) -> bool:
+    """Whether a grant allows the call of a request."""
+    if request.call is None or grant.team_id not in (None, request.team_id):
+        return False
+    named = _names(fingerprint_of(request), request.call, request.way_out)
+    return any(grant.allows(kind, target, now=now) for kind, target in named)
+
+
+def use_grant(
+    tx: Tx, *, team_id: TeamId, node_id: NodeId, call: ToolCall, way_out: WayOut | None
+) -> Grant | None:
+    """Count a use of a grant that allows this call, and return the grant; None if there is none."""
+    named = _names(fingerprint(call), call, way_out)
+    for grant in grants.in_force(tx, team_id):
+        fits = any(grant.allows(kind, target, now=tx.now) for kind, target in named)
+        if not fits or not grants.use(tx, grant):
+            continue
+        if grant.uses_left is not None and grant.from_ask is not None:
+            # The approval belongs to this call from now on: a crash before the call is made must
+            # not cost the person's only yes.
+            MESSAGES.update(tx, grant.from_ask, ref=ref(node_id, call))
+        used = GrantUsed(grant_id=grant.id, node_id=node_id, call_id=call.id, tool=call.name)
+        tx.emit(team_id, used)
+        return grant
+    return None
+
+
+def _names(fingerprint: str, call: ToolCall, way_out: WayOut | None) -> list[tuple[GrantKind, str]]:
+    """Return what a grant may name to allow a call."""
+    named: list[tuple[GrantKind, str]] = [("call", fingerprint)]
+    kind = None if way_out is None else KIND_OF_SINK.get(way_out.sink)
+    if way_out is not None and kind is not None:
+        named.append((kind, _target(kind, call, way_out)))
+        if way_out.sink in LIMITED_NETWORK:
+            # A grant for the command with any network also allows it with less network.
+            named.append((kind, way_out.target))
+    return named
+
+
+def _target(kind: GrantKind, call: ToolCall, way_out: WayOut) -> str:
+    """Return what the grant for a call names; of a command with a limited network also which one,
+    so that the same words with more network ask again."""
+    if kind == "tool":
+        return call.name
+    limited = LIMITED_NETWORK.get(way_out.sink)
+    return way_out.target if limited is None else f"network={limited} {way_out.target}"

@@ -1,0 +1,132 @@
+"""Inbox: the messages of agents to a person, with their state. Items are never removed."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.events.mail import MessageSeen
+from agiraph.core.domain.ids import MessageId, PersonId, TeamId
+from agiraph.core.domain.messages import INBOX, Box, Message, MessageKind, State
+from agiraph.core.domain.records.deliveries import Delivery
+from agiraph.core.store import deliveries, messages, teams
+from agiraph.core.store.lists import inbox_items
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.tx import Tx
+
+MAX_PAGE_ITEMS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    message: Message
+    state: State
+    needs_answer: bool
+    """Whether the person has not answered it yet. The node that asked may have ended since."""
+    deliveries: tuple[Delivery, ...] = ()
+    """The deliveries to the person's channels, with their state."""
+
+
+class InboxPage(NamedTuple):
+    items: list[Item]
+    cursor: str | None
+    """The `after` of the next page; None on the last page."""
+
+
+def page(
+    tx: Tx,
+    person_id: PersonId,
+    *,
+    box: Box = "inbox",
+    team_id: TeamId | None = None,
+    kind: MessageKind | None = None,
+    after: str = "",
+    limit: int = 100,
+) -> InboxPage:
+    """Return items that need an answer, oldest first, then those that came back from a snooze and
+    all others, newest first. Another box has one list, newest first."""
+    if not 1 <= limit <= MAX_PAGE_ITEMS:
+        raise Refused(f"A page has 1 to {MAX_PAGE_ITEMS} items, not {limit}.")
+    asked = inbox_items.InboxFilter(person_id=person_id, box=box, team_id=team_id, kind=kind)
+    parts = _PARTS if box == "inbox" else _PARTS[-1:]
+    part, _, last = after.partition(":")
+    names = [name for name, _ in parts]
+    if after and (part not in names or not last):
+        raise Refused(
+            f"{after!r} is not a cursor of the inbox; use the cursor of the previous page."
+        )
+    found: list[tuple[str, Message]] = []
+    for name, read in parts[names.index(part) if after else 0 :]:
+        start = last if name == part else ""
+        rows = read(tx, asked, start, limit + 1 - len(found))
+        found += [(name, message) for message in rows]
+        if len(found) > limit:
+            break
+    # In another box, an item may still wait for its answer.
+    shown = [
+        _item(tx, m, name == "open" or (box != "inbox" and inbox_items.is_waiting(tx, m.id)))
+        for name, m in found[:limit]
+    ]
+    if len(found) <= limit:
+        return InboxPage(shown, None)
+    name, end = found[limit - 1]
+    return InboxPage(shown, f"{name}:{end.id}")
+
+
+def _read_open(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
+    return inbox_items.waiting_for_person(tx, of, after=last, limit=limit)
+
+
+def _read_back(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
+    return inbox_items.back_from_snooze(tx, of, before=last, limit=limit)
+
+
+def _read_rest(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
+    return inbox_items.needing_no_answer(tx, of, before=last, limit=limit)
+
+
+_PARTS = (("open", _read_open), ("back", _read_back), ("rest", _read_rest))
+"""The parts of the inbox in their order. A cursor names one of them."""
+
+
+def item(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
+    """Return one item. Raise `NotFound` for messages that are not in this person's inbox."""
+    message = _find(tx, person_id, message_id)
+    return _item(tx, message, inbox_items.is_waiting(tx, message_id))
+
+
+def mark_read(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
+    """Record that the person has read an item."""
+    # Two screens may mark the same item at once; with the lock only one emits the event.
+    message = _find(tx, person_id, message_id, lock=True)
+    if message.seen_at is None:
+        messages.mark_seen(tx, [message.id])
+        tx.emit(message.team_id, MessageSeen(message_ids=[message.id]))
+    return item(tx, person_id, message_id)
+
+
+def read_conversation(tx: Tx, agent: Agent, person_id: PersonId, seq: int) -> None:
+    """Record that the person has read the agent's messages up to `seq`. The event tells the
+    person's other screens."""
+    teams.TEAMS.get(tx, agent.team_id, lock=True)  # two screens may do it at once
+    if new := messages.read_up_to(tx, agent.team_id, agent.id, person_id, seq):
+        tx.emit(agent.team_id, MessageSeen(message_ids=list(new[-MAX_PAGE_ITEMS:])))
+
+
+def count_unread(tx: Tx, person_id: PersonId) -> int:
+    """Return how many items the person has neither read nor answered."""
+    return inbox_items.count_unread(tx, person_id)
+
+
+def _item(tx: Tx, message: Message, needs_answer: bool) -> Item:
+    state: State = "answered" if message.answered_at else "read" if message.seen_at else "unread"
+    state = "closed" if message.closed_at else state
+    sent = tuple(deliveries.of_message(tx, message.id))
+    return Item(message=message, state=state, needs_answer=needs_answer, deliveries=sent)
+
+
+def _find(tx: Tx, person_id: PersonId, message_id: MessageId, *, lock: bool = False) -> Message:
+    message = MESSAGES.find(tx, message_id, lock=lock)
+    if message is None or message.recipient != person_id or message.kind not in INBOX:
+        raise NotFound("inbox item", message_id, known="`agiraph inbox` lists them.")
+    return message

@@ -1,0 +1,1 @@
+"""Engine: the two databases, their connections, files and queues."""

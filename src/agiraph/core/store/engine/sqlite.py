@@ -1,0 +1,399 @@
+"""SQLite store: verbs run on the event loop; a thread commits them in groups with one fsync each.
+
+A statement releases the interpreter's lock (GIL) and must acquire it again. In a thread beside a
+busy event loop that costs more than the statement itself, so the thread only waits for the disk.
+"""
+
+import asyncio
+import queue
+import re
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agiraph.core.domain.events import TeamEvent
+from agiraph.core.domain.ids import AgentId, TeamId
+from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.work import Lane, Queue
+from agiraph.core.store import events
+from agiraph.core.store.database import UNANSWERABLE, P, R, Verb, answer_for, name_of_verb, tell
+from agiraph.core.store.engine import sqlite_connection
+from agiraph.core.store.engine.sqlite_errors import explain, is_environment_error, name_of
+from agiraph.core.store.engine.sqlite_files import Loss, SqliteFiles
+from agiraph.core.store.tx import Aftermath, Dialect, Row
+from agiraph.faultpoints import fault
+
+GROUP = 256
+"""The most verbs in one transaction."""
+SHORT, LONG = 0.004, 0.02
+"""Bounds, in seconds, of how long verbs run before they are committed and other tasks of the event
+loop run: about as long as a commit takes."""
+FILE_CHECK_S = 5.0
+"""How often an idle store checks that its files are still there."""
+
+_NAMED = re.compile(r"(?<!:):([a-z_]+)")
+# The table whose cached rows a statement makes stale. It must begin the statement: a change inside
+# of a `with` would not be noticed.
+_CHANGES = re.compile(r"(?:update|delete from|insert into) (\w+)")
+_compiled: dict[str, tuple[str, tuple[str, ...], str]] = {}
+
+
+def _dialect(sql: str) -> tuple[str, tuple[str, ...], str]:
+    """Return the statement with `?` marks, which bind faster; their names; the table it changes."""
+    found = _compiled.get(sql)
+    if found is None:
+        names, changes = tuple(_NAMED.findall(sql)), _CHANGES.match(sql)
+        marked = _NAMED.sub("?", sql.replace("{for_update}", ""))
+        found = _compiled[sql] = marked, names, changes[1] if changes else ""
+    return found
+
+
+class SqliteTx:
+    dialect: Dialect = "sqlite"
+
+    def __init__(
+        self, connection: sqlite3.Connection, now: datetime, ends: dict[TeamId, int] | None = None
+    ) -> None:
+        self.now = now
+        self.cache: dict[str, dict[str, Any]] | None = {}
+        self._ends = {} if ends is None else ends
+        self.aftermath: Aftermath = Aftermath()
+        self._emitted: dict[TeamId, list[TeamEvent]] = {}
+        self._execute = connection.execute
+
+    def run(self, sql: str, /, **values: Any) -> int:
+        marked, names, table = _dialect(sql)
+        if self.cache:
+            self.cache.pop(table, None)
+        return self._execute(marked, [values[name] for name in names]).rowcount
+
+    def one(self, sql: str, /, **values: Any) -> Row | None:
+        marked, names, _ = _dialect(sql)
+        return self._execute(marked, [values[name] for name in names]).fetchone()
+
+    def all(self, sql: str, /, **values: Any) -> list[Row]:
+        marked, names, _ = _dialect(sql)
+        return self._execute(marked, [values[name] for name in names]).fetchall()
+
+    def emit(self, team_id: TeamId, event: TeamEvent, /) -> None:
+        self._emitted.setdefault(team_id, []).append(event)
+
+    def emitted(self, team_id: TeamId) -> int:
+        return len(self._emitted.get(team_id, ()))
+
+    def wake(self, agent_id: AgentId, lane: Lane = "work") -> None:
+        self.aftermath.wakes.append(Queue(agent_id, lane))
+
+    def cancel(self, agent_id: AgentId, lane: Lane = "work") -> None:
+        self.aftermath.cancels.append(Queue(agent_id, lane))
+
+    def alarm(self) -> None:
+        self.aftermath.alarm = True
+
+    def number(self) -> None:
+        """Number the emitted events. Must be the last step, so that numbers follow commit order."""
+        for team_id, emitted in self._emitted.items():
+            end = self._ends.get(team_id) or events.end(self, team_id)
+            self.aftermath.events += events.append(self, team_id, emitted, end=end)
+            self._ends[team_id] = end + len(emitted)
+
+
+@dataclass(slots=True)
+class _Job:
+    name: str
+    """The verb's name, by which fault points know it."""
+    verb: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+    aftermath: Aftermath | None = None
+    runs_alone: bool = False
+    """Its group was rolled back because a verb raised; it is retried in its own transaction."""
+
+
+class SqliteStore:
+    def __init__(self, path: Path, clock: Clock, *, sole: bool = False) -> None:
+        """Open the database. With `sole`, lock it against other runtimes or raise `HomeInUse`."""
+        self.path = path
+        self.clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._listeners: list[Callable[[Aftermath], None]] = []
+        self._files = SqliteFiles(path)
+        try:
+            # Locked before it is opened, because opening migrates it.
+            if sole:
+                self._files.own()
+            self._connection = sqlite_connection.ready(path)
+        except BaseException:
+            self._files.close()
+            raise
+        # After the opening: SQLite has created the WAL and the shared memory file by now.
+        self._files.remember()
+        self._readers = ThreadPoolExecutor(2, "agiraph-read")
+        self._reading = threading.local()
+        self._open_readers: list[sqlite3.Connection] = []
+        self._waiting: deque[_Job] = deque()
+        self._group: list[_Job] = []
+        self._ends: dict[TeamId, int] = {}
+        """The place of each team's last event; valid until another program writes."""
+        self._version = 0
+        self._busy = False
+        self._is_closed = False
+        self._commit_seconds = 0.0
+        self._rested = asyncio.Event()
+        self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._waiter = threading.Thread(target=self._wait, name="agiraph-write", daemon=True)
+        self._waiter.start()
+        self._file_check = self._loop.call_later(FILE_CHECK_S, self._check_files)
+
+    async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        future = self._loop.create_future()
+        self._waiting.append(_Job(name_of_verb(verb), verb, args, kwargs, future))
+        if not self._busy:
+            self._busy = True
+            # Not at once: verbs that other tasks queue in this turn of the
+            # event loop share the transaction.
+            self._loop.call_soon(self._begin)
+        # If the caller is cancelled, its verb still runs and commits, and the
+        # listeners are told (`_acknowledge`).
+        return await future
+
+    async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        def run() -> R:
+            connection = getattr(self._reading, "connection", None)
+            if connection is None:
+                connection = self._reading.connection = self._open_reader()
+            tx = SqliteTx(connection, self.clock.now())
+            # A snapshot: in WAL mode all statements of the query see the state of its first one.
+            connection.execute("begin")
+            try:
+                return query(tx, *args, **kwargs)
+            except UNANSWERABLE as error:
+                raise answer_for(error, name_of_verb(query)) from error
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                if not is_environment_error(error):
+                    raise
+                raise explain(error, self.path) from error
+            finally:
+                connection.execute("rollback")
+
+        return await self._loop.run_in_executor(self._readers, run)
+
+    def _open_reader(self) -> sqlite3.Connection:
+        if (loss := self._files.loss()) is not None:  # another file is at the path
+            raise self._files.error(loss)
+        try:
+            connection = sqlite_connection.connect(self.path, create=False)
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+        self._open_readers.append(connection)
+        # A query that writes by mistake must fail; `read` would roll its changes back in silence.
+        connection.execute("pragma query_only = on")
+        return connection
+
+    def subscribe(self, listener: Callable[[Aftermath], None]) -> None:
+        self._listeners.append(listener)
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._file_check.cancel()
+        self._check_files(again=False)  # rescue rows of a file that is gone
+        # Verbs that are queued still commit: their callers wait for an answer.
+        while self._busy:
+            self._rested.clear()
+            await self._rested.wait()
+        self._chores.put(None)
+        await self._loop.run_in_executor(None, self._waiter.join)
+        self._readers.shutdown()
+        # The writer last: the last connection to close checkpoints the WAL and removes it.
+        for connection in (*self._open_readers, self._connection):
+            connection.close()
+        self._files.close()
+
+    def _wait(self) -> None:
+        """Run the writer thread: it commits, waits for locks and copies a lost database.
+
+        These steps block on the disk or on another program, so the event loop must not run them.
+        """
+        while (chore := self._chores.get()) is not None:
+            try:
+                chore()
+            except Exception as error:
+                # Any error: without this thread no write would ever be answered again.
+                self._loop.call_soon_threadsafe(self._give_up, error)
+
+    def _check_files(self, *, again: bool = True) -> None:
+        """Check the files of an idle store; if one is gone, rescue the rows from the open file."""
+        if again:
+            self._file_check = self._loop.call_later(FILE_CHECK_S, self._check_files)
+        if not self._busy and (loss := self._files.loss()) is not None:
+            self._busy = True
+            self._chores.put(lambda: self._refuse(loss))
+
+    def _refuse(self, loss: Loss) -> None:
+        """Roll back, copy the rows to another file and fail the group. On the writer thread."""
+        if self._connection.in_transaction:
+            self._connection.execute("rollback")
+        if not loss.is_folder_moved:
+            self._files.rescue(self._connection)
+        self._loop.call_soon_threadsafe(self._give_up, self._files.error(loss))
+
+    def _begin(self) -> None:
+        """Begin a transaction for the waiting verbs.
+
+        `immediate` takes the write lock now: a later upgrade from a read could fail with BUSY.
+        """
+        try:
+            self._connection.execute("begin immediate")
+        except sqlite3.Error as error:
+            if name_of(error).startswith("SQLITE_BUSY"):
+                self._chores.put(self._begin_when_free)
+            else:
+                self._give_up(error)
+        else:
+            self._fill()
+
+    def _begin_when_free(self) -> None:
+        """Begin a transaction, on the writer thread, when another program gives up its lock.
+
+        After `BUSY_SECONDS` the queued writes fail with `StoreLocked`.
+        """
+        try:
+            self._connection.execute(
+                f"pragma busy_timeout = {int(sqlite_connection.BUSY_SECONDS * 1000)}"
+            )
+            self._connection.execute("begin immediate")
+        except sqlite3.Error as error:
+            self._loop.call_soon_threadsafe(self._give_up, error)
+        else:
+            self._loop.call_soon_threadsafe(self._fill)
+        finally:
+            self._connection.execute("pragma busy_timeout = 0")
+
+    def _fill(self) -> None:
+        """Run waiting verbs in the open transaction, for a bounded time, then commit.
+
+        If a verb raises, the whole group is rolled back and each verb runs again alone. A verb may
+        therefore run twice, so it must change nothing but rows.
+        """
+        until = time.monotonic() + min(max(self._commit_seconds, SHORT), LONG)
+        try:
+            self._drop_stale_ends()
+            while self._waiting and len(self._group) < GROUP:
+                if self._group and (self._group[0].runs_alone or self._waiting[0].runs_alone):
+                    break
+                job = self._waiting.popleft()
+                self._group.append(job)
+                self._perform(job)
+                if job.error is not None:
+                    return self._undo()
+                if time.monotonic() > until:
+                    break
+        except Exception as error:
+            # Any error: if one got away from here, the transaction would stay open, `_busy` stay
+            # set, and every later write would wait for ever.
+            return self._give_up(error)
+        self._chores.put(self._commit)
+        return None
+
+    def _drop_stale_ends(self) -> None:
+        """Drop cached event numbers if another program has written since the last transaction."""
+        [version] = self._connection.execute("pragma data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            self._ends.clear()
+
+    def _undo(self) -> None:
+        self._connection.execute("rollback")
+        # The numbers of the group's events are free again.
+        self._ends.clear()
+        if len(self._group) == 1:
+            return self._acknowledge()
+        # Back to the head of the queue, in their order.
+        for job in reversed(self._group):
+            job.runs_alone = True
+            self._waiting.appendleft(job)
+        self._group = []
+        return self._begin()
+
+    def _commit(self) -> None:
+        # Before the commit: rows in an unlinked file are gone as soon as it is closed.
+        if (loss := self._files.loss()) is not None:
+            self._refuse(loss)
+            return
+        began = time.monotonic()
+        try:
+            self._connection.execute("commit")
+        except sqlite3.Error as error:
+            self._loop.call_soon_threadsafe(self._give_up, error)
+            return
+        self._commit_seconds = time.monotonic() - began
+        loss = None if self._files.is_in_place() else self._files.loss()
+        if loss is not None and not loss.is_folder_moved:
+            # The file was replaced during the commit: the rows went into an unlinked file. Callers
+            # take an error for "not written", so from now on every write is refused.
+            self._files.lost = loss
+            self._refuse(loss)
+            return
+        for job in self._group:
+            fault(f"db:after:{job.name}")
+        self._loop.call_soon_threadsafe(self._acknowledge)
+
+    def _give_up(self, error: Exception) -> None:
+        """Roll back and fail every verb of the group: the disk, a lock or the file is at fault."""
+        if self._connection.in_transaction:
+            self._connection.execute("rollback")
+        self._ends.clear()
+        # The transaction could not begin. The oldest verb gets the error, so that each attempt
+        # answers a caller; those behind it are tried next.
+        if not self._group and self._waiting:
+            self._group.append(self._waiting.popleft())
+        for job in self._group:
+            is_ours = isinstance(error, (sqlite3.Error, UnicodeDecodeError))
+            job.error = explain(error, self.path) if is_ours else error
+        self._acknowledge()
+
+    def _perform(self, job: _Job) -> None:
+        fault(f"db:before:{job.name}")
+        tx = SqliteTx(self._connection, self.clock.now(), self._ends)
+        job.error = None
+        try:
+            job.result = job.verb(tx, *job.args, **job.kwargs)
+            tx.number()
+            job.aftermath = tx.aftermath
+        except BaseException as error:
+            # Whatever a verb raises belongs to its caller. In a callback of the event loop a
+            # KeyboardInterrupt or SystemExit would end the process.
+            if is_environment_error(error):
+                raise
+            job.error = answer_for(error, job.name)
+        fault(f"db:in:{job.name}")
+
+    def _acknowledge(self) -> None:
+        group, self._group = self._group, []
+        if self._waiting:
+            self._loop.call_soon(self._begin)
+        else:
+            self._busy = False
+            self._rested.set()
+        for job in group:
+            if job.future.cancelled():
+                pass
+            elif job.error is not None:
+                job.future.set_exception(job.error)
+            else:
+                job.future.set_result(job.result)
+            # `set_result` only schedules a caller: the listeners run before any caller continues.
+            if job.error is None and job.aftermath is not None:
+                tell(self._listeners, job.aftermath)

@@ -1,0 +1,1 @@
+"""Lists: queries for overviews, searches, counts and health checks."""

@@ -1,0 +1,88 @@
+"""Inbox items: queries on the messages of agents to a person."""
+
+from typing import Any
+
+from agiraph.core.domain.ids import MessageId, PersonId, TeamId
+from agiraph.core.domain.messages import Box, Message, MessageKind
+from agiraph.core.domain.value import value
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.rows import to_micros
+from agiraph.core.store.tx import Tx
+
+# The kinds of the index `messages_in_inbox`: neither database would use it for any further kind.
+_TO_PERSON = (
+    "recipient = :person"
+    " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
+)
+_WAITING = (
+    "(answered_at is null and kind in ('question', 'approval') and not exists (select 1"
+    " from nodes n where n.id = messages.node_id and n.status = 'cancelled'))"
+)
+
+
+_BOXES: dict[Box, str] = {
+    "inbox": "archived_at is null and (snoozed_until is null or snoozed_until <= :now)",
+    "snoozed": "archived_at is null and snoozed_until > :now",
+    "archived": "archived_at is not null",
+}
+UNANSWERED = f"{_TO_PERSON} and {_BOXES['inbox']} and {_WAITING}"
+"""The questions and requests in a person's inbox that they have not answered yet, of `messages`."""
+_IS_BACK = "(snoozed_until is not null and seen_at is null)"
+"""Whether an item of the inbox came back from a snooze and was not read since."""
+
+
+@value
+class InboxFilter:
+    """Which items of a person's inbox are asked for."""
+
+    person_id: PersonId
+    box: Box = "inbox"
+    team_id: TeamId | None = None
+    kind: MessageKind | None = None
+
+
+def waiting_for_person(tx: Tx, of: InboxFilter, *, after: str = "", limit: int) -> list[Message]:
+    """Return the inbox items that wait for the person's answer, oldest first."""
+    return _filed(tx, of, f"{_WAITING} and id > :after", "id", after=after, limit=limit)
+
+
+def back_from_snooze(tx: Tx, of: InboxFilter, *, before: str = "", limit: int) -> list[Message]:
+    """Return the inbox items that need no answer and came back unread, newest first."""
+    older = " and id < :before" if before else ""
+    where = f"not {_WAITING} and {_IS_BACK}{older}"
+    return _filed(tx, of, where, "id desc", before=before, limit=limit)
+
+
+def needing_no_answer(tx: Tx, of: InboxFilter, *, before: str = "", limit: int) -> list[Message]:
+    """Return the other inbox items that need no answer, newest first; of another box, all items."""
+    older = " and id < :before" if before else ""
+    rest = f"not {_WAITING} and not {_IS_BACK}" if of.box == "inbox" else "1 = 1"
+    return _filed(tx, of, f"{rest}{older}", "id desc", before=before, limit=limit)
+
+
+def _filed(tx: Tx, of: InboxFilter, where: str, order: str, **more: Any) -> list[Message]:
+    conditions = [_TO_PERSON, _BOXES[of.box], where]
+    if of.box != "archived":
+        more["now"] = to_micros(tx.now)
+    if of.team_id is not None:
+        conditions.append("team_id = :team_id")
+        more["team_id"] = of.team_id
+    if of.kind is not None:
+        conditions.append("kind = :kind")
+        more["kind"] = of.kind
+    where = f"{' and '.join(conditions)} order by {order} limit :limit"
+    return MESSAGES.select(tx, where, person=of.person_id, **more)
+
+
+def is_waiting(tx: Tx, message_id: MessageId) -> bool:
+    sql = f"select 1 from messages where id = :id and {_WAITING}"
+    return tx.one(sql, id=message_id) is not None
+
+
+def count_unread(tx: Tx, person_id: PersonId) -> int:
+    """Return how many items in a person's inbox were neither read nor answered. What is archived
+    or snoozed does not count."""
+    sql = f"select count(*) from messages where {_TO_PERSON} and {_BOXES['inbox']}"
+    unread = f"{sql} and seen_at is null and answered_at is null"
+    row = tx.one(unread, person=person_id, now=to_micros(tx.now))
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,143 @@
+"""Overview: all teams with their members, in a fixed number of statements.
+
+The list of teams is fetched at each start of the web UI and after many events. One statement for
+each team or member would make it slow for those who have many.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+from agiraph.core.domain.agents import Doing
+from agiraph.core.domain.ids import PersonId
+from agiraph.core.domain.records.overview import MemberSummary, TeamSummary
+from agiraph.core.store import spend
+from agiraph.core.store.lists import inbox_items
+from agiraph.core.store.rows import from_micros, to_micros
+from agiraph.core.store.teams import KEPT
+from agiraph.core.store.tx import Tx
+
+MAX_TEAMS = 1000
+"""Teams in one answer: those with the newest activity."""
+_NO_ACTIVITY = (
+    *("message.seen", "message.filed", "briefing.rated"),
+    *("team.changed", "team.paused", "team.archived", "work.stopped", "work.resumed"),
+    *("grant.made", "grant.revoked"),
+)
+"""Events of what a person puts away or sets: the list must not move because of them."""
+_TEAMS = (
+    # The events of a team lie between its number and the next: the newest is found by the key.
+    "select * from (select t.id, t.name, t.status, t.trust, t.quiet_hours, t.quiet_zone,"
+    " t.muted_until, t.created_at, coalesce((select e.at"
+    " from events e where e.place > t.number * 1099511627776"
+    " and e.place < (t.number + 1) * 1099511627776 and {counted}"
+    " order by e.place desc limit 1), t.created_at)"
+    " as active_at from teams t where {which}) found"
+    f" order by active_at desc, id desc limit {MAX_TEAMS}"
+)
+_MEMBERS = (
+    "select a.team_id, a.id, a.name, a.role from agents a join teams t on t.id = a.team_id"
+    " where {which} and a.retired_at is null"
+    " order by case a.role when 'coordinator' then 0 else 1 end, a.id"
+)
+_FORMER = (
+    "select a.team_id, count(*) from agents a join teams t on t.id = a.team_id"
+    " where {which} and a.retired_at is not null group by a.team_id"
+)
+# One select for each status: each has a partial index of its own.
+_BUSY = " union all ".join(
+    f"select assignee_id, '{status}' from nodes where status = '{status}' and lane = 'work'"
+    " and assignee_id is not null"
+    for status in ("assigned", "waiting", "running")
+)
+_WAITING_FOR_PERSON = (
+    "select distinct n.assignee_id from waits w join nodes n on n.id = w.node_id"
+    " where n.lane = 'work' and n.status in ('running', 'waiting', 'assigned')"
+    " and (w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%')"
+)
+_UNREAD = (
+    "select team_id, sender, count(*) from messages"
+    " where recipient = :person and seen_at is null group by team_id, sender"
+)
+_QUESTIONS = (
+    f"select team_id, sender, count(*) from messages where {inbox_items.UNANSWERED}"
+    " group by team_id, sender"
+)
+
+
+def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSummary]:
+    """Return all teams as a person sees them, newest activity first; or the archived ones, those
+    that were archived last first."""
+    which = f"t.status {'=' if archived else '<>'} 'archived' and t.{KEPT}"
+    passive = ", ".join(f"'{each}'" for each in _NO_ACTIVITY)
+    counted = "1 = 1" if archived else f"e.type not in ({passive})"
+    unread = _counts(tx.all(_UNREAD, person=person_id))
+    questions = _counts(tx.all(_QUESTIONS, person=person_id, now=to_micros(tx.now)))
+    members = _members(tx, which, unread, questions)
+    former = {team: count for team, count in tx.all(_FORMER.format(which=which))}
+    spent = spend.usd_by_team(tx)
+    return [
+        TeamSummary(
+            id=team,
+            name=name,
+            status=status,
+            trust=trust,
+            created_at=from_micros(created_at),
+            active_at=from_micros(active_at),
+            members=tuple(members[team]),
+            former_members=former.get(team, 0),
+            open_questions=sum(questions[team].values()),
+            unread=sum(unread[team].values()),
+            usd=spent.get(team, 0.0),
+            quiet_hours=hours,
+            quiet_zone=zone,
+            muted_until=None if muted is None else from_micros(muted),
+        )
+        for team, name, status, trust, hours, zone, muted, created_at, active_at in tx.all(
+            _TEAMS.format(which=which, counted=counted)
+        )
+    ]
+
+
+_Counts = dict[str, dict[str, int]]
+
+
+def _counts(rows: list[Any]) -> _Counts:
+    """Return rows of team, sender and count as a dictionary of dictionaries."""
+    counts: _Counts = defaultdict(dict)
+    for team, sender, count in rows:
+        counts[team][sender] = count
+    return counts
+
+
+def _members(
+    tx: Tx, which: str, unread: _Counts, questions: _Counts
+) -> dict[str, list[MemberSummary]]:
+    """Return the members of each team, coordinator first."""
+    # The statuses come in rising order: of several nodes of an agent the busiest counts.
+    busy = {agent: status for agent, status in tx.all(_BUSY)}
+    asking = {agent for (agent,) in tx.all(_WAITING_FOR_PERSON)}
+    found: dict[str, list[MemberSummary]] = defaultdict(list)
+    for team, agent, name, role in tx.all(_MEMBERS.format(which=which)):
+        found[team].append(
+            MemberSummary(
+                id=agent,
+                name=name,
+                role=role,
+                doing=_doing(busy.get(agent), agent in asking),
+                unread=unread[team].get(agent, 0),
+                questions=questions[team].get(agent, 0),
+            )
+        )
+    return found
+
+
+def _doing(status: str | None, is_asking: bool) -> Doing:
+    match status:
+        case "running":
+            return "working"
+        case "waiting":
+            return "waiting_for_you" if is_asking else "waiting"
+        case "assigned":
+            return "queued"
+        case _:
+            return "idle"

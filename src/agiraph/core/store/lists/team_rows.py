@@ -1,0 +1,64 @@
+"""Team rows: everything the database holds of one team, table by table."""
+
+from typing import Any
+
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.triggers import Firing
+from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.rows import Table
+from agiraph.core.store.spend import SPEND, Spend
+from agiraph.core.store.stages import STAGES
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.texts.file_labels import FILE_LABELS
+from agiraph.core.store.texts.knowledge import CHANGES, INSIGHTS, MEMORIES
+from agiraph.core.store.texts.notes import NOTES
+from agiraph.core.store.threads import THREADS
+from agiraph.core.store.triggers import FIRINGS
+from agiraph.core.store.tx import Tx
+
+PAGED: dict[str, Table[Any]] = {
+    "agents": AGENTS,
+    "nodes": NODES,
+    "stages": STAGES,
+    "threads": THREADS,
+    "messages": MESSAGES,
+    "memories": MEMORIES,
+    "insights": INSIGHTS,
+    "notes": NOTES,
+    "file_labels": FILE_LABELS,
+    "knowledge_changes": CHANGES,
+}
+"""Tables with one row for each id. Agents that have left are rows like any other."""
+
+_SPEND_KEY = ("node_id", "agent_id", "purpose", "model", "day")
+_FIRING_KEY = ("trigger_id", "slot")
+
+
+def page(tx: Tx, table: str, team_id: TeamId, *, after: str = "", limit: int) -> list[Any]:
+    """Return the rows of one table in `PAGED`, by id, that come after this id."""
+    where = "team_id = :team_id and id > :after order by id limit :limit"
+    return PAGED[table].select(tx, where, team_id=team_id, after=after, limit=limit)
+
+
+def spend_page(tx: Tx, team_id: TeamId, *, after: Spend | None, limit: int) -> list[Spend]:
+    """Return the next costs of a team by node, agent, purpose, model and day."""
+    where, last = _behind(_SPEND_KEY, after)
+    where = f"team_id = :team_id{where} order by {', '.join(_SPEND_KEY)} limit :limit"
+    return SPEND.select(tx, where, team_id=team_id, limit=limit, **last)
+
+
+def firings_page(tx: Tx, team_id: TeamId, *, after: Firing | None, limit: int) -> list[Firing]:
+    """Return the next firings of a team's triggers, by trigger and slot."""
+    where, last = _behind(_FIRING_KEY, after)
+    of_team = "trigger_id in (select id from triggers where team_id = :team_id)"
+    where = f"{of_team}{where} order by {', '.join(_FIRING_KEY)} limit :limit"
+    return FIRINGS.select(tx, where, team_id=team_id, limit=limit, **last)
+
+
+def _behind(key: tuple[str, ...], after: object | None) -> tuple[str, dict[str, Any]]:
+    """Return a condition for rows behind this one, and its values; nothing for the first page."""
+    if after is None:
+        return "", {}
+    names = ", ".join(f":{name}" for name in key)
+    return f" and ({', '.join(key)}) > ({names})", {name: getattr(after, name) for name in key}

@@ -1,0 +1,184 @@
+"""Rows: maps frozen dataclasses to table rows and back."""
+
+import json
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    NewType,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import orjson
+from pydantic import TypeAdapter
+
+from agiraph.core.domain.errors import NotFound, StoreDamaged
+from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.text.json_text import without_surrogates
+from agiraph.core.domain.waits import WaitingOn
+from agiraph.core.domain.work_kinds import WorkKind, kind_named
+from agiraph.core.store.tx import Tx
+from agiraph.redaction import redact, redact_json
+
+T = TypeVar("T")
+Codec = Callable[[Any], Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_micros(moment: datetime) -> int:
+    # Integers only: `timestamp()` is a float and may round the microseconds.
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def to_text(text: str) -> str:
+    """Return text that both databases store: NUL and lone surrogates replaced, secrets redacted."""
+    return redact(_storable(text))
+
+
+def _storable(text: str) -> str:
+    if "\0" in text:
+        text = text.replace("\0", "\N{SYMBOL FOR NULL}")
+    return without_surrogates(text)
+
+
+def to_json(value: Any) -> str:
+    try:
+        return redact_json(orjson.dumps(value).decode())
+    except orjson.JSONEncodeError:
+        # orjson refuses lone surrogates and integers of more than 64 bits.
+        return redact_json(_storable(json.dumps(value, default=asdict, ensure_ascii=False)))
+
+
+def from_json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise StoreDamaged(f"A row cannot be read: {error}") from error
+
+
+def to_label(stored: str | None) -> Label:
+    """Read the label of a row; a clean item has none."""
+    return CLEAN if stored is None else Label.from_list(from_json(stored))
+
+
+def from_label(label: Label) -> str | None:
+    return to_json(label.to_list()) if label else None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _codec(hint: Any) -> tuple[Codec, Codec]:
+    """Return the encoder and decoder of a field, from its type; chosen once per table."""
+    if isinstance(hint, NewType):
+        hint = hint.__supertype__
+    if get_origin(hint) in (Union, types.UnionType):
+        encode, decode = _codec(next(a for a in get_args(hint) if a is not type(None)))
+        if encode is _same and decode is _same:
+            return _same, _same
+        return (
+            lambda v: None if v is None else encode(v),
+            lambda v: None if v is None else decode(v),
+        )
+    if hint is datetime:
+        return to_micros, from_micros
+    if hint is bool:
+        return int, bool
+    if hint is str:
+        return to_text, _same
+    if hint is Label:
+        return from_label, to_label
+    if hint is WaitingOn:
+        return lambda v: to_text(str(v)), WaitingOn.parse
+    if hint is WorkKind:
+        return lambda v: v.name, kind_named
+    if hint in (int, float) or get_origin(hint) is Literal:
+        return _same, _same
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return str, hint
+    return to_json, TypeAdapter[Any](cast(Any, hint)).validator.validate_json
+
+
+class Table(Generic[T]):
+    """The table of one dataclass. Its columns are the dataclass's fields, in their order."""
+
+    def __init__(self, name: str, value_type: type[T], *, key: str = "id") -> None:
+        hints = get_type_hints(value_type)
+        self.name = name
+        self.value_type = value_type
+        self.key = key
+        self.fields: list[str] = [f.name for f in fields(value_type)]  # pyright: ignore[reportArgumentType]
+        codecs = {field: _codec(hints[field]) for field in self.fields}
+        self._encode = {field: codec[0] for field, codec in codecs.items()}
+        decoders = [codecs[field][1] for field in self.fields]
+        # Most columns are used as they are stored; only the others cost time for each row.
+        self._decode = [(place, d) for place, d in enumerate(decoders) if d is not _same]
+        self.columns: str = ", ".join(self.fields)
+        marks = ", ".join(f":{f}" for f in self.fields)
+        self._insert = f"insert into {name} ({self.columns}) values ({marks})"
+        self._by_key = f"select {self.columns} from {name} where {key} = :key"
+
+    def insert(self, tx: Tx, thing: T) -> T:
+        tx.run(self._insert, **{f: e(getattr(thing, f)) for f, e in self._encode.items()})
+        return thing
+
+    def insert_if_new(self, tx: Tx, thing: T) -> None:
+        """Insert a row; do nothing if there is a row with its key, or with an equal value in a
+        unique column."""
+        values = {f: e(getattr(thing, f)) for f, e in self._encode.items()}
+        tx.run(f"{self._insert} on conflict do nothing", **values)
+
+    def load(self, row: Sequence[Any]) -> T:
+        values = [*row]
+        try:
+            for place, decode in self._decode:
+                values[place] = decode(values[place])
+            return self.value_type(**dict(zip(self.fields, values, strict=True)))
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
+
+    def find(self, tx: Tx, key: str, *, lock: bool = False) -> T | None:
+        cache = None if tx.cache is None else tx.cache.setdefault(self.name, {})
+        # Also with `lock`: only SQLite has a cache, and there this transaction is the only writer.
+        if cache is not None and key in cache:
+            return cache[key]
+        row = tx.one(self._by_key + (" {for_update}" if lock else ""), key=key)
+        if row is None:
+            return None
+        found = self.load(row)
+        if cache is not None:
+            cache[key] = found
+        return found
+
+    def get(self, tx: Tx, key: str, *, lock: bool = False) -> T:
+        """Return the row, or raise `NotFound`. With `lock`, hold its row lock until the commit."""
+        found = self.find(tx, key, lock=lock)
+        if found is None:
+            raise NotFound(self.value_type.__name__.lower(), key)
+        return found
+
+    def select(self, tx: Tx, where: str, **values: Any) -> list[T]:
+        sql = f"select {self.columns} from {self.name} where {where}"
+        return [self.load(row) for row in tx.all(sql, **values)]
+
+    def update(self, tx: Tx, key: str, **changes: Any) -> int:
+        """Set these fields of one row; return 1, or 0 if there is no such row."""
+        sets = ", ".join(f"{f} = :{f}" for f in changes)
+        sql = f"update {self.name} set {sets} where {self.key} = :_key"
+        return tx.run(sql, _key=key, **{f: self._encode[f](v) for f, v in changes.items()})

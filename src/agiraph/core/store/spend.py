@@ -1,0 +1,237 @@
+"""Spend: the summed cost of model calls, by node, agent, purpose, model and day."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import orjson
+
+from agiraph.core.domain.chat import THINKING, Lease
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.work import Usage
+from agiraph.core.store.rows import Table
+from agiraph.core.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    node_id: NodeId
+    agent_id: AgentId
+    purpose: str
+    model: str
+    day: str
+    """The day in UTC, such as 2026-11-17."""
+    team_id: TeamId
+    calls: int
+    lost: int
+    """Calls begun before a crash and paid for, though their answer never arrived."""
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cache_write_tokens: int
+    thinking_tokens: int
+    usd: float
+    unpriced: int
+    """Calls whose price nobody knows."""
+    estimated: int
+    """Calls whose tokens were estimated, because the vendor did not report them."""
+
+
+SEARCH = "search"
+"""The purpose of a web search. It is paid for, but it is no call of a model."""
+SIDE_CALL = "side call"
+"""The purpose of a call that a chat client asks for beside its conversation, such as a title."""
+SPEND = Table("spend", Spend, key="node_id")
+_KEY = ("node_id", "agent_id", "purpose", "model", "day")
+_SUMS = [name for name in SPEND.fields if name not in (*_KEY, "team_id")]
+_ADD = (
+    f"insert into spend ({SPEND.columns}) values ({', '.join(f':{f}' for f in SPEND.fields)})"
+    f" on conflict ({', '.join(_KEY)}) do update set "
+    + ", ".join(f"{name} = spend.{name} + excluded.{name}" for name in _SUMS)
+)
+
+
+def day_of(moment: datetime) -> str:
+    """Return the day that a cost at this time counts for."""
+    return f"{moment:%Y-%m-%d}"
+
+
+def settle(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> None:
+    """Add the cost of a finished call."""
+    _add(tx, lease, purpose=purpose, model=model, usage=usage, lost=0)
+
+
+def lose(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> None:
+    """Add the reservation of a call that may have been made and whose answer never came."""
+    _add(tx, lease, purpose=purpose, model=model, usage=usage, lost=1)
+
+
+def _add(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage, lost: int) -> None:
+    tx.run(
+        _ADD,
+        node_id=lease.node_id,
+        agent_id=lease.agent_id,
+        purpose=purpose,
+        model=model,
+        day=day_of(tx.now),
+        team_id=lease.team_id,
+        calls=1 - lost,
+        lost=lost,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        thinking_tokens=usage.thinking_tokens,
+        usd=usage.usd or 0.0,
+        unpriced=int(usage.usd is None),
+        estimated=int(usage.is_estimated),
+    )
+
+
+def of_team(tx: Tx, team_id: TeamId) -> list[Spend]:
+    return SPEND.select(tx, "team_id = :team_id order by node_id, purpose, day", team_id=team_id)
+
+
+def of_node(tx: Tx, node_id: NodeId) -> list[Spend]:
+    return SPEND.select(tx, "node_id = :node_id order by purpose, day", node_id=node_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    calls: int
+    tokens: int
+    usd: float
+
+
+_TREE = (
+    # `union`, not `union all`: a node can be reached as a child and as paid for, and damaged rows
+    # that form a cycle would otherwise never end.
+    "with recursive tree(id) as (select id from nodes where id = :root"
+    " union select n.id from nodes n join tree t on n.parent_id = t.id or n.payer_id = t.id) "
+)
+_RESERVATIONS = (
+    # A running node whose thread ends with an intent to ask the model: its
+    # reservation counts as spent.
+    "from nodes n join threads h on h.node_id = n.id"
+    " join turns t on t.place = (select max(place) from turns where"
+    " place > h.number * 4294967296 and place < (h.number + 1) * 4294967296)"
+    " where n.status = 'running' and h.closed_at is null"
+    " and t.role = 'intent' and t.ref = :thinking"
+)
+
+
+_SPENT = (
+    "select coalesce(sum(case when purpose = :search then 0 else calls + lost end), 0),"
+    " coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(usd), 0.0){more} from spend"
+    " where node_id in (select id from tree)"
+)
+
+
+def spent(tx: Tx, root: NodeId) -> Total:
+    """Return the cost of a node and all below it as people see it: what is booked, without the
+    reservations of running calls."""
+    row = tx.one(_TREE + _SPENT.format(more=""), root=root, search=SEARCH)
+    calls, tokens, usd = (0, 0, 0.0) if row is None else row
+    return Total(calls=int(calls), tokens=int(tokens), usd=round_usd(float(usd)))
+
+
+def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
+    """Return the cost of a node and all below it, with the reservations of other threads' calls.
+
+    One statement, so that a call that ends meanwhile is counted once: as reserved, or as paid.
+    """
+    rows = tx.all(
+        _TREE + _SPENT.format(more=", null") + " union all select 1, 0, 0.0, t.extra"
+        f" {_RESERVATIONS} and n.id in (select id from tree) and h.id <> :apart_from",
+        root=root,
+        apart_from=apart_from or "",
+        thinking=THINKING,
+        search=SEARCH,
+    )
+    reserved = [orjson.loads(row[3]) for row in rows if row[3] is not None]
+    return Total(
+        calls=sum(int(row[0]) for row in rows),
+        tokens=sum(int(row[1]) for row in rows) + sum(each["tokens"] for each in reserved),
+        usd=sum(float(row[2]) for row in rows) + sum(each["usd"] for each in reserved),
+    )
+
+
+def usd_of_day(tx: Tx, day: str) -> float:
+    """Return what all teams together have spent on a day, with those that were deleted since."""
+    row = tx.one(
+        "select coalesce(sum(usd), 0.0)"
+        " + coalesce((select deleted_usd from daily_limits where day = :day), 0.0)"
+        " from spend where day = :day",
+        day=day,
+    )
+    return 0.0 if row is None else float(row[0])
+
+
+def usd_of_team(tx: Tx, team_id: TeamId, *, day: str | None = None) -> float:
+    """Return the dollars that a team has spent, in all or on a day; rounded as in `costs`."""
+    only = "" if day is None else " and day = :day"
+    row = tx.one(
+        f"select coalesce(sum(usd), 0.0) from spend where team_id = :team{only}",
+        team=team_id,
+        **({} if day is None else {"day": day}),
+    )
+    return 0.0 if row is None else round_usd(float(row[0]))
+
+
+def usd_without_event(tx: Tx, team_id: TeamId) -> float:
+    """Return the dollars that a team has spent on web searches and side calls.
+
+    No event records their time, so no replayed moment includes them.
+    """
+    row = tx.one(
+        "select coalesce(sum(usd), 0.0) from spend where team_id = :team"
+        " and purpose in (:search, :side_call)",
+        team=team_id,
+        search=SEARCH,
+        side_call=SIDE_CALL,
+    )
+    return 0.0 if row is None else round_usd(float(row[0]))
+
+
+def usd_by_team(tx: Tx, between: tuple[TeamId, TeamId] | None = None) -> dict[TeamId, float]:
+    """Return the dollars that each team has spent, for those that have spent something; of all
+    teams, or of those whose ids lie between two ids."""
+    sql = "select team_id, sum(usd) from spend {where} group by team_id"
+    if between is None:
+        rows = tx.all(sql.format(where=""))
+    else:
+        first, last = between
+        where = "where team_id >= :first and team_id <= :last"
+        rows = tx.all(sql.format(where=where), first=first, last=last)
+    return {row[0]: round_usd(float(row[1])) for row in rows}
+
+
+def round_usd(usd: float) -> float:
+    """Return dollars as all sums show them: sums of the same rows in another order are equal."""
+    return round(usd, 6)
+
+
+def reserved_usd(tx: Tx, *, apart_from: ThreadId | None = None) -> float:
+    """Return the money reserved for the running calls of all teams, without those of a thread."""
+    sql = f"select t.extra {_RESERVATIONS} and h.id <> :apart_from"
+    rows = tx.all(sql, apart_from=apart_from or "", thinking=THINKING)
+    return sum(float(orjson.loads(row[0])["usd"]) for row in rows if row[0] is not None)
+
+
+def of_day(tx: Tx, day: str) -> list[Spend]:
+    """Return what was spent on a day, of all teams."""
+    return SPEND.select(tx, "day = :day order by team_id, node_id, purpose", day=day)
+
+
+class ModelSpend(NamedTuple):
+    model: str
+    calls: int
+    usd: float
+
+
+def by_model(tx: Tx, day: str) -> list[ModelSpend]:
+    """Return what was spent on each model on a day, of all teams."""
+    rows = tx.all(
+        "select model, sum(calls), sum(usd) from spend where day = :day group by model", day=day
+    )
+    return [ModelSpend(row[0], int(row[1]), float(row[2])) for row in rows]

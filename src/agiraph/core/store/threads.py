@@ -1,0 +1,397 @@
+"""Threads: the append-only journal of turns, with one writer per thread, fenced by an epoch."""
+
+from datetime import datetime
+from typing import NamedTuple, Unpack
+
+from pydantic import TypeAdapter
+
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.chat import (
+    Attachment,
+    Lease,
+    Role,
+    Thread,
+    ToolCall,
+    Turn,
+)
+from agiraph.core.domain.errors import Fenced, StoreDamaged
+from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.messages import TAKES_BACK
+from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.work import Usage
+from agiraph.core.store import turn_details
+from agiraph.core.store.messages import is_heard_in
+from agiraph.core.store.rows import (
+    Table,
+    from_json,
+    from_micros,
+    to_json,
+    to_label,
+    to_micros,
+    to_text,
+)
+from agiraph.core.store.turn_details import Details
+from agiraph.core.store.tx import Row, Tx
+
+THREADS = Table("threads", Thread)
+# Of 63 bits: 4 billion turns for each of 2 billion threads. 4294967296 in the SQL is 2^32.
+_SEQ_BITS = 32
+_SEQ_MASK = (1 << _SEQ_BITS) - 1
+_APPEND = (
+    "insert into turns"
+    " (place, node_id, role, text, at, ref, calls, attachments, extra, model, usage) values"
+    " (:place, :node_id, :role, :text, :at, :ref, :calls, :attachments, :extra, :model, :usage)"
+)
+# Row lock, end of the thread, and whether a person has written to its agent, in one statement.
+# `PostgresTx.one` runs it twice, because the subqueries may see the state before the wait for the
+# lock.
+_APPEND_POINT = (
+    "select number, epoch, (select max(place) from turns"
+    " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296),"
+    " exists (select 1 from messages m where m.recipient = t.agent_id and m.seen_at is null"
+    f" and (m.sender in (select id from persons) or m.ref = '{TAKES_BACK}')"
+    f" and {is_heard_in('t.node_id')})"
+    " from threads t where id = :id {for_update}"
+)
+TURN_COLUMNS = (
+    "place", "node_id", "role", "text", "at", "ref", "calls", "attachments", "extra", "model",
+    "usage",
+)  # fmt: skip
+_COLUMNS = ", ".join(TURN_COLUMNS)
+_LAST = (
+    f"select {_COLUMNS} from turns where place = (select max(u.place) from threads t"
+    " join turns u on u.place > t.number * 4294967296 and u.place < (t.number + 1) * 4294967296"
+    " where t.id = :id)"
+)
+_CALLS = TypeAdapter(tuple[ToolCall, ...])
+_ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
+
+
+class AppendPoint(NamedTuple):
+    """The end of a thread, where the next turn is appended. Its row is locked."""
+
+    thread_id: ThreadId
+    epoch: int
+    base: int
+    head: int
+    """The number of the last turn; 0 if there is none."""
+    has_word: bool = False
+    """Whether a person's message to the agent waits for its next yield point."""
+
+
+def check_lease(tx: Tx, lease: Lease) -> AppendPoint:
+    """Lock the thread's row and return its end; raise `Fenced` if the lease is stale.
+
+    The row lock and the epoch fence off a former owner: a claim raises the epoch under this lock,
+    so no append of an old lease can slip in after it.
+    """
+    found = _find_append_point(tx, lease.thread_id)
+    if found is None or found.epoch != lease.epoch:
+        raise Fenced(f"{lease.thread_id} was claimed by another runner.")
+    return found
+
+
+def append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint:
+    """Lock the thread's row and return the place of its next turn.
+
+    No lease is checked: only for closed threads, which no runner writes to.
+    """
+    found = _find_append_point(tx, thread_id)
+    assert found is not None
+    return found
+
+
+def _find_append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint | None:
+    row = tx.one(_APPEND_POINT, id=thread_id)
+    if row is None:
+        return None
+    number, epoch, end, has_word = row
+    head = (end or 0) & _SEQ_MASK
+    return AppendPoint(thread_id, epoch, number << _SEQ_BITS, head, bool(has_word))
+
+
+class TurnFields(Details, total=False):
+    """Fields of `Turn` that a new turn takes over as they are."""
+
+    calls: tuple[ToolCall, ...]
+    attachments: tuple[Attachment, ...]
+    model: str | None
+
+
+def append(
+    tx: Tx,
+    at: AppendPoint,
+    *,
+    node_id: NodeId | None,
+    role: Role,
+    text: str,
+    ref: str | None = None,
+    usage: Usage | None = None,
+    **details: Unpack[TurnFields],
+) -> tuple[AppendPoint, Turn]:
+    """Append a turn; return the new end of the thread, and the turn."""
+    turn = Turn(
+        thread_id=at.thread_id,
+        seq=at.head + 1,
+        node_id=node_id,
+        role=role,
+        text=to_text(text),
+        at=tx.now,
+        ref=ref,
+        usage=usage or Usage(),
+        **details,
+    )
+    # The mark of the thread commits with the turn: no later step may see one without the other.
+    if turn.label:
+        add_label(tx, at.thread_id, turn.label)
+    in_extra = details.keys() - {"calls", "attachments", "model"}
+    stored = turn_details.stored_details(turn) if in_extra else None
+    tx.run(
+        _APPEND,
+        place=at.base + turn.seq,
+        node_id=node_id,
+        role=role,
+        text=turn.text,
+        at=to_micros(turn.at),
+        ref=ref,
+        calls=to_json(turn.calls) if turn.calls else None,
+        attachments=to_json(turn.attachments) if turn.attachments else None,
+        extra=to_json(stored) if stored else None,
+        model=turn.model,
+        usage=to_json(turn_details.stored_usage(usage)) if usage is not None else None,
+    )
+    return at._replace(head=turn.seq), turn
+
+
+def add_label(tx: Tx, thread_id: ThreadId, label: Label) -> None:
+    """Join a label with that of a thread."""
+    before = label_of(tx, thread_id)
+    if (joined := before | label) != before:
+        THREADS.update(tx, thread_id, label=joined)
+
+
+def label_of(tx: Tx, thread_id: ThreadId) -> Label:
+    """Return the label of a thread: the sources of all that stands in it."""
+    row = tx.one("select label from threads where id = :id", id=thread_id)
+    return CLEAN if row is None else to_label(row[0])
+
+
+def label_of_node(tx: Tx, node_id: str) -> Label:
+    """Return the label of the thread of a node."""
+    sql = "select t.label from nodes n join threads t on t.id = n.thread_id where n.id = :id"
+    row = tx.one(sql, id=node_id)
+    return CLEAN if row is None else to_label(row[0])
+
+
+def labelled(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, Label]]:
+    """Return each node of a team whose thread is labelled, and its label."""
+    rows = tx.all(
+        "select n.id, t.label from nodes n join threads t on t.id = n.thread_id"
+        " where t.team_id = :team and t.label is not null",
+        team=team_id,
+    )
+    return [(row[0], to_label(row[1])) for row in rows]
+
+
+def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000) -> list[Turn]:
+    """Return the turns after number `after`, oldest first."""
+    row = tx.one("select number from threads where id = :id", id=thread_id)
+    base = 0 if row is None else row[0] << _SEQ_BITS
+    rows = tx.all(
+        f"select {_COLUMNS} from turns"
+        " where place > :place and place <= :end order by place limit :limit",
+        place=base + after,
+        end=base + _SEQ_MASK,
+        limit=limit,
+    )
+    return [read_turn(thread_id, row) for row in rows]
+
+
+def read_turn(thread_id: ThreadId, row: Row) -> Turn:
+    """Return a turn from its row; raise `StoreDamaged` if a value cannot be read."""
+    place, node_id, role, text, at, ref, calls, attachments, extra, model, usage = row
+    try:
+        return Turn(
+            thread_id=thread_id,
+            seq=place & _SEQ_MASK,
+            node_id=node_id,
+            role=role,
+            text=text,
+            at=from_micros(at),
+            ref=ref,
+            calls=() if calls is None else _CALLS.validate_python(from_json(calls)),
+            attachments=()
+            if attachments is None
+            else _ATTACHMENTS.validate_python(from_json(attachments)),
+            model=model,
+            usage=Usage() if usage is None else Usage(**from_json(usage)),
+            **turn_details.read_details(role, ref, extra),
+        )
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise StoreDamaged(f"A turn of {thread_id} cannot be read: {error}") from error
+
+
+def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
+    """Return the newest committed turn, without locking the thread."""
+    row = tx.one(_LAST, id=thread_id)
+    return None if row is None else read_turn(thread_id, row)
+
+
+class LastTurn(NamedTuple):
+    seq: int
+    at: datetime
+
+
+def last_turn_of_agent(tx: Tx, thread_id: ThreadId) -> LastTurn | None:
+    """Return number and time of the last turn that is not an intent. Locks the thread's row."""
+    base = append_point(tx, thread_id).base
+    row = tx.one(
+        "select place, at from turns where place > :base and place <= :end and role <> 'intent'"
+        " order by place desc limit 1",
+        base=base,
+        end=base + _SEQ_MASK,
+    )
+    return None if row is None else LastTurn(row[0] & _SEQ_MASK, from_micros(row[1]))
+
+
+def open_calls(tx: Tx, thread_id: ThreadId) -> list[ToolCall]:
+    """Return the tool calls of the last reply that have no result. Locks the thread's row."""
+    base = append_point(tx, thread_id).base
+    row = tx.one(
+        "select max(place) from turns where place > :base and place <= :end and role = 'assistant'",
+        base=base,
+        end=base + _SEQ_MASK,
+    )
+    if row is None or row[0] is None:
+        return []
+    reply, *since = turns(tx, thread_id, after=(row[0] & _SEQ_MASK) - 1)
+    answered = {turn.ref for turn in since if turn.role == "tool"}
+    return [call for call in reply.calls if call.id not in answered]
+
+
+def has_ref(tx: Tx, thread_id: ThreadId, ref: str) -> bool:
+    """Return whether a turn refers to this message or call. Locks the thread's row."""
+    base = append_point(tx, thread_id).base
+    sql = "select 1 from turns where place > :base and place <= :end and ref = :ref limit 1"
+    return tx.one(sql, base=base, end=base + _SEQ_MASK, ref=ref) is not None
+
+
+def open_with(tx: Tx, agent_id: AgentId, ref: str) -> list[NodeId]:
+    """Return the nodes of an agent's open threads in which a turn refers to this message."""
+    sql = (
+        "select distinct t.node_id from threads t join turns u on u.place > t.number * 4294967296"
+        " and u.place < (t.number + 1) * 4294967296 where t.agent_id = :agent"
+        " and t.closed_at is null and t.node_id is not null and u.ref = :ref"
+    )
+    return [NodeId(row[0]) for row in tx.all(sql, agent=agent_id, ref=ref)]
+
+
+def read_in(tx: Tx, agent_id: AgentId, ref: str, since: datetime) -> list[NodeId]:
+    """Return the agent's nodes that have read this message, which came at `since`; the last one
+    last. The threads of replies do not count."""
+    sql = (
+        "select u.node_id from threads t join turns u on u.place > t.number * 4294967296"
+        " and u.place < (t.number + 1) * 4294967296 where t.agent_id = :agent"
+        " and t.kind = 'work' and (t.closed_at is null or t.closed_at >= :since)"
+        " and u.role = 'user' and u.node_id is not null and u.ref = :ref order by u.place"
+    )
+    found = tx.all(sql, agent=agent_id, ref=ref, since=to_micros(since))
+    return [NodeId(row[0]) for row in found]
+
+
+def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
+    """Return the thread of a node."""
+    where = "id = (select thread_id from nodes where id = :id)"
+    found = THREADS.select(tx, where, id=node_id)
+    return found[0] if found else None
+
+
+def next_child(tx: Tx, parent_id: ThreadId) -> ThreadId:
+    """Return an id for the next child thread. The parent's row lock keeps it unique."""
+    # For its row lock only: two children that are opened at once would count the same siblings.
+    append_point(tx, parent_id)
+    row = tx.one("select count(*) from threads where parent_id = :id", id=parent_id)
+    return ThreadId(f"{parent_id}.{(row[0] if row else 0) + 1}")
+
+
+def of_agent(tx: Tx, agent_id: AgentId) -> list[Thread]:
+    return THREADS.select(tx, "agent_id = :id order by created_at, id", id=agent_id)
+
+
+def awaiting_reflection(
+    tx: Tx, agent: Agent, *, role: str | None = None, everyone: bool = False
+) -> list[Thread]:
+    """Return closed work threads with a reply that no reflection has read or is reading, oldest
+    first: the agent's own, and those of agents with this role that have left the team; with
+    `everyone`, of all that have left and of programs, too."""
+    whose = "agent_id = :id"
+    named: dict[str, str] = {}
+    if everyone:
+        whose = (
+            "(agent_id = :id or agent_id in (select a.id from agents a where a.team_id = :team"
+            " and (a.retired_at is not null or a.kind = 'cli')))"
+        )
+        named = {"team": agent.team_id}
+    elif role is not None:
+        whose = (
+            "(agent_id = :id or agent_id in (select a.id from agents a where a.team_id = :team"
+            " and a.retired_at is not null and a.role = :role and a.kind = 'llm'))"
+        )
+        named = {"team": agent.team_id, "role": role}
+    where = (
+        f"{whose} and kind = 'work' and closed_at is not null and harvested_at is null"
+        " and not exists (select 1 from nodes n where n.id = threads.reflection_id"
+        " and n.status in ('pending', 'assigned', 'running', 'waiting'))"
+        " and (exists (select 1 from turns u where u.place > threads.number * 4294967296"
+        " and u.place < (threads.number + 1) * 4294967296 and u.role = 'assistant')"
+        # A program speaks in no turn; what it did is its result.
+        " or exists (select 1 from nodes n join agents a on a.id = n.assignee_id"
+        " where n.id = threads.node_id and a.kind = 'cli' and n.result is not null))"
+        " order by closed_at, id"
+    )
+    return THREADS.select(tx, where, id=agent.id, **named)
+
+
+def of_reflection(tx: Tx, node_id: NodeId) -> list[Thread]:
+    """Return the threads that this reflection node reads, oldest first."""
+    return THREADS.select(tx, "reflection_id = :id order by closed_at, id", id=node_id)
+
+
+_OPEN = "('pending', 'assigned', 'running', 'waiting')"
+
+
+def closed_before(tx: Tx, moment: datetime, *, limit: int) -> list[Thread]:
+    """Return threads with all their turns that were closed before that moment, oldest first. Left
+    out are those of tasks whose giver still works, and those that a reflection is reading."""
+    where = (
+        "pruned_at is null and closed_at < :moment and not exists (select 1 from nodes n"
+        " join nodes p on p.id = n.parent_id where n.id = threads.node_id"
+        f" and p.status in {_OPEN}) and not exists (select 1 from nodes r"
+        f" where r.id = threads.reflection_id and r.status in {_OPEN})"
+        " order by closed_at, id limit :limit"
+    )
+    return THREADS.select(tx, where, moment=to_micros(moment), limit=limit)
+
+
+def partly_pruned(tx: Tx) -> list[Thread]:
+    """Return threads whose turns were to be removed, and are still there."""
+    where = (
+        "pruned_at is not null and exists (select 1 from turns u where"
+        " u.place > threads.number * 4294967296 and u.place < (threads.number + 1) * 4294967296)"
+        " order by id"
+    )
+    return THREADS.select(tx, where)
+
+
+def number_of(tx: Tx, thread_id: ThreadId) -> int:
+    """Return the number of a thread, by which the places of its turns begin."""
+    row = tx.one("select number from threads where id = :id", id=thread_id)
+    assert row is not None
+    return int(row[0])
+
+
+def drop_turns(tx: Tx, thread_id: ThreadId) -> None:
+    """Delete the turns of a thread."""
+    begin = number_of(tx, thread_id) << _SEQ_BITS
+    end = begin + (1 << _SEQ_BITS)
+    tx.run("delete from turns where place > :begin and place < :end", begin=begin, end=end)

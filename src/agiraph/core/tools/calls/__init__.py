@@ -1,0 +1,1 @@
+"""Calls: how the calls of models are read, and where tools come from."""

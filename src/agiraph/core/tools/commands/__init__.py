@@ -1,0 +1,1 @@
+"""Commands: the tool that runs commands, and their way to the network."""

@@ -1,0 +1,1 @@
+"""Files: the tools that read and write files."""

@@ -1,0 +1,1 @@
+"""Replies: the tools of a reply to a person."""

@@ -1,0 +1,1 @@
+"""Web: the tools that search the web and read its pages."""

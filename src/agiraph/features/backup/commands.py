@@ -1,0 +1,278 @@
+"""`agiraph backup`, `restore`, `export`, `db`: the database and the files of a home, in and out."""
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO
+
+import click
+
+from agiraph import config, redaction
+from agiraph.app import open_store
+from agiraph.cli.session import clean, command, opened, remember_secrets
+from agiraph.config import Settings
+from agiraph.core.domain.errors import Misconfigured, Refused, StoreFull
+from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home.layout import Home
+from agiraph.core.store import teams as team_rows
+from agiraph.core.store.engine import dump, migrate
+from agiraph.core.store.engine.dump_validation import LONGEST_LINE
+from agiraph.features.backup import archive, archive_reading, last_backup, restoring
+from agiraph.features.backup.archive import Manifest
+from agiraph.features.backup.archive_reading import Archive
+from agiraph.features.backup.team_export import write_export
+from agiraph.redaction import environment
+
+SHOWN_FILES = 20
+NO_KEYS = (
+    "No API key is set in this environment, so the files were not searched for keys. If an agent "
+    "may have written a key to a file, run this command with the server's environment."
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@command
+async def backup(file: Path) -> None:
+    """Write the database and all files to FILE, a .tar.gz archive.
+
+    The access token is left out, and API keys that are set in this environment are overwritten.
+    Agents can keep working meanwhile.
+    """
+    settings = config.load(environment())
+    if not settings.home.is_dir():
+        raise Refused(
+            f"The home {str(settings.home)!r} does not exist, so there is nothing to back up."
+        )
+    # Before `remember_secrets`, which adds the home's own token: the warning is about API keys.
+    if not redaction.known():
+        click.echo(NO_KEYS, err=True)
+    remember_secrets(settings.home, settings.database_url)
+    target = file.expanduser().absolute()
+    async with opened() as (_, store):
+        with tempfile.TemporaryFile() as rows:
+            # Rows first: a file is on disk before the row that refers to it is committed, and is
+            # never deleted. The other way round, a row could refer to a missing file.
+            count = await store.read(dump.write, rows)
+            rows.seek(0)
+            about = Manifest(
+                schema=migrate.newest(),
+                made_at=SystemClock().now().isoformat(),
+                made_by=f"agiraph {version('agiraph')}",
+                rows=count,
+            )
+            home = Home.open(settings.home)
+            made = await asyncio.to_thread(archive.pack, target, home, rows, about)
+            last_backup.write(home, target, at=SystemClock().now())
+    click.echo(
+        f"Wrote {target}: {counted(made.rows, 'row')} and {counted(len(made.files) - 1, 'file')}."
+    )
+    _list_files("Left out", made.left_out)
+    _list_files("Overwrote an API key in", made.redacted)
+
+
+def _list_files(what: str, names: list[str]) -> None:
+    for name in names[:SHOWN_FILES]:
+        click.echo(f"{what} {clean(name)}", err=True)
+    if len(names) > SHOWN_FILES:
+        click.echo(f"{what} {len(names) - SHOWN_FILES:,} more; see manifest.json in it.", err=True)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--with-settings",
+    is_flag=True,
+    help="Use agiraph.toml and agents/*.md of the backup, and print them. Without this option they "
+    "are put into a folder of their own, because they decide which programs are run.",
+)
+@command
+async def restore(file: Path, with_settings: bool) -> None:
+    """Restore the backup FILE into an empty home and an empty database.
+
+    Set AGIRAPH_HOME (and AGIRAPH_DATABASE_URL) to the target. Existing data is never overwritten,
+    and a failed restore leaves nothing behind. Restore only backups that you trust: unfinished work
+    continues when you start agiraph, including the commands that it was about to run.
+    """
+    settings = config.load(environment())
+    with archive_reading.opened(file, room=_free_bytes(settings.home)) as found:
+        # Rows are loaded into the newest schema, without migrations: those of another one would not
+        # fit.
+        if found.manifest.schema != migrate.newest():
+            raise Refused(
+                f"The backup was made by {found.manifest.made_by[:60]!r} (schema "
+                f"{found.manifest.schema}); this one has schema {migrate.newest()}. Restore it "
+                "with that version, then upgrade."
+            )
+        restorer = Restorer(settings, found, with_settings=with_settings)
+        with restoring.prepared(settings.home) as home:
+            files = await restorer.restore(home)
+        what = f"{counted(found.manifest.rows, 'row')} and {counted(files, 'file')}"
+        click.echo(f"Restored {what} to {settings.home}.")
+        _list_settings(settings.home, found, with_settings=with_settings)
+    click.echo("Start it with: agiraph up")
+
+
+def _free_bytes(home: Path) -> int:
+    """Return the free bytes of the disk that holds the home, or will hold it."""
+    nearest = next(p for p in (home, *home.absolute().parents) if p.exists())
+    return shutil.disk_usage(nearest).free
+
+
+class Restorer:
+    """One restore: builds files and database in a staging folder, then moves both into place."""
+
+    def __init__(self, settings: Settings, found: Archive, *, with_settings: bool) -> None:
+        self._settings = settings
+        self._archive = found
+        self._with_settings = with_settings
+
+    async def restore(self, home: Home) -> int:
+        """Fill the locked, empty home and its database. Return the number of files."""
+        with ExitStack() as stages:
+            staged = stages.enter_context(restoring.stage(home.path))
+            files = await asyncio.to_thread(
+                restoring.unpack, self._archive, staged, with_settings=self._with_settings
+            )
+            if self._with_settings:
+                self._check_settings(staged)
+            url = self._settings.database_url
+            if url.startswith("sqlite:///"):
+                await self._into_file(Path(url.removeprefix("sqlite:///")), staged, home, stages)
+            else:
+                with restoring.in_place(staged, home.path):
+                    # Last and in one transaction: if it fails, the files are removed again.
+                    await self._into_server(url)
+        with contextlib.suppress(StoreFull):  # on a full disk, the first start makes the token
+            home.token()
+        return files
+
+    def _check_settings(self, staged: Path) -> None:
+        try:
+            config.load({**environment(), "AGIRAPH_HOME": str(staged)})
+        except Misconfigured as error:
+            reason = str(error).replace(str(staged), "the backup")
+            raise Refused(
+                f"{reason} Nothing was changed; restore without --with-settings."
+            ) from error
+
+    async def _into_file(self, target: Path, staged: Path, home: Home, stages: ExitStack) -> None:
+        if target.exists():
+            await self._refuse_teams(f"sqlite:///{target}")
+        near = stages.enter_context(restoring.stage(target.parent))
+        await self._load(f"sqlite:///{near / target.name}")
+        with restoring.in_place(staged, home.path):
+            restoring.put_database(near / target.name, target)
+
+    async def _into_server(self, url: str) -> None:
+        from agiraph.core.store.engine.postgres_errors import (
+            refuse_rejected_rows,  # loaded only where used
+        )
+
+        await self._refuse_teams(url)
+        with refuse_rejected_rows():
+            await self._load(url)
+
+    async def _refuse_teams(self, url: str) -> None:
+        store = await open_store(url, SystemClock())
+        try:
+            if not await store.read(dump.is_empty):
+                raise Refused(
+                    "The database holds teams already; nothing was changed. Use an empty database."
+                )
+        finally:
+            await store.close()
+
+    async def _load(self, url: str) -> None:
+        store = await open_store(url, SystemClock())
+        try:
+            with self._archive.rows as rows:
+                await store.write(dump.load, _Lines(rows), expected=self._archive.manifest.rows)
+        finally:
+            await store.close()
+
+
+class _Lines:
+    """The lines of a file; each iteration starts at its beginning, as a write can be retried."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        while line := self._file.readline(LONGEST_LINE + 1):
+            yield line
+
+
+def _list_settings(home: Path, found: Archive, *, with_settings: bool) -> None:
+    own = [name for name in found.files if archive.belongs_to_one_home(name)]
+    _list_files("Not taken from the backup:", own)
+    names = sorted(name for name in found.files if restoring.is_setting(name))
+    if not names:
+        return
+    if not with_settings:
+        click.echo(f"Not used, but put into {home / restoring.ASIDE}:")
+        for name in names[:SHOWN_FILES]:
+            click.echo(f"  {clean(name)}")
+        click.echo("They decide which programs are run: read them, and move those that you trust.")
+        return
+    click.echo("Used from the backup:")
+    for name in names:
+        click.echo(f"  {clean(name)}:")
+        with found.file(name) as file:
+            for line in _Lines(file):
+                click.echo(f"    {clean(line.decode(errors='replace').rstrip())}")
+
+
+# A team, and the schema
+
+
+@click.command()
+@click.argument("team")
+@click.argument("folder", type=click.Path(path_type=Path))
+@command
+async def export(team: str, folder: Path) -> None:
+    """Write all data and files of a TEAM (its id or name) to FOLDER, as readable files.
+
+    API keys that are set in this environment are overwritten.
+    """
+    async with opened() as (settings, store):
+        remember_secrets(settings.home, settings.database_url)
+        found = await store.read(team_rows.find, team)
+        try:
+            await write_export(store, settings.home, found, folder)
+        except OSError as error:
+            raise Refused(f"The export to {str(folder)!r} is incomplete: {error}") from error
+    click.echo(f"Wrote {found.name!r} to {folder}.")
+
+
+@click.group()
+def db() -> None:
+    """Maintain the database."""
+
+
+@db.command()
+@command
+async def upgrade() -> None:
+    """Upgrade the database schema to this version. A SQLite database is upgraded at every start."""
+    settings = config.load(environment())
+    if settings.database_url.startswith("sqlite:"):
+        Home.open(settings.home)
+        store = await open_store(settings.database_url, SystemClock())
+        await store.close()
+        click.echo("The database is up to date.")
+        return
+    # Never at a start, unlike SQLite: processes of an older version may still work on this
+    # database.
+    from agiraph.core.store.engine.pgqueuer_queue import install
+    from agiraph.core.store.engine.postgres import upgrade as apply
+
+    applied = apply(settings.database_url)
+    await install(settings.database_url)
+    click.echo(f"Applied: {', '.join(applied)}." if applied else "The database is up to date.")

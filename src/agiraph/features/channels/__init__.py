@@ -1,0 +1,1 @@
+"""Channels: messages to people by Telegram, e-mail, webhooks and others, and back."""

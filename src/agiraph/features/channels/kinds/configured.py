@@ -1,0 +1,286 @@
+"""Configured channels: made from the settings file, with their secrets from the environment.
+
+The terminal is here too, since nothing else is needed for it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.messages import INBOX, MessageKind
+from agiraph.core.domain.records.deliveries import OutgoingMessage
+from agiraph.core.domain.sections import Section, entry, must
+from agiraph.core.home.named_secrets import NamedSecrets
+from agiraph.features.channels.kinds import Channel, WantedChannel
+from agiraph.features.channels.kinds.email import Email, MailServer
+from agiraph.features.channels.kinds.smtp import Security, Smtp
+from agiraph.features.channels.kinds.telegram import Telegram
+from agiraph.features.channels.kinds.webhook import Webhook
+from agiraph.redaction import keep
+from agiraph.web.access import PREFIX
+
+_Kind = Literal["question", "approval", "briefing", "report", "failure", "result"]
+_Address = Annotated[str, Field(pattern=r"^[^@\s,<>]+@[^@\s,<>]+$")]
+_Text = Annotated[str, Field(min_length=1)]
+_BOT_TOKEN = re.compile(r"\d+:[\w-]{20,}")
+
+MAX_TEXT_CHARS = 200
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminal:
+    """Prints a line on the terminal where the runtime was started."""
+
+    kinds: frozenset[MessageKind] = INBOX
+    write: Callable[[str], None] = _print
+
+    @property
+    def description(self) -> str:
+        return "terminal"
+
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        message = outgoing.message
+        head = f"[{message.kind}] {outgoing.team}, {outgoing.sender}"
+        text = message.title or message.text
+        # The call is not printed, because a shortened call could hide the part that matters.
+        more = " Read the call with: agiraph inbox --open" if message.call is not None else ""
+        self.write(f"{_printable(head)}: {_printable(text)}{more} ({message.id})")
+
+
+def _printable(text: str) -> str:
+    """Return one short line without control characters, which could steer the terminal."""
+    line = " ".join(text.split())
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return clean if len(clean) <= MAX_TEXT_CHARS else clean[: MAX_TEXT_CHARS - 1] + "…"
+
+
+@entry
+class _Entry:
+    """The settings of the terminal and of own channels, and those that all channels have."""
+
+    type: Annotated[
+        str,
+        Field(pattern=rf"^(terminal|webhook|smtp|telegram|email|{PREFIX}[a-z][a-z0-9_-]{{0,39}})$"),
+        must(f"is not one of terminal, webhook, smtp, telegram, email or {PREFIX}NAME"),
+    ]
+    kinds: Annotated[frozenset[_Kind], Field(min_length=1)] = cast(frozenset[_Kind], INBOX)
+
+
+@entry
+class _WebhookEntry(_Entry):
+    url: str = ""
+    url_env: _Text | None = None
+    secret_env: _Text | None = None
+
+
+@entry
+class _SmtpEntry(_Entry):
+    host: _Text
+    sender: Annotated[_Address, Field(alias="from")]
+    to: Annotated[tuple[_Address, ...], Field(min_length=1)]
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    security: Security = "starttls"
+    user: str = ""
+    password_env: _Text | None = None
+
+
+@entry
+class _TelegramEntry(_Entry):
+    token_env: _Text | None = None
+    token_secret: _Text | None = None
+    api_url: str = "https://api.telegram.org"
+
+
+@entry
+class _EmailEntry(_Entry):
+    address: _Address
+    smtp_host: _Text
+    imap_host: _Text
+    user: _Text
+    password_env: _Text | None = None
+    password_secret: _Text | None = None
+    smtp_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    smtp_security: Security = "starttls"
+    imap_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    imap_security: Security = "tls"
+    folder: Annotated[str, Field(pattern=r'^[^"\\\r\n]+$')] = "INBOX"
+    checked_by: str = ""
+
+
+_ENTRIES: Mapping[Any, type[_Entry]] = {
+    "webhook": _WebhookEntry,
+    "smtp": _SmtpEntry,
+    "telegram": _TelegramEntry,
+    "email": _EmailEntry,
+}
+_EXAMPLE = (
+    '[channels.NAME] with type = "terminal"; or "webhook" with url (or url_env) and, if it is to '
+    'be signed, secret_env; or "smtp" with host, from, to and, if needed, port, security, user, '
+    'password_env; or "telegram" with token_env (or token_secret); or "email" with address, '
+    "smtp_host, imap_host, user and password_env (or password_secret); or type = "
+    '"own:NAME" for one of your own. kinds limits what goes there'
+)
+
+
+def channels(
+    path: Path,
+    written: Any,
+    environ: Mapping[str, str],
+    *,
+    url: str = "",
+    secrets: NamedSecrets | None = None,
+) -> dict[str, Channel]:
+    """Return the channels of a settings file by name, or raise `Misconfigured` with the entry.
+
+    `url` is the address of this installation, for links in messages.
+    """
+    known = secrets or NamedSecrets()
+    if not isinstance(written, dict):
+        raise Misconfigured(f"{path}: channels are tables: {_EXAMPLE}.")
+    found: dict[str, Channel] = {}
+    for name, table in cast(dict[str, Any], written).items():
+        kind = cast(dict[str, Any], table).get("type") if isinstance(table, dict) else None
+        entry_of = _ENTRIES.get(kind, _Entry) if isinstance(kind, str) else _Entry
+        section: Section[_Entry] = Section("channels", entry_of, _EXAMPLE)
+        (given,) = section.read_each(path, {name: table}).values()
+        found[name] = _channel(f"{path}: [channels.{name}]", given, environ, url, known)
+    return found
+
+
+def _channel(
+    where: str, given: _Entry, environ: Mapping[str, str], url: str, secrets: NamedSecrets
+) -> Channel:
+    match given:
+        case _WebhookEntry():
+            return _webhook(where, given, environ)
+        case _SmtpEntry():
+            return _smtp(where, given, environ)
+        case _TelegramEntry():
+            secret = (given.token_env, given.token_secret)
+            token = _one_secret(where, "token", *secret, environ, secrets)
+            return _telegram(where, given, token, url)
+        case _EmailEntry():
+            secret = (given.password_env, given.password_secret)
+            password = _one_secret(where, "password", *secret, environ, secrets)
+            return _email(where, given, password, url)
+        case _ if given.type.startswith(PREFIX):
+            return WantedChannel(own_name=given.type.removeprefix(PREFIX), kinds=given.kinds)
+        case _:
+            return Terminal(kinds=given.kinds)
+
+
+def _webhook(where: str, given: _WebhookEntry, environ: Mapping[str, str]) -> Webhook:
+    # `url_env`: the address of a webhook is often its only secret.
+    if bool(given.url) == bool(given.url_env):
+        raise Misconfigured(f"{where} needs either url or url_env.")
+    url = given.url or _secret(where, "url_env", given.url_env, environ)
+    _check_url(where, url)
+    secret = _secret(where, "secret_env", given.secret_env, environ)
+    return Webhook(url=url, secret=secret, kinds=given.kinds)
+
+
+def _smtp(where: str, given: _SmtpEntry, environ: Mapping[str, str]) -> Smtp:
+    if bool(given.user) != bool(given.password_env):
+        raise Misconfigured(f"{where} needs both user and password_env, or neither.")
+    if given.user and given.security == "none":
+        raise Misconfigured(
+            f'{where} would send the password unencrypted: set security to "starttls" or "tls".'
+        )
+    return Smtp(
+        host=given.host,
+        port=given.port or {"starttls": 587, "tls": 465, "none": 25}[given.security],
+        security=given.security,
+        sender=given.sender,
+        recipients=given.to,
+        user=given.user,
+        password=_secret(where, "password_env", given.password_env, environ),
+        kinds=given.kinds,
+    )
+
+
+def _telegram(where: str, given: _TelegramEntry, token: str, url: str) -> Telegram:
+    _check_url(where, given.api_url)
+    if not _BOT_TOKEN.fullmatch(token):
+        raise Misconfigured(
+            f"{where} the token is not that of a bot. BotFather in Telegram gives you one, such as "
+            "110201543:AAHdqTc…"
+        )
+    api = given.api_url.rstrip("/")
+    return Telegram(token=token, kinds=given.kinds, api_url=api, url=url)
+
+
+def _email(where: str, given: _EmailEntry, password: str, url: str) -> Email:
+    if "none" in (given.smtp_security, given.imap_security):
+        raise Misconfigured(
+            f'{where} would send the password unencrypted: use "starttls" or "tls" as security.'
+        )
+    smtp_port = given.smtp_port or {"starttls": 587, "tls": 465}[given.smtp_security]
+    imap_port = given.imap_port or {"starttls": 143, "tls": 993}[given.imap_security]
+    smtp, imap = given.smtp_security, given.imap_security
+    return Email(
+        address=given.address,
+        smtp=MailServer(host=given.smtp_host, port=smtp_port, security=smtp),
+        imap=MailServer(host=given.imap_host, port=imap_port, security=imap),
+        user=given.user,
+        password=password,
+        folder=given.folder,
+        checked_by=given.checked_by,
+        kinds=given.kinds,
+        url=url,
+    )
+
+
+def _check_url(where: str, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # raises ValueError for a port that cannot be
+    except ValueError:
+        is_complete, parts = False, None
+    if not is_complete or parts is None or any(c.isspace() for c in url):
+        raise Misconfigured(f"{where} url must be complete: https://… or http://….")
+    if parts.username or parts.password:
+        raise Misconfigured(
+            f"{where} url contains a password. Remove it and sign with secret_env instead: a "
+            "settings file is easily copied or committed."
+        )
+
+
+def _one_secret(
+    where: str,
+    what: str,
+    variable: str | None,
+    name: str | None,
+    environ: Mapping[str, str],
+    secrets: NamedSecrets,
+) -> str:
+    """Return a secret that the entry takes from the environment or by its name in [secrets]."""
+    if bool(variable) == bool(name):
+        raise Misconfigured(f"{where} needs either {what}_env or {what}_secret.")
+    if name is None:
+        return _secret(where, f"{what}_env", variable, environ)
+    try:
+        return secrets.get(name)
+    except Misconfigured as error:
+        raise Misconfigured(f"{where} {what}_secret: {error}") from error
+
+
+def _secret(where: str, key: str, variable: str | None, environ: Mapping[str, str]) -> str:
+    """Return the secret in an environment variable; from now on logs and stored texts redact it."""
+    if variable is None:
+        return ""
+    value = environ.get(variable, "")
+    if not value:
+        raise Misconfigured(f"{where} {key}: set {variable} in the environment.")
+    keep({variable: value})
+    return value

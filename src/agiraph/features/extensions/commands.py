@@ -1,0 +1,154 @@
+"""`agiraph tools` and `agiraph skills`: list code and skills of your own, and enable them."""
+
+import sys
+from collections.abc import Iterable
+from contextlib import redirect_stdout
+
+import click
+
+from agiraph import config
+from agiraph.cli.session import Told, command, group, plain_console, printing, shown, table
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home.layout import Home
+from agiraph.features.extensions.finding import find_one
+from agiraph.features.extensions.loading import Extensions
+from agiraph.features.extensions.skills import Skills
+from agiraph.redaction import environment
+from agiraph.sandbox.folders import given_folders
+
+HASH_CHARACTERS = 12
+_COLOURS = {"on": "green", "off": "dim", "changed": "yellow", "faulty": "red"}
+_hash = click.option(
+    "--sha256", default="", help="The hash that you have read; another one is refused."
+)
+
+
+def _extensions() -> Extensions:
+    settings = config.load(environment())
+    home = Home.open(settings.home)
+    given = settings.extensions
+    return Extensions(home=home, secrets=given.secrets, rules=given.rules)
+
+
+def _coloured(state: str) -> str:
+    return f"[{_COLOURS[state]}]{state}[/]"
+
+
+@printing
+async def _tools() -> Told:
+    extensions = _extensions()
+    # What own code prints while it is imported is no part of our output.
+    with redirect_stdout(sys.stderr):
+        found = await extensions.listed()
+    folder = f"{extensions.home.path}/tools"
+    rows = [
+        (shown(one.id), _coloured(one.state), one.sha256[:HASH_CHARACTERS], shown(one.summary))
+        for one in found
+    ]
+
+    def show() -> None:
+        if extensions.problem:
+            click.echo(extensions.problem, err=True)
+        if rows:
+            return plain_console().print(table(rows, "id!", "state", "sha256", ""))
+        return click.echo(f"None. Put a Python file into {folder}; docs/own-tools.md shows how.")
+
+    return found, show
+
+
+@group(_tools)
+def tools() -> None:
+    """List tools, engines, channels and providers of your own; enable and disable them."""
+
+
+@tools.command("enable")
+@click.argument("name")
+@_hash
+@printing
+async def enable_tool(name: str, sha256: str) -> Told:
+    """Enable the file or package NAME, with exactly the content it has now.
+
+    Its code then runs inside of the runtime, with all that your user may do. Read it first.
+    """
+    extensions = _extensions()
+    with redirect_stdout(sys.stderr):
+        one = await extensions.enable(name, sha256=sha256, at=SystemClock().now())
+    then = "Name it in agiraph.toml, and restart agiraph."
+    if one.kind == "tools":
+        then = "A running agiraph offers it to agents from their next task on."
+    return one, (
+        f"Enabled {shown(one.id)} (sha256 {one.sha256}).\nIt offers: {shown(one.summary)}.\n{then}"
+    )
+
+
+@tools.command("disable")
+@click.argument("name")
+@command
+async def disable_tool(name: str) -> None:
+    """Disable the file or package NAME. A running agiraph drops its tools with the next task."""
+    extensions = _extensions()
+    try:
+        identity = find_one(extensions.home, name).id
+    except Refused:
+        identity = name  # its file is gone, but not the consent
+    with redirect_stdout(sys.stderr):
+        await extensions.disable(identity)
+    click.echo(f"Disabled {shown(identity)}.")
+
+
+@printing
+async def _skills() -> Told:
+    settings = config.load(environment())
+    home = Home.open(settings.home)
+    found = Skills(home=home).listed(_named(home, settings.folders.values()))
+    rows = [(shown(one.id), _coloured(one.state), shown(one.summary)) for one in found]
+    if rows:
+        return found, lambda: plain_console().print(table(rows, "id!", "state", ""))
+    how = f"Put a folder with a SKILL.md into {home.path}/skills; docs/skills.md shows how."
+    return found, f"None. {how}"
+
+
+def _named(home: Home, folders: Iterable[str]) -> list[GivenFolder]:
+    """Return the folders that agiraph.toml names, as far as they can be given."""
+    given: list[GivenFolder] = []
+    for text in folders:
+        try:
+            given += given_folders.check(home.path, [text])
+        except Refused:
+            continue
+    return given
+
+
+@group(_skills)
+def skills() -> None:
+    """List skills (folders with a SKILL.md); enable and disable them."""
+
+
+@skills.command("enable")
+@click.argument("name")
+@_hash
+@printing
+async def enable_skill(name: str, sha256: str) -> Told:
+    """Enable the skill NAME, with exactly the files it has now. Read them first.
+
+    NAME is a folder in skills/ of the home, or the whole path of a folder's .claude/skills/NAME.
+    Agents then follow it as they follow you.
+    """
+    home = Home.open(config.load(environment()).home)
+    one = Skills(home=home).enable(name, sha256=sha256, at=SystemClock().now())
+    return one, (
+        f"Enabled {shown(one.id)} (sha256 {one.sha256}).\n"
+        f"Agents see: {shown(one.name)}: {shown(one.description)}\n"
+        "A running agiraph offers it to agents from their next task on."
+    )
+
+
+@skills.command("disable")
+@click.argument("name")
+@command
+async def disable_skill(name: str) -> None:
+    """Disable the skill NAME."""
+    home = Home.open(config.load(environment()).home)
+    click.echo(f"Disabled {shown(Skills(home=home).disable(name))}.")

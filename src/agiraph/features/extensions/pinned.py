@@ -1,0 +1,233 @@
+"""Pinned items: files, packages and skills that a person has enabled, each pinned by its hash.
+
+Consents are a file of the home, `consents.json`. No agent can reach it: commands do not see the
+home, file tools see a team's folder alone, and the API changes it for the owner's token only.
+"""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.messages import Notice
+from agiraph.core.domain.value import value
+from agiraph.core.home.layout import Home
+from agiraph.core.home.safe_folder import Folder
+
+FILE = "consents.json"
+COPIES = "enabled-code"
+"""The folder of a home with the files that a person has enabled, each named by its hash."""
+_LONGEST = 4 * 2**20
+_LOCK = "consents.lock"
+State = Literal["off", "on", "changed", "faulty"]
+"""off: no person has enabled it. changed: a person has enabled other content under its name, so it
+is off again. faulty: enabled, but it cannot be used."""
+
+
+class Consent(BaseModel):
+    """A person has enabled exactly these bytes."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    at: datetime
+
+
+class _Written(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    enabled: dict[str, Consent] = Field(default_factory=dict[str, Consent])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consents:
+    """What a person has enabled, by id."""
+
+    enabled: Mapping[str, Consent] = field(default_factory=dict[str, Consent])
+    problem: str = ""
+    """Why the file could not be read; nothing is enabled then."""
+
+    def allows(self, identity: str, sha256: str) -> bool:
+        """Whether a person has enabled this, with exactly this content."""
+        found = self.enabled.get(identity)
+        return found is not None and found.sha256 == sha256
+
+
+def read(home: Home) -> Consents:
+    """Return the consents of a home. A file that cannot be trusted or read enables nothing."""
+    try:
+        with home.folder.open_file(FILE) as file:
+            found = os.fstat(file.fileno())
+            if found.st_mode & 0o022 or found.st_uid != os.geteuid():
+                return _broken("others can change it; remove it and enable again what you use")
+            raw = file.read(_LONGEST + 1)
+    except NotFound:
+        return Consents()
+    except (Refused, OSError) as error:
+        return _broken(str(error))
+    try:
+        return Consents(enabled=_Written.model_validate_json(raw).enabled)
+    except ValidationError:
+        return _broken("it is damaged; remove it and enable again what you use")
+
+
+def stamp(home: Home) -> tuple[int, int, int]:
+    """Return a value that changes whenever `consents.json` does."""
+    return stamp_of(home.path / FILE)
+
+
+def stamp_of(path: Path) -> tuple[int, int, int]:
+    """Return inode, modification time and size of a file; zeros if there is no file."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def enable(home: Home, identity: str, sha256: str, *, at: datetime) -> None:
+    """Store a person's consent to this content. It replaces an earlier consent with the same id."""
+    with changing(home) as enabled:
+        enabled[identity] = Consent(sha256=sha256, at=at)
+
+
+def disable(home: Home, identity: str) -> bool:
+    """Remove a consent; return whether there was one."""
+    with changing(home) as enabled:
+        return enabled.pop(identity, None) is not None
+
+
+@contextmanager
+def changing(home: Home) -> Generator[dict[str, Consent]]:
+    """Yield the consents for changes, with the lock file locked; write them in one rename when the
+    block ends."""
+    # The lock is on a file of its own: a rename replaces consents.json, and a lock on it is lost.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(home.path / _LOCK, flags, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        consents = read(home)
+        if consents.problem:
+            raise Refused(consents.problem)
+        enabled = dict(consents.enabled)
+        yield enabled
+        written: dict[str, Any] = _Written(enabled=enabled).model_dump(mode="json")
+        data = orjson.dumps(written, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+        home.folder.write(FILE, data + b"\n")
+    finally:
+        os.close(lock)
+
+
+def _broken(why: str) -> Consents:
+    return Consents(problem=f"{FILE} in the home cannot be used: {why}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The state of one item, as lists show it to people."""
+
+    id: str
+    state: State
+    sha256: str = ""
+    problem: str = ""
+    enabled_at: datetime | None = None
+
+    @property
+    def about(self) -> str:
+        """Return what it offers, in words; empty if that is not known."""
+        return ""
+
+    @property
+    def summary(self) -> str:
+        """Return in one sentence what a person must know of it."""
+        match self.state:
+            case "changed":
+                return "changed since it was enabled, so it is off; enable it again to use it"
+            case "on":
+                return self.about
+            case "off":
+                return self.problem or self.about or "not enabled"
+            case "faulty":
+                return self.problem
+
+
+@dataclass(slots=True)
+class Notices:
+    """Notices for a person that were not sent yet. Each change is added once."""
+
+    _untold: list[Notice] = field(default_factory=list[Notice])
+    _known: set[Notice] = field(default_factory=set[Notice])
+
+    def add(self, one: Status, *, command: Literal["tools", "skills"]) -> None:
+        """Add that an item, which a person has enabled, has changed or cannot be used."""
+        text = (
+            f"{one.id} has changed since you enabled it, so agents no longer have it. Look at it, "
+            f"and enable it again if you want: agiraph {command} enable {one.id}"
+            if one.state == "changed"
+            else f"{one.id} cannot be used: {one.problem} Agents do without it; nothing else is "
+            "affected."
+        )
+        # Its key is the change itself: after a restart it is found again, and not sent again.
+        change = hashlib.sha256(f"{one.id}\n{one.sha256}\n{text}".encode()).hexdigest()[:24]
+        notice = Notice(key=f"own:{change}", title=f"{one.id} is off", text=text)
+        if notice not in self._known:
+            self._known.add(notice)
+            self._untold.append(notice)
+
+    def take(self) -> list[Notice]:
+        """Return the notices that were not sent yet, and clear the list."""
+        taken, self._untold = self._untold, []
+        return taken
+
+
+@value
+class FileText:
+    """One file, as it was enabled and as it is now."""
+
+    path: str
+    before: str | None = None
+    """None: it was not enabled before, or no copy was kept."""
+    now: str | None = None
+    """None: the file is gone."""
+
+
+@value
+class Content:
+    """All files that a consent covers."""
+
+    sha256: str
+    """The hash that a person enables with this content."""
+    files: tuple[FileText, ...]
+
+
+def keep_copy(home: Home, sha256: str, data: bytes) -> None:
+    """Keep the bytes of an enabled file, so that a later change can be shown beside them."""
+    if data:
+        home.folder.write(f"{COPIES}/{sha256}", data)
+
+
+def copy(home: Home, sha256: str) -> str | None:
+    """Return the copy with this hash; None if there is none or it was changed."""
+    try:
+        with Folder.open(home.path) as folder:
+            data = folder.read(f"{COPIES}/{sha256}", limit=_LONGEST)
+    except (NotFound, Refused, OSError):
+        return None
+    return text_of(data) if hashlib.sha256(data).hexdigest() == sha256 else None
+
+
+def text_of(data: bytes) -> str:
+    """Return bytes as text; what is not UTF-8 is described."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"(not text: {len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()})"

@@ -1,0 +1,243 @@
+"""History routes: a team's timeline, its board at any moment, and its event log."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from datetime import datetime
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Depends, Query, Response
+
+from agiraph.api.deps import ApiDep, Moment
+from agiraph.api.feature_views.history import (
+    BoardMomentView,
+    NodeMomentView,
+    StageMomentView,
+    TimelineView,
+)
+from agiraph.api.live import event_json
+from agiraph.api.problems import documented
+from agiraph.api.routing import Router
+from agiraph.api.views import CostView
+from agiraph.core.domain.errors import Conflict
+from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.value import value
+from agiraph.core.services.board import texts
+from agiraph.core.store import events, nodes, spend, teams
+from agiraph.core.store.tx import Tx
+from agiraph.features.history import event_log
+from agiraph.features.history.boards import BoardMoment, NodeMoment
+from agiraph.features.history.event_log import LogFilter
+from agiraph.features.history.histories import TeamHistory
+from agiraph.features.history.spans import Span, Tick
+
+router: Router = Router("history")
+
+PAGE_SPANS = 5000
+PAGE_EVENTS = 500
+Seq = Annotated[int, Query(ge=0, le=2**40)]
+Since = Annotated[Moment | None, Query(description="Leave out what ended before it.")]
+Until = Annotated[Moment | None, Query(description="Leave out what began after it.")]
+Word = Annotated[str, Query(max_length=200)]
+
+
+@router.get("/teams/{team}/timeline", response_model=TimelineView, responses=documented(404))
+async def get_timeline(
+    team: str,
+    api: ApiDep,
+    after: Annotated[int, Query(ge=0, le=2**40, description="`next_seq` of the last page.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=PAGE_SPANS, description="The most spans.")] = 2000,
+    since: Since = None,
+    until: Until = None,
+) -> Response:
+    """Return how the time of a team's nodes was spent: queued, in models, tools and waits."""
+    found = await api.store.read(teams.find, team)
+    history = await api.histories.of(api.store, found.id)
+    if since is not None:
+        after = max(after, await api.store.read(events.number_at, found.id, since))
+    spans, ticks, next_seq = _page(history, after, limit)
+    open_spans = history.spans.open_spans() if next_seq is None else []
+    if until is not None:
+        spans = [span for span in spans if span.start <= until]
+        open_spans = [span for span in open_spans if span.start <= until]
+        ticks = [tick for tick in ticks if tick.at <= until]
+    named = {span.node_id for span in [*spans, *open_spans]}
+    body = {
+        "first_seq": history.first,
+        "last_seq": history.last,
+        "next_seq": next_seq,
+        # orjson writes the dataclasses themselves: views of thousands of spans take half a second.
+        "spans": spans,
+        "open": open_spans,
+        "ticks": ticks,
+        "stops": history.spans.stops,
+        "nodes": await api.store.read(_named_nodes, found.id, named),
+        "other_usd": await api.store.read(spend.usd_without_event, found.id),
+    }
+    return Response(orjson.dumps(body), media_type="application/json")
+
+
+def _page(
+    history: TeamHistory, after: int, limit: int
+) -> tuple[list[Span], list[Tick], int | None]:
+    """Return the spans that ended after an event, the ticks beside them, and the next cursor."""
+    closed, ticks = history.spans.closed, history.spans.ticks
+    start = bisect_right(closed, after, key=lambda span: span.seq)
+    spans = closed[start : start + limit]
+    is_last = start + limit >= len(closed)
+    end = history.last if is_last else spans[-1].seq
+    first = bisect_right(ticks, after, key=lambda tick: tick.seq)
+    past = bisect_right(ticks, end, key=lambda tick: tick.seq)
+    return spans, ticks[first:past], None if is_last else end
+
+
+def _named_nodes(tx: Tx, team_id: TeamId, named: set[str]) -> list[dict[str, str | None]]:
+    return [
+        {
+            "id": node.id,
+            "title": texts.subject_of(node),
+            "lane": node.lane,
+            "status": node.status,
+            "parent_id": node.parent_id,
+        }
+        for node in nodes.everything(tx, team_id)
+        if node.id in named
+    ]
+
+
+@router.get("/teams/{team}/board/at", responses=documented(404, 409))
+async def get_board_at(
+    team: str,
+    api: ApiDep,
+    seq: Annotated[int | None, Query(ge=0, le=2**40, description="An event's number.")] = None,
+    at: Annotated[Moment | None, Query(description="A time, instead of a number.")] = None,
+) -> BoardMomentView:
+    """Return a team's board as it was after an event or at a time; without either, as it is."""
+    found = await api.store.read(teams.find, team)
+    history = await api.histories.of(api.store, found.id)
+    if seq is None:
+        seq = history.last
+        if at is not None:
+            seq = await api.store.read(events.number_at, found.id, at)
+    seq = min(seq, history.last)
+    if seq < history.first and history.first > 1:
+        raise Conflict(f"The board is known from event {history.first} on.")
+    moment = history.boards.moment(seq)
+
+    def look(tx: Tx) -> _Rows:
+        last = events.after(tx, found.id, seq - 1, limit=1) if seq else []
+        rows = nodes.everything(tx, found.id)
+        above: dict[str, str | None] = {n.id: n.parent_id or n.payer_id for n in rows}
+        return _Rows(
+            at=last[0].at if last else None,
+            titles={n.id: texts.subject_of(n) for n in rows},
+            above=above,
+            other_usd=spend.usd_without_event(tx, found.id),
+        )
+
+    return _moment(moment, history, seq, await api.store.read(look))
+
+
+@value
+class _Rows:
+    """The current rows that a replayed board needs besides its events."""
+
+    at: datetime | None
+    titles: dict[str, str]
+    above: dict[str, str | None]
+    other_usd: float
+
+
+def _moment(moment: BoardMoment, history: TeamHistory, seq: int, rows: _Rows) -> BoardMomentView:
+    costs = _tree_costs(moment.nodes, rows.above)
+    return BoardMomentView(
+        seq=seq,
+        at=rows.at,
+        first_seq=history.first,
+        head=history.last,
+        nodes=[
+            _node(node, rows.titles.get(node.id, node.title), costs[node.id])
+            for node in sorted(moment.nodes.values(), key=lambda node: node.id)
+        ],
+        stages=[StageMomentView.of(stage) for stage in moment.stages.values()],
+        members=sorted(moment.members),
+        usd=sum(node.usd for node in moment.nodes.values()),
+        other_usd=rows.other_usd,
+    )
+
+
+def _tree_costs(
+    moments: dict[str, NodeMoment], above: dict[str, str | None]
+) -> dict[str, CostView]:
+    """Return the cost of each node with all nodes below it."""
+    sums: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0])
+    for node in moments.values():
+        at: str | None = node.id
+        seen: set[str] = set()
+        while at is not None and at not in seen:  # damaged rows may form a cycle
+            seen.add(at)
+            for place, amount in enumerate((node.calls, node.tokens, node.usd)):
+                sums[at][place] += amount
+            at = above.get(at)
+    return {
+        id: CostView(calls=int(sums[id][0]), tokens=int(sums[id][1]), usd=sums[id][2])
+        for id in moments
+    }
+
+
+def _node(node: NodeMoment, title: str, cost: CostView) -> NodeMomentView:
+    return NodeMomentView.of(
+        node, title=title, depends_on=node.needs, worked_seconds=node.worked_s, cost=cost
+    )
+
+
+# Described by reference, as in `routes/events.py`: a response model would be slow to build.
+_LOG: dict[str, Any] = {
+    "type": "object",
+    "required": ["events", "next", "head"],
+    "properties": {
+        "events": {"type": "array", "items": {"$ref": "#/components/schemas/Event"}},
+        "next": {
+            "anyOf": [{"type": "integer"}, {"type": "null"}],
+            "description": "List older events with this number as `before`; null: there are none.",
+        },
+        "head": {"type": "integer", "description": "The number of the newest event."},
+    },
+}
+_LISTED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {"schema": _LOG}}}
+}
+
+
+def _log_filter(
+    types: Annotated[str, Query(max_length=500, description="Such as `node,tool.result`.")] = "",
+    agent: Word = "",
+    node: Word = "",
+    text: Word = "",
+    since: Since = None,
+    until: Until = None,
+) -> LogFilter:
+    return LogFilter(
+        types=tuple(filter(None, types.replace(" ", "").split(",")))[:20],
+        agent_id=agent,
+        node_id=node,
+        text=text.strip(),
+        since=since,
+        until=until,
+    )
+
+
+@router.get("/teams/{team}/event-log", responses=_LISTED | documented(404), response_class=Response)
+async def get_event_log(
+    team: str,
+    api: ApiDep,
+    which: Annotated[LogFilter, Depends(_log_filter)],
+    before: Seq = 0,
+    limit: Annotated[int, Query(ge=1, le=PAGE_EVENTS)] = 200,
+) -> Response:
+    """List a team's events, newest first. A page may have few events and still a next one."""
+    found = await api.store.read(teams.find, team)
+    page = await api.store.read(event_log.page, found.id, which, before=before, limit=limit)
+    shown = [event_json(event) for event in page.events]
+    body = {"events": shown, "next": page.next, "head": page.head}
+    return Response(orjson.dumps(body), media_type="application/json")

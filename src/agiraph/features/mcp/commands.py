@@ -1,0 +1,396 @@
+"""`agiraph mcp`: use MCP servers in teams, and let MCP clients use agiraph."""
+
+import re
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import click
+import orjson
+
+from agiraph import config, location
+from agiraph.cli.session import Told, command, plain_console, printing, table
+from agiraph.core.domain.errors import Conflict, Misconfigured, NotFound, Refused
+from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.text.visible import visible
+from agiraph.core.home.layout import Home
+from agiraph.doctor.surroundings import opened
+from agiraph.features.mcp import launching, pins
+from agiraph.features.mcp.connection import ServerFailed
+from agiraph.features.mcp.pins import PinnedTool, Pins, ServerStatus, reached_lines, status_of
+from agiraph.features.mcp.servers import McpServers
+from agiraph.features.mcp.settings import NAME, TABLE, McpServer
+from agiraph.location import FILE
+from agiraph.redaction import environment, redact
+
+_HEADER = re.compile(r"^\s*\[")
+SIGN_IN_S = 600.0
+"""How long a person may take to sign in."""
+
+
+@click.group()
+def mcp() -> None:
+    """Use MCP servers in teams, and let MCP clients use agiraph."""
+
+
+@mcp.command(context_settings={"ignore_unknown_options": False})
+@click.argument("name")
+@click.argument("how", nargs=-1, required=True, metavar="URL | -- COMMAND [ARGUMENT]...")
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of its program."
+)
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A header of each request to its URL.",
+)
+@click.option(
+    "--network",
+    type=click.Choice(["none", "packages", "hosts", "open"]),
+    help="What its program may reach. Default: packages for npx and uvx, else none.",
+)
+@click.option("--host", "hosts", multiple=True, help="A host that its program may reach.")
+@click.option(
+    "--folder",
+    "folders",
+    multiple=True,
+    metavar="PATH[:ro|rw]",
+    help="A folder that its program sees.",
+)
+@click.option("--tool", "tools", multiple=True, help="A tool that agents may call, or a pattern.")
+@click.option("--reads", multiple=True, metavar="TOOL", help="A tool that changes nothing.")
+@click.option(
+    "--changes",
+    multiple=True,
+    metavar="TOOL",
+    help="A tool that changes something but sends nothing to others.",
+)
+@click.option("--team", "teams", multiple=True, help="A team that may use it; default: all.")
+@command
+async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
+    """Add an MCP server under a NAME, start it once and show its tools.
+
+    This is your consent to start it. In a team that has read untrusted text, you are asked before
+    each call, unless you say with --reads or --changes what its tools do.
+    """
+    if not NAME.fullmatch(name):
+        raise Refused(f"{name!r} cannot name a server: use at most 24 of a-z, 0-9, '-' and '_'.")
+    effects = {tool: "reads" for tool in given["reads"]}
+    effects |= {tool: "changes" for tool in given["changes"]}
+    is_url = len(how) == 1 and how[0].startswith(("http://", "https://"))
+    settings_of = {
+        "url" if is_url else "command": how[0] if is_url else list(how),
+        "env": _pairs(given["variables"], "--env"),
+        "headers": _pairs(given["headers"], "--header"),
+        "network": given["network"],
+        **{key: list(given[key]) for key in ("hosts", "folders", "tools", "teams")},
+        "effects": effects,
+    }
+    settings = config.load(environment())
+    if name in settings.mcp:
+        raise Refused(f"There is an MCP server {name!r} already, in {settings.mcp[name].origin}.")
+    home = Home.open(settings.home)
+    pins.remove(home.folder, name)  # of a server that had this name before
+    _write(home, name, settings_of)
+    click.echo(f"Written to {home.config_path}.")
+    for path in launching.unseen_paths(config.load(environment()).mcp[name]):
+        click.echo(f"Its program does not see {path!r}: give it with --folder {path}:ro or :rw.")
+    try:
+        await _accept_first(name)
+    except ServerFailed as error:
+        raise ServerFailed(
+            f"{error} It is in agiraph.toml now: try it again with `agiraph mcp test {name}`, or "
+            f"take it out with `agiraph mcp remove {name}`."
+        ) from error
+    click.echo("A running server of agiraph takes it up at its next start.")
+
+
+def _pairs(given: Iterable[str], option: str) -> dict[str, str]:
+    parts = [text.partition("=") for text in given]
+    if wrong := [text for text in given if "=" not in text]:
+        raise click.UsageError(f"{option} {wrong[0]!r}: write NAME=VALUE.")
+    return {name: value for name, _, value in parts}
+
+
+async def _looked(servers: McpServers, name: str) -> tuple[Pins, float]:
+    """Start the server; return its tools and how long it took to ask. If it fails, print its own
+    error."""
+    begun = time.monotonic()
+    try:
+        return await servers.look(name), time.monotonic() - begun
+    except ServerFailed as error:
+        if error.said:
+            click.echo(visible(redact(error.said)), err=True)
+        raise
+
+
+async def _accept_first(name: str) -> None:
+    async with opened(config.load(environment()), name) as (home, servers):
+        found, _ = await _looked(servers, name)
+        _show_tools(servers.servers[name], found.usable.values(), is_whole=True)
+        # What is pending was not shown; `agiraph mcp confirm` shows it.
+        pins.save(home.folder, name, replace(found, is_seen=True))
+
+
+def _show_tools(server: McpServer, tools: Iterable[PinnedTool], *, is_whole: bool = False) -> None:
+    """Print the tools: their summaries, or all that a model reads of them."""
+    found = list(tools)
+    for tool in found:
+        says = "; it says that it only reads" if tool.says_it_reads else ""
+        click.echo(f"  {visible(tool.name, keep='')} ({server.reach_of(tool.name)}{says})")
+        if is_whole:
+            _show_words(tool, "   ")
+        else:
+            click.echo(f"    {visible(tool.summary, keep='')}")
+    click.echo(f"{server.name}: {counted(len(found), 'tool')}.")
+
+
+@mcp.command("list")
+@printing
+async def list_() -> Told:
+    """List the MCP servers, and which of their tools wait for your confirmation."""
+    settings = config.load(environment())
+    home = Home.open(settings.home)
+    found = [status_of(home.folder, server) for server in settings.mcp.values()]
+    values = [_as_value(one) for one in found]
+    rows = [
+        (
+            one.server.name,
+            visible(redact(one.server.description)),
+            "" if one.known is None else str(len(one.known.usable)),
+            _state(one),
+        )
+        for one in found
+    ]
+    if not rows:
+        return values, "There are no MCP servers. Add one: agiraph mcp add NAME -- COMMAND"
+    shown = table(rows, "name", "reached by", "tools", "state")
+    return values, lambda: plain_console().print(shown)
+
+
+def _state(one: ServerStatus) -> str:
+    name = one.server.name
+    return {
+        "faulty": "cannot be used",
+        "off": f"needs review: agiraph mcp confirm {name}",
+        "unknown": f"not asked yet: agiraph mcp test {name}",
+        "changed": f"changed: agiraph mcp confirm {name}",
+        "on": "ready",
+    }[one.state]
+
+
+def _as_value(one: ServerStatus) -> dict[str, Any]:
+    server, known = one.server, one.known
+    return {
+        "name": server.name,
+        "reached_by": redact(server.description),
+        "from": server.origin,
+        "state": _state(one),
+        "tools": {} if known is None else {n: server.reach_of(n) for n in known.usable},
+        "to_confirm": [] if known is None else sorted({*known.pending, *known.gone}),
+    }
+
+
+@mcp.command()
+@click.argument("name")
+@command
+async def test(name: str) -> None:
+    """Start the server NAME, ask for its tools, and end it."""
+    async with opened(config.load(environment()), name) as (_, servers):
+        found, seconds = await _looked(servers, name)
+        _show_tools(servers.servers[name], found.usable.values())
+    click.echo(f"It answered within {seconds:.1f} s.")
+    if found.pending or found.gone:
+        click.echo(pins.news(name, found))
+        sys.exit(1)
+
+
+@mcp.command()
+@click.argument("name")
+@click.argument("tools", nargs=-1)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@command
+async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
+    """Look at what the server NAME changed, and accept it: all of it, or some TOOLS."""
+    settings = config.load(environment())
+    async with opened(settings, name) as (home, servers):
+        known, server = pins.load(home.folder, name), servers.servers[name]
+        if why := pins.unconfirmed(server, known):
+            click.echo(f"{name} {why.partition('. ')[0]}:")
+            _show_reached(server)
+            if not yes and not click.confirm("Start it, and ask for its tools?"):
+                return click.echo("Nothing was accepted.")
+            pins.save(home.folder, name, replace(known or Pins(), reached=server.reached_hash))
+            known = None
+        known = known or (await _looked(servers, name))[0]
+    if not known.is_seen and known.tools:
+        _show_tools(server, known.tools.values(), is_whole=True)
+    wanted = list(tools) or sorted({*known.pending, *known.gone})
+    for tool in wanted:
+        _show_change(known, tool)
+    if not wanted and known.is_seen:
+        return click.echo(f"{name}: nothing has changed.")
+    if not yes and not click.confirm("Accept this?"):
+        return click.echo("Nothing was accepted.")
+    pins.save(home.folder, name, known.confirmed(tools or None))
+    click.echo("Accepted. Running work uses it at its next turn.")
+
+
+def _show_reached(server: McpServer) -> None:
+    """Print how a server is reached, as its file says it."""
+    for line in reached_lines(server):
+        click.echo(f"  {visible(line, keep='')}")
+
+
+def _show_change(known: Pins, tool: str) -> None:
+    old, new = known.tools.get(tool), known.pending.get(tool)
+    what = "gone" if new is None else "changed" if old else "new"
+    click.echo(f"{visible(tool, keep='')}: {what}")
+    for mark, one in (("-", old), ("+", new)):
+        if one is None or (new is None and mark == "+"):
+            continue
+        _show_words(one, f"  {mark}")
+
+
+def _show_words(tool: PinnedTool, mark: str) -> None:
+    """Print a tool's whole description and its arguments, as a model reads them."""
+    for line in visible(tool.description).splitlines() or [""]:
+        click.echo(f"{mark} {line}")
+    schema = orjson.dumps(dict(tool.schema)).decode()
+    click.echo(f"{mark} arguments: {visible(schema, keep='')}")
+
+
+@mcp.command()
+@click.argument("name")
+@command
+async def login(name: str) -> None:
+    """Sign in to the server NAME with a browser on this machine (OAuth)."""
+    from agiraph.features.mcp import sign_in  # imports the SDK, which takes a second
+
+    async with opened(config.load(environment()), name) as (home, servers):
+        server = replace(servers.servers[name], start_s=SIGN_IN_S, timeout_s=SIGN_IN_S)
+        if server.kind == "stdio":
+            raise Refused(f"{name!r} is a program, not an address: it signs in by itself.")
+        servers.servers = {name: server}
+
+        def show(url: str) -> None:
+            click.echo(f"Open this address in a browser on this machine:\n{visible(url, keep='')}")
+
+        async with sign_in.signing_in(home, server, show) as auth:
+            servers.signing_in = auth
+            found, _ = await _looked(servers, name)
+    click.echo(f"Signed in. {name}: {counted(len(found.usable), 'tool')}.")
+
+
+@mcp.command()
+@click.option(
+    "--http", "port", type=click.IntRange(1, 65535), metavar="PORT", help="Serve HTTP on this port."
+)
+@command
+async def serve(port: int | None) -> None:
+    """Let MCP clients use agiraph: create teams, talk to them, read their work.
+
+    Over standard input and output with this home's token; with --http on a port of this machine,
+    where each client sends a token of its own. Approvals are shown, but a person decides on them
+    elsewhere.
+    """
+    from agiraph.features.mcp import server as mcp_server  # imports the SDK, which takes a second
+
+    where = location.find(environment())
+    await (mcp_server.serve_stdio(where) if port is None else mcp_server.serve_http(where, port))
+
+
+@mcp.command()
+@click.argument("name")
+@command
+async def remove(name: str) -> None:
+    """Take the server NAME out of agiraph.toml, and forget its tools."""
+    settings = config.load(environment())
+    home = Home.open(settings.home)
+    server = settings.mcp.get(name)
+    if server is not None and Path(server.origin).resolve() != home.config_path.resolve():
+        raise Misconfigured(f"The MCP server {name!r} is in {server.origin}; take it out there.")
+    _take_out(home, name)
+    pins.remove(home.folder, name)
+    if (home.path / "mcp-tokens.json").exists():
+        from agiraph.features.mcp import sign_in
+
+        sign_in.TokenFile(home, name).forget()
+    kept = home.path / pins.FOLDER / name
+    also = f" What its program stored is still in {kept}." if kept.exists() else ""
+    click.echo(f"Removed.{also}")
+
+
+# Servers in agiraph.toml, whose other lines stay as they are
+
+
+def _write(home: Home, name: str, settings: Mapping[str, Any]) -> None:
+    """Append a server to agiraph.toml, which is created if it is missing."""
+    text = _text(home)
+    if name in tomllib.loads(text).get(TABLE, {}):
+        raise Conflict(
+            f"There is an MCP server {name!r} already. Remove it first: agiraph mcp remove {name}"
+        )
+    lines = [f"{key} = {_value(value)}" for key, value in settings.items() if value]
+    before = text if not text or text.endswith("\n") else f"{text}\n"
+    made = "\n".join([f"{before}{'' if not before else chr(10)}[{TABLE}.{name}]", *lines, ""])
+    tomllib.loads(made)
+    home.folder.write(FILE, made.encode())
+
+
+def _take_out(home: Home, name: str) -> None:
+    """Take a server out of agiraph.toml."""
+    text = _text(home)
+    before = tomllib.loads(text)
+    tables = cast(dict[str, Any], before.get(TABLE, {}))
+    if name not in tables:
+        raise NotFound("MCP server in agiraph.toml", name, known="`agiraph mcp list` shows all.")
+    kept: list[str] = []
+    is_inside = False
+    for line in text.splitlines(keepends=True):
+        if _HEADER.match(line):
+            is_inside = _names(line, name)
+        if not is_inside:
+            kept.append(line)
+    made = "".join(kept)
+    del tables[name]
+    after = tomllib.loads(made)
+    if {TABLE: {}, **after} != {TABLE: {}, **before}:
+        raise Misconfigured(
+            f"{home.config_path} cannot be changed without changing more than mcp.{name}. Take "
+            "the table out by hand."
+        )
+    home.folder.write(FILE, made.encode())
+
+
+def _names(header: str, name: str) -> bool:
+    """Whether a line begins the table of this server, or one inside of it."""
+    named = re.escape(name)
+    quoted = rf"(?:{named}|\"{named}\"|'{named}')"
+    return re.match(rf"\s*\[\s*{TABLE}\s*\.\s*{quoted}\s*[.\]]", header) is not None
+
+
+def _text(home: Home) -> str:
+    path: Path = home.config_path
+    try:
+        text = path.read_bytes().decode()
+        tomllib.loads(text)
+    except FileNotFoundError:
+        return ""
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
+    return text
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[str, Any], value).items()
+        return f"{{ {', '.join(f'{_value(key)} = {_value(one)}' for key, one in pairs)} }}"
+    # Strings, numbers and lists are written in TOML as in JSON.
+    return orjson.dumps(value).decode().replace("\x7f", "\\u007f")

@@ -1,0 +1,1 @@
+"""Model: the types of research, and the check of its reports."""

@@ -1,0 +1,1 @@
+"""Rows: the tables of research."""

@@ -1,0 +1,282 @@
+"""Commands: runs a command under its supervisor, or reads from its spool how it ended.
+
+A spool is the directory of one command. `started.json` is durable before the command starts,
+`result.json` once no process of it is alive; `output` grows meanwhile. `resolve` is the only way to
+learn how a command ended, and `run` uses it too, so recovery after a crash is no separate code.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NotRequired, TypedDict, Unpack, cast
+
+import orjson
+
+from agiraph.core.domain.errors import Conflict, Refused, StoreFull
+from agiraph.faultpoints import fault
+from agiraph.sandbox import cgroups, sandbox, watchdog
+from agiraph.sandbox.command_output import OutputListener, excerpt
+from agiraph.sandbox.gate_channel import Serve, receiving
+from agiraph.sandbox.inside import processes, supervisor
+from agiraph.sandbox.inside.supervisor_process import (
+    PATIENCE,
+    ChildPipes,
+    SupervisorProcess,
+    lock_directory,
+    open_directory,
+)
+from agiraph.sandbox.sandbox import DEFAULT_LIMITS, Limits, Spec
+
+INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
+"""The allow-list of variables that a command inherits. A deny-list would have gaps."""
+
+COMMAND_MAX = 128 * 1024 - 1
+"""The longest single argument that Linux passes to a process, in bytes."""
+
+RESOLVE_MAX = 3.0
+"""Seconds that `resolve` waits for processes to end; after half of them it kills them."""
+
+LEAST_KILLS = 50
+"""How often `resolve` kills what is left, ten milliseconds apart, before it gives up."""
+
+LEAST_ROOM = 64 * 1024
+"""With fewer bytes free than this, a command that did not start had no space for its spool."""
+
+Ended = Literal["exited", "timed_out", "cancelled", "interrupted", "over_limit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """How a command ended, and its output."""
+
+    exit_code: int | None
+    """As in a shell: 128 + n after signal n. None if it did not end by itself."""
+    ended: Ended
+    """Interrupted: the runtime or the supervisor died while it ran."""
+    output: str
+    output_bytes: int
+    output_path: Path
+    seconds: float
+    limit: str = ""
+    """The limit it exceeded, as the rest of a sentence; empty if none."""
+
+
+def child_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
+    """Return the environment of a command: the allow-list, HOME, and declared variables."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return inherited | {"HOME": str(home)} | dict(extra)
+
+
+class Child(TypedDict):
+    """What is run: a shell command, where, and how it is confined."""
+
+    command: str
+    cwd: Path
+    env: Mapping[str, str]
+    spec: NotRequired[Spec | None]
+    """Without it the command is not confined."""
+    limits: NotRequired[Limits]
+    team: NotRequired[str]
+
+
+async def run(
+    spool: Path,
+    *,
+    timeout: float,
+    on_output: Callable[[bytes], None] | None = None,
+    serve: Serve | None = None,
+    pipes: ChildPipes | None = None,
+    **child: Unpack[Child],
+) -> CommandResult:
+    """Run a command and return how it ended; if the spool has a result already, return that.
+
+    If its network is "gate", `serve` gets a listener on its loopback before it starts, and owns
+    that socket. `pipes` are its input and its output;
+    without them it has no input, and its output is kept in the spool. If the runtime dies, no
+    process of the command survives. Call this on a thread that lives as long as the runtime:
+    PR_SET_PDEATHSIG fires when the thread that started the supervisor ends, not only when the
+    process does.
+    """
+    command, cwd, env = child["command"], child["cwd"], child["env"]
+    limits, team = child.get("limits", DEFAULT_LIMITS), child.get("team", "")
+    _check(command, cwd)
+    digest = hashlib.sha256(command.encode()).hexdigest()
+    if (known := await asyncio.to_thread(_prepare, spool, digest)) is not None:
+        return known
+    fault("fx:before:spawn")
+    with contextlib.ExitStack() as groups:  # removed when no process of the command is left
+        try:
+            placed = groups.enter_context(cgroups.placing(team, limits.for_machine()))
+            spec, env = sandbox.with_temporary_folder(child.get("spec"), env, spool)
+            encoded = sandbox.encode(
+                spec,
+                limits,
+                has_pipes=pipes is not None,
+                groups=placed.procs,
+                events=placed.events,
+            )
+            arguments = [str(timeout), str(cwd), digest, encoded, command]
+            process = SupervisorProcess(spool, arguments, env, pipes)
+        except OSError as error:
+            return _interrupted(spool, why=f"The command could not be started: {error}")
+        usage = watchdog.Usage(process.counts, process.control, team, limits.for_machine())
+        with contextlib.closing(process), watchdog.watching(usage):
+            fault("fx:after:spawn")
+            moving = asyncio.ensure_future(asyncio.to_thread(cgroups.move, placed, process.pid))
+            async with receiving(process.channel, serve):
+                listener = OutputListener(spool / "output", on_output)
+                cancelled = await process.end(timeout + PATIENCE, listener)
+            # Before the process is reaped: its pid must not come to mean another one.
+            await asyncio.wait([moving])
+        result = await asyncio.to_thread(resolve, spool)
+    # Only now, after `resolve`: when a caller sees the cancellation, no process of the command is
+    # left.
+    if cancelled is not None:
+        raise cancelled
+    fault("fx:after:command")
+    return result or _not_started(spool)
+
+
+def _not_started(spool: Path) -> CommandResult:
+    """Return the result of a command whose supervisor could not start it."""
+    if shutil.disk_usage(spool).free < LEAST_ROOM:
+        # The supervisor could not write started.json, so the command did not start.
+        raise StoreFull(f"There is no room on the disk for the output of a command in {spool}.")
+    return _interrupted(spool, why="The command could not be started.")
+
+
+def resolve(spool: Path) -> CommandResult | None:
+    """Return how the command of a spool ended; None if it never started.
+
+    For a command that no runtime is running: its surviving processes are killed. Blocks for about
+    three seconds at most, until they are gone.
+    """
+    spool = spool.absolute()
+    if not spool.is_dir():
+        return None
+    is_over = _see_it_end(spool)
+    if (result := _read(spool / "result.json")) is None:
+        never_began = is_over and not (spool / "started.json").exists()
+        return None if never_began else _interrupted(spool)
+    output_bytes = cast(int, result["output_bytes"])
+    killed_by = cast(int | None, result["signal"])
+    return CommandResult(
+        exit_code=128 + killed_by if killed_by else result["exit_code"],
+        ended=result["ended"],
+        output=excerpt(spool / "output", output_bytes),
+        output_bytes=output_bytes,
+        output_path=spool / "output",
+        seconds=result["seconds"],
+        limit=result.get("limit", ""),
+    )
+
+
+def is_alive(spool: Path) -> bool:
+    """Return whether a process of the spool's command is alive."""
+    return bool(_survivors(spool.absolute()))
+
+
+def _check(command: str, cwd: Path) -> None:
+    if not cwd.is_dir():
+        raise Refused(f"There is no folder {str(cwd)!r} to run the command in.")
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError as error:
+        raise Refused("The command is not valid text; write it again.") from error
+    if "\0" in command:
+        raise Refused("The command contains a NUL character; leave it out.")
+    if size > COMMAND_MAX:
+        raise Refused(
+            f"The command has {size} bytes, at most {COMMAND_MAX} fit: run it from a file."
+        )
+
+
+def _prepare(spool: Path, digest: str) -> CommandResult | None:
+    """Return the result of an earlier run of this call, so that a command never runs twice.
+
+    If there is none, create the spool, the folder for the command's output and result, and sync
+    it to the disk, so that a crash cannot lose it once the command runs.
+    """
+    if (known := resolve(spool)) is not None:
+        started = _read(spool / "started.json")
+        if started is not None and started["command_sha256"] != digest:
+            raise Conflict(f"Another command was run in {str(spool)!r}; take a new spool.")
+        return known
+    missing = [path for path in (spool, *spool.parents) if not path.exists()]
+    for path in reversed(missing or [spool]):
+        path.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.ExitStack() as files:
+            os.fsync(open_directory(path.parent, files))
+    return None
+
+
+def _see_it_end(spool: Path) -> bool:
+    """Wait for the command's processes to end, then kill them; return whether none is left."""
+    begun = time.monotonic()
+    kills = 0
+    with contextlib.ExitStack() as files:
+        directory = open_directory(spool, files)
+        while True:
+            is_released = lock_directory(directory)
+            survivors = _survivors(spool)
+            if is_released and not survivors:
+                return True
+            now = time.monotonic()
+            # If the machine stood still, the time was over before anything was killed or could end.
+            if kills >= LEAST_KILLS and now - begun > RESOLVE_MAX:
+                return False
+            if is_released or now - begun > RESOLVE_MAX / 2:
+                processes.kill(survivors, signal.SIGKILL)
+                kills += 1
+            time.sleep(0.01)
+
+
+def _survivors(spool: Path) -> list[int]:
+    started = _read(spool / "started.json")
+    if started is None or started["boot"] != processes.boot():
+        return []
+    recorded = ((started["pid"], started["born"]), (started["warden"], started["warden_born"]))
+    alive = [pid for pid, born in recorded if born and processes.born(pid) == born]
+    if started["isolation"] == "plain" and not (spool / "result.json").exists():
+        alive += _marked(spool)
+    return alive
+
+
+def _marked(spool: Path) -> list[int]:
+    """Return the processes with this spool's mark; needed if their supervisor died first."""
+    mark = f"{supervisor.SPOOL_MARK}={spool}".encode()
+    found: list[int] = []
+    for process in Path("/proc").glob("[0-9]*") if processes.proc_is_ours() else ():
+        with contextlib.suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _interrupted(spool: Path, *, why: str = "") -> CommandResult:
+    """Return the result of a command whose end was not recorded."""
+    path = spool / "output"
+    started = _read(spool / "started.json")
+    known = path.stat() if started is not None and path.exists() else None
+    return CommandResult(
+        exit_code=None,
+        ended="interrupted",
+        output=excerpt(path, known.st_size) if known else why,
+        output_bytes=known.st_size if known else 0,
+        output_path=path,
+        seconds=max(0.0, known.st_mtime - started["at"]) if known and started else 0.0,
+    )

@@ -1,0 +1,1 @@
+"""Folders: a person's own folders and their history."""
