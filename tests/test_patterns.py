@@ -19,7 +19,7 @@ PUT_TOGETHER = {
     'core/domain/text/quotations.py: exact = re.compile(f"{before}{pattern}{after}", '
     "re.IGNORECASE)": "words of a quotation, escaped",
     'features/research/model/report_check.py: return re.compile(rf"(?<!\\d)(?<!\\d[.,])'
-    '(?:{any_word})(?!\\d|[.,]\\d)", re.IGNORECASE)': "words of a quotation, escaped, without repeats",
+    '(?:{any_word})(?!\\d|[.,]\\d)", re.IGNORECASE)': "escaped words without repeats",
     "features/research/model/sources.py: if any(re.search(pattern, page) for pattern in "
     'known["talk"]):': "our own list of sites",
     "features/research/model/sources.py: if re.search(pattern, page):": "our own list of sites",

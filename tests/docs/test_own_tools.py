@@ -195,7 +195,7 @@ async def test_a_package_is_found_by_its_entry_point(
         "parcel_tools-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: parcel-tools\n"
         "Version: 1\n",
         "parcel_tools-1.dist-info/entry_points.txt": points.replace(
-            '[project.entry-points."agiraph.core.tools"]', "[agiraph.core.tools]"
+            '[project.entry-points."agiraph.tools"]', "[agiraph.tools]"
         ).replace('"', ""),
     }
     package["parcel_tools-1.dist-info/RECORD"] = "".join(f"{name},,\n" for name in package)

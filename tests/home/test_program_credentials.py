@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agiraph.core.domain.errors import OutOfScope
-from agiraph.features.programs import credentials
+from agiraph.sandbox import credentials
 
 SIGNED_IN: dict[str, Any] = {
     "claudeAiOauth": {"accessToken": "old", "refreshToken": "r1", "expiresAt": 1, "plan": "max"},

@@ -18,13 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
 from agiraph.core.domain.errors import StoreUnavailable
+from agiraph.core.domain.features import error_form
 from agiraph.core.domain.persons import Person
 from agiraph.core.domain.provenance import access as rights
 from agiraph.core.domain.provenance.access import covers
 from agiraph.core.services import access
 from agiraph.core.store import persons
 from agiraph.core.store.database import Store
-from agiraph.features.chat_api import errors as openai_errors
 
 COOKIE = "agiraph_session"
 KEY_HEADER = "X-Agiraph-Key"
@@ -235,7 +235,7 @@ class AccessMiddleware:
         if refusal := self._check_origin(scope, headers):
             return refusal
         scope.setdefault("state", {})
-        is_closed = scope["path"].startswith("/api/") or openai_errors.is_ours(scope["path"])
+        is_closed = scope["path"].startswith("/api/") or error_form(scope["path"]) is not None
         if not is_closed or scope["path"].startswith(OPEN):
             if scope["type"] == "websocket":
                 return Refusal(403, "Nothing here", "There is no WebSocket at this path.")

@@ -30,15 +30,8 @@ from agiraph.api.routes import (
     triggers,
 )
 from agiraph.api.web_ui import BUILT, WebUiMiddleware
-from agiraph.features.backup import routes as archives
-from agiraph.features.channels import routes as channels
-from agiraph.features.chat_api import routes as chat_api
-from agiraph.features.extensions import routes as extensions
-from agiraph.features.history import routes as history
-from agiraph.features.mcp import routes as mcp_servers
-from agiraph.features.research import routes as research
+from agiraph.core.domain.features import found_at, installed
 
-# In the order of the schema.
 ROUTERS = (
     teams.router,
     agents.router,
@@ -46,28 +39,23 @@ ROUTERS = (
     inbox.router,
     inbox.grant_router,
     knowledge.router,
-    research.router,
     knowledge.search_router,
     results.search_router,
     triggers.router,
     board.cost_router,
     models.router,
-    extensions.router,
-    mcp_servers.router,
     specialists.router,
     documents.router,
     files.router,
     folders.router,
     results.router,
-    archives.router,
     events.router,
-    history.router,
     access.router,
-    channels.router,
     operations.health_router,
     operations.router,
     models.setup_router,
     operations.status_router,
+    *(found_at(place) for feature in installed() for place in feature.routers),
 )
 
 
@@ -81,7 +69,7 @@ def routes(api: Api | None = None) -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    for router in (*ROUTERS, access.signin, chat_api.router):
+    for router in (*ROUTERS, access.signin):
         app.router.routes.extend(router.routes)
     problems.install(app, allowed=_methods)
     app.state.api = api

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Concatenate
+from typing import Annotated, Any, Concatenate, TypeVar
 
 import orjson
 from fastapi import Depends, Header, Query, Request
@@ -28,12 +28,13 @@ from agiraph.core.services import access
 from agiraph.core.store.database import Store
 from agiraph.core.store.tx import Tx
 from agiraph.features.extensions.loading import Extensions
-from agiraph.features.history.histories import Histories
 from agiraph.features.mcp.servers import McpServers
 from agiraph.models.catalogue import Catalogue
 from agiraph.models.facts.prices import Prices
 from agiraph.models.registry import Keys, Registry
 from agiraph.sandbox.levels import NOT_CONFINED, Confinement
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,8 @@ class Api:
     clock: Clock
     access: AccessControl
     hub: Hub = field(default_factory=Hub)
-    histories: Histories = field(default_factory=Histories)
+    parts: dict[type, Any] = field(default_factory=dict[type, Any])
+    """What features keep for their routes while the server runs, by type; see `part`."""
     model: str = "demo"
     """The model of teams that do not name one."""
     is_model_set: bool = False
@@ -112,6 +114,12 @@ class Api:
     confinement: Confinement = NOT_CONFINED
     """How the commands of agents are confined on this machine."""
     timeouts: Timeouts = Timeouts()
+
+    def part(self, kind: type[T]) -> T:
+        """Return what a feature keeps for its routes; the first call makes it."""
+        if kind not in self.parts:
+            self.parts[kind] = kind()
+        return self.parts[kind]
 
 
 def _api(connection: HTTPConnection) -> Api:

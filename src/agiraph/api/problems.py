@@ -24,7 +24,7 @@ from agiraph.core.domain.errors import (
     StoreGone,
     StoreUnavailable,
 )
-from agiraph.features.chat_api import errors as openai_errors
+from agiraph.core.domain.features import error_form
 
 log: logging.Logger = logging.getLogger("agiraph.api")
 
@@ -104,10 +104,10 @@ def of(error: AgiraphError, path: str = "") -> Response:
 def in_form(
     path: str, status: int, title: str, detail: str = "", *, headers: dict[str, str] | None = None
 ) -> Response:
-    """Return an error in the form that clients of this path read: OpenAI's below `/v1`, else a
-    problem document."""
-    if openai_errors.is_ours(path):
-        return openai_errors.answer(status, detail or title, headers=headers)
+    """Return an error in the form that clients of this path read: a feature's own, else a problem
+    document."""
+    if (own := error_form(path)) is not None:
+        return own(status, detail or title, headers=headers)
     return answer(status, title, detail, headers=headers)
 
 

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
-from agiraph.features.chat_api.errors import is_ours as is_openai
+from agiraph.core.domain.features import error_form
 
 BUILT = Path(__file__).parent.parent / "web_dist"
 # If an agent's text should ever reach the page as HTML, nothing in it may run or load. With
@@ -94,7 +94,7 @@ class WebUiMiddleware:
         path: str = scope["path"]
         if path == "/signin":
             return await self._app(scope, receive, _ReadableRefusal(scope, receive, send))
-        if path == "/api" or path.startswith("/api/") or is_openai(path):
+        if path == "/api" or path.startswith("/api/") or error_form(path) is not None:
             return await self._app(scope, receive, send)
         if path not in self._files and self._wants_api(path, _accepted(scope)):
             return await self._not_here(path)(scope, receive, send)

@@ -12,33 +12,46 @@ import click
 from click.shell_completion import CompletionItem
 
 from agiraph.core.domain.errors import AgiraphError
+from agiraph.core.domain.features import installed
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Run agiraph": {"up": "up", "serve": "up", "work": "up", "run": "run"},
     "Give work and talk": {
         "new": "settings", "say": "talk", "broadcast": "talk", "chat": "chat",
-        "research": "research", "inbox": "inbox", "answer": "inbox", "rate": "inbox",
+        "research": "", "inbox": "inbox", "answer": "inbox", "rate": "inbox",
         "confirm": "inbox",
     },
     "Watch": {
         "teams": "teams", "board": "teams", "agents": "teams", "tail": "progress",
         "thread": "teams", "memories": "teams", "insights": "teams", "triggers": "teams",
-        "cost": "teams", "evidence": "research", "changes": "settings", "status": "teams",
+        "cost": "teams", "evidence": "", "changes": "settings", "status": "teams",
     },
     "Control": {
         "set": "settings", "goal": "settings", "pause": "teams", "resume": "teams",
         "stop": "teams", "delete": "teams", "cancel": "teams", "retry": "teams",
-        "extend": "teams", "schedule": "teams", "undo": "settings", "away": "channels",
-        "zone": "channels", "grants": "inbox", "grant": "inbox", "revoke": "inbox",
+        "extend": "teams", "schedule": "teams", "undo": "settings", "away": "access",
+        "zone": "access", "grants": "inbox", "grant": "inbox", "revoke": "inbox",
     },
     "Maintain": {
-        "models": "models", "tools": "extensions", "skills": "extensions", "mcp": "mcp",
-        "prompts": "prompts", "doctor": "doctor", "backup": "backup", "restore": "backup",
-        "export": "backup", "link": "channels", "tokens": "channels", "channels": "channels",
-        "db": "backup", "completion": "session",
+        "models": "models", "tools": "", "skills": "", "mcp": "",
+        "prompts": "prompts", "doctor": "doctor", "backup": "", "restore": "",
+        "export": "", "link": "access", "tokens": "access", "channels": "",
+        "db": "up", "completion": "session",
     },
 }  # fmt: skip
-"""Each command and its module. The module is imported when the command is used."""
+"""The commands in the order of the help, each with its module; without one a feature brings it."""
+
+
+@cache
+def _places() -> dict[str, str]:
+    """Return the module of each command that there is, in the order of the help."""
+    brought = {name: place for one in installed() for name, place in one.commands.items()}
+    places = {
+        name: f"agiraph.cli.{module}" if module else brought.get(name, "")
+        for section in SECTIONS.values()
+        for name, module in section.items()
+    }
+    return {name: place for name, place in places.items() if place}
 
 
 SHORT_HELP = 85
@@ -50,9 +63,10 @@ def _docstrings(module: str) -> dict[str, str]:
     """Return the docstrings of a module's functions, read from its source: an import would load all
     that its commands need. Without the source (in a zip, or compiled alone) they are imported."""
     try:
-        source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+        path = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
+        source = path.with_suffix(".py").read_text(encoding="utf-8")
     except OSError:
-        members = vars(importlib.import_module(f"agiraph.cli.{module}"))
+        members = vars(importlib.import_module(module))
         found = {name: one for name, one in members.items() if isinstance(one, click.Command)}
         return {name: command.help or "" for name, command in found.items()}
     parsed = ast.parse(source)
@@ -61,8 +75,7 @@ def _docstrings(module: str) -> dict[str, str]:
 
 
 def _short_help(name: str) -> str:
-    module = next(section[name] for section in SECTIONS.values() if name in section)
-    described = click.Command(name, help=_docstrings(module)[name])
+    described = click.Command(name, help=_docstrings(_places()[name])[name])
     return described.get_short_help_str(limit=SHORT_HELP)
 
 
@@ -70,14 +83,12 @@ class Commands(click.Group):
     """A group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for section in SECTIONS.values() for name in section]
+        return list(_places())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        for section in SECTIONS.values():
-            if cmd_name in section:
-                module = importlib.import_module(f"agiraph.cli.{section[cmd_name]}")
-                return getattr(module, cmd_name)
-        return None
+        if (place := _places().get(cmd_name)) is None:
+            return None
+        return getattr(importlib.import_module(place), cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -90,7 +101,8 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         longest = max(len(name) for name in self.list_commands(ctx))
         for title, section in SECTIONS.items():
-            rows = [(name.ljust(longest), _short_help(name)) for name in section]
+            names = (name for name in section if name in _places())
+            rows = [(name.ljust(longest), _short_help(name)) for name in names]
             with formatter.section(title):
                 formatter.write_dl(rows)
 

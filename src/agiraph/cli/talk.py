@@ -35,6 +35,19 @@ _SHOWN_EVENTS = frozenset(
     {"node.started", "node.checkpoint", "node.completed", "node.partial", "node.failed"}
 )
 
+SCHEDULES = {
+    "hour": "0 * * * *",
+    "day": "0 9 * * *",
+    "weekday": "0 9 * * 1-5",
+    "week": "0 9 * * MON",
+    "month": "0 9 1 * *",
+}
+
+
+def cron_of(every: str) -> str:
+    """Return the cron expression of a word of `SCHEDULES`; any other text as it is."""
+    return SCHEDULES.get(every.strip().lower(), every)
+
 
 def act_line(act: ActView) -> str:
     """Return what a reply did, in a line that says whether it was undone."""

@@ -32,7 +32,7 @@ from agiraph.cli.session import (
     source,
     table,
 )
-from agiraph.cli.talk import find_agent
+from agiraph.cli.talk import SCHEDULES, cron_of, find_agent
 from agiraph.client import Client
 from agiraph.core.domain.costs import CostSum, NodeCosts, TeamCosts, day_text
 from agiraph.core.domain.errors import NotFound, Refused
@@ -42,7 +42,6 @@ from agiraph.core.domain.times.moments import as_text, local, parse_deadline
 from agiraph.core.domain.triggers import TriggerType
 from agiraph.core.domain.waits import told_person
 from agiraph.core.domain.work import Extension, NodeStatus
-from agiraph.features.research.commands import SCHEDULES, cron_of
 
 LISTED = 200
 """The most memories or insights that are listed, the newest ones."""

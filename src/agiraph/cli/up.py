@@ -7,10 +7,13 @@ from collections.abc import AsyncGenerator
 import click
 
 from agiraph import config, logs, serving
+from agiraph.app import open_store
 from agiraph.cli.models import DEMO, with_model
 from agiraph.cli.session import command
 from agiraph.config import Settings
 from agiraph.core.domain.errors import Misconfigured, StoreUnavailable
+from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home.layout import Home
 from agiraph.doctor import checks
 from agiraph.models.catalogue import Catalogue
 from agiraph.redaction import environment
@@ -110,3 +113,29 @@ def _say(text: str) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
+
+
+@click.group()
+def db() -> None:
+    """Maintain the database."""
+
+
+@db.command()
+@command
+async def upgrade() -> None:
+    """Upgrade the database schema to this version. A SQLite database is upgraded at every start."""
+    settings = config.load(environment())
+    if settings.database_url.startswith("sqlite:"):
+        Home.open(settings.home)
+        store = await open_store(settings.database_url, SystemClock())
+        await store.close()
+        click.echo("The database is up to date.")
+        return
+    # Never at a start, unlike SQLite: processes of an older version may still work on this
+    # database.
+    from agiraph.core.store.engine.pgqueuer_queue import install
+    from agiraph.core.store.engine.postgres import upgrade as apply
+
+    applied = apply(settings.database_url)
+    await install(settings.database_url)
+    click.echo(f"Applied: {', '.join(applied)}." if applied else "The database is up to date.")

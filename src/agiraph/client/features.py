@@ -11,7 +11,7 @@ from agiraph.api.feature_views.extensions import ContentView, ExtensionView, Ski
 from agiraph.api.feature_views.history import BoardMomentView, TimelineView
 from agiraph.api.feature_views.knowledge import PageTextView, SearchHitView, UnconfirmedView
 from agiraph.api.feature_views.mcp import McpServerDetails, McpServerView
-from agiraph.api.feature_views.research import ResearchView
+from agiraph.api.feature_views.research import Depth, ResearchView
 from agiraph.api.feature_views.specialists import PromptPreview, SpecialistFile, SpecialistView
 from agiraph.api.file_views import (
     FileVersionView,
@@ -53,7 +53,6 @@ from agiraph.core.domain.provenance.access import AuditEntry, Scope
 from agiraph.core.domain.records.notes import Note
 from agiraph.core.domain.triggers import ActionType, Firing, TriggerType
 from agiraph.core.domain.value import value
-from agiraph.features.research.model.jobs import Depth
 
 
 @value

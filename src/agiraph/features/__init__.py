@@ -1,3 +1,13 @@
 """Features: one folder each. Without its folder and its name here a feature is not there."""
 
-NAMES = ("research", "reviews", "programs")
+NAMES = (
+    "research",
+    "reviews",
+    "programs",
+    "channels",
+    "chat_api",
+    "mcp",
+    "extensions",
+    "history",
+    "backup",
+)

@@ -5,9 +5,9 @@ from datetime import datetime
 from pydantic import Field
 
 from agiraph.api.views import CostView, View
+from agiraph.core.domain.records.phases import Phase, TickKind
 from agiraph.core.domain.stages import StageStatus
 from agiraph.core.domain.work import Lane, NodeStatus, StopReason
-from agiraph.features.history.phases import Phase, TickKind
 
 TREE_COST = (
     "The cost of this node and all nodes below it until then, without web searches and side calls."

@@ -1,13 +1,20 @@
 """Research views: a research job with its plan, its readers, its ledger and its sources."""
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import Field
 
 from agiraph.api.views import View
 from agiraph.core.domain.work import JobState
-from agiraph.features.research.model.evidence import Checked, SourceClass, Stance
-from agiraph.features.research.model.jobs import Depth, Kind, Phase
+
+# The same as in the model of research, which this module must do without.
+Depth = Literal["quick", "standard", "deep"]
+Kind = Literal["fact", "comparison", "survey", "how-to", "watch"]
+Phase = Literal["brief", "reading", "gaps", "writing", "support", "ended"]
+SourceClass = Literal["primary", "reference", "press", "vendor", "forum", "unknown"]
+Stance = Literal["supports", "contradicts", "context"]
+Checked = Literal["exact", "near", "unchecked"]
 
 
 class EvidenceView(View):

@@ -29,7 +29,7 @@ from agiraph.api.server_views import (
     WorkStopView,
 )
 from agiraph.core.domain.errors import NotFound, NotReady
-from agiraph.core.home import health
+from agiraph.core.home import health, last_backup
 from agiraph.core.services import access
 from agiraph.core.services import health as work_health
 from agiraph.core.services.lifecycle import teams as team_verbs
@@ -40,7 +40,6 @@ from agiraph.core.store.lists import counts
 from agiraph.core.store.lists import health as database_health
 from agiraph.core.store.spend import ModelSpend
 from agiraph.core.store.tx import Tx
-from agiraph.features.backup import last_backup
 from agiraph.models.attempts import CircuitBreaker
 from agiraph.models.listing import ListedProvider, listing
 from agiraph.redaction import redact

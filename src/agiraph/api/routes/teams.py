@@ -1,13 +1,10 @@
 """Team routes: create, list, change, pause, stop, archive, export and delete teams."""
 
 import asyncio
-import re
-import shutil
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from fastapi import BackgroundTasks, Query, Request
-from fastapi.responses import FileResponse
+from fastapi import Query, Request
 from pydantic import Field
 
 from agiraph.api import kept_texts
@@ -57,7 +54,6 @@ from agiraph.core.store import teams
 from agiraph.core.store.lists import overview, team_threads
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.toolsets import BUILT_IN
-from agiraph.features.backup.team_export import write_zip
 from agiraph.sandbox.folders import given_folders
 
 router: Router = Router("teams")
@@ -65,9 +61,6 @@ MOST_CALLS = 500
 """Turns with calls that a preview of rules looks at."""
 MOST_EXAMPLES = 5
 ARGUMENT_CHARACTERS = 2000
-ZIP: dict[int | str, dict[str, Any]] = {
-    200: {"description": "A ZIP file", "content": {"application/zip": {}}}
-}
 
 
 class RulesRequest(Body, example={"rules": [{"tool": "bash", "action": "ask", "pattern": "rm *"}]}):
@@ -320,23 +313,6 @@ def _first_argument(call: dict[str, Any]) -> str:
     order = [*(tool.arguments.model_fields if tool is not None else ()), *arguments]
     value = next((arguments[name] for name in order if name in arguments), "")
     return str(value).strip()[:ARGUMENT_CHARACTERS]
-
-
-@router.get("/teams/{team}/export", responses={**ZIP, **documented(404)})
-async def export_team(
-    team: str, api: ApiDep, caller: CallerDep, after: BackgroundTasks
-) -> FileResponse:
-    """Return all data and files of a team as a ZIP file of readable files. Needs the scope `admin`.
-
-    Known API keys in it are overwritten.
-    """
-    check_owner(caller, "To export a team")
-    found = await api.store.read(teams.find, team)
-    path = await write_zip(api.store, api.home.path, found)
-    after.add_task(shutil.rmtree, path.parent, ignore_errors=True)
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", found.name).strip("-").lower()[:60].strip("-")
-    name = f"{plain or 'team'}.zip"
-    return FileResponse(path, media_type="application/zip", filename=name, background=after)
 
 
 @router.post("/teams/{team}/delete", status_code=202, responses=documented(404, 409))

@@ -14,11 +14,10 @@ from agiraph.api.views import CreatedTriggerView, TriggerView
 from agiraph.core.domain.ids import AgentId, TriggerId
 from agiraph.core.domain.triggers import ActionType, Firing, TriggerType
 from agiraph.core.home.specialists import specialists
+from agiraph.core.services.triggers import actions, due
 from agiraph.core.services.triggers import definitions as verbs
-from agiraph.core.services.triggers import due
 from agiraph.core.store import teams, triggers
 from agiraph.core.store.tx import Tx
-from agiraph.features.research.verbs.starting import RESEARCHER
 
 router: Router = Router("triggers")
 MOST_HOOK_BYTES = 128 * 1024
@@ -73,11 +72,8 @@ async def create_trigger(
     """Create a trigger by schedule, event, idleness or webhook, that wakes an agent or asks a
     research question again."""
     payload = body.payload
-    if body.action == "research":
-        # A trigger that fires cannot read the specialists' files.
-        known = await asyncio.to_thread(specialists, api.home)
-        if RESEARCHER in known and known[RESEARCHER].model:
-            payload = {**payload, "model": known[RESEARCHER].model}
+    if (action := actions.brought().get(body.action)) is not None:
+        payload = action.complete(payload, await asyncio.to_thread(specialists, api.home))
 
     def create(tx: Tx) -> CreatedTriggerView:
         found = teams.find(tx, team)

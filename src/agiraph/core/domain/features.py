@@ -30,6 +30,12 @@ class Feature:
     """The place of what a result goes through before it counts (`tools.work.judged`)."""
     workers: Mapping[str, str] = field(default_factory=dict[str, str])
     """The places of what runs a task instead of a model, by the kind of its agent."""
+    routers: tuple[str, ...] = ()
+    """The places of the routers of its part of the API."""
+    commands: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The modules of its commands, by their names."""
+    error_forms: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By the beginning of a path, the place of what writes the errors below it."""
     tables: str = ""
     """The place of a tuple of tables whose rows belong to a team. Tables that refer to others of
     them come first."""
@@ -59,3 +65,13 @@ def worker_of(kind: str) -> Any:
     """Return what runs the tasks of agents of a kind without a model."""
     places = {kind: place for feature in installed() for kind, place in feature.workers.items()}
     return found_at(places[kind])
+
+
+def error_form(path: str) -> Any:
+    """Return what writes the errors of a path in a form of its own; None: they are problem
+    documents."""
+    for feature in installed():
+        for begin, place in feature.error_forms.items():
+            if path == begin or path.startswith(f"{begin}/"):
+                return found_at(place)
+    return None

@@ -42,7 +42,7 @@ _STATEMENTS = (
 )
 _TABLES = (
     *(table.name for tables in brought("tables") for table in tables),
-    "client_turns", "deliveries", "triggers", "attached_files", "messages", "memories", "insights",
+    "deliveries", "triggers", "attached_files", "messages", "memories", "insights",
     "notes", "knowledge_changes", "conversation_summaries", "folder_changes", "link_fetches",
     "file_labels", "grants", "spend", "threads", "nodes", "stages", "agents",
 )  # fmt: skip

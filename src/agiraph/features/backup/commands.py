@@ -1,4 +1,4 @@
-"""`agiraph backup`, `restore`, `export`, `db`: the database and the files of a home, in and out."""
+"""`agiraph backup`, `restore`, `export`: the database and the files of a home, in and out."""
 
 import asyncio
 import contextlib
@@ -19,11 +19,12 @@ from agiraph.config import Settings
 from agiraph.core.domain.errors import Misconfigured, Refused, StoreFull
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home import last_backup
 from agiraph.core.home.layout import Home
 from agiraph.core.store import teams as team_rows
 from agiraph.core.store.engine import dump, migrate
 from agiraph.core.store.engine.dump_validation import LONGEST_LINE
-from agiraph.features.backup import archive, archive_reading, last_backup, restoring
+from agiraph.features.backup import archive, archive_reading, restoring
 from agiraph.features.backup.archive import Manifest
 from agiraph.features.backup.archive_reading import Archive
 from agiraph.features.backup.team_export import write_export
@@ -250,29 +251,3 @@ async def export(team: str, folder: Path) -> None:
         except OSError as error:
             raise Refused(f"The export to {str(folder)!r} is incomplete: {error}") from error
     click.echo(f"Wrote {found.name!r} to {folder}.")
-
-
-@click.group()
-def db() -> None:
-    """Maintain the database."""
-
-
-@db.command()
-@command
-async def upgrade() -> None:
-    """Upgrade the database schema to this version. A SQLite database is upgraded at every start."""
-    settings = config.load(environment())
-    if settings.database_url.startswith("sqlite:"):
-        Home.open(settings.home)
-        store = await open_store(settings.database_url, SystemClock())
-        await store.close()
-        click.echo("The database is up to date.")
-        return
-    # Never at a start, unlike SQLite: processes of an older version may still work on this
-    # database.
-    from agiraph.core.store.engine.pgqueuer_queue import install
-    from agiraph.core.store.engine.postgres import upgrade as apply
-
-    applied = apply(settings.database_url)
-    await install(settings.database_url)
-    click.echo(f"Applied: {', '.join(applied)}." if applied else "The database is up to date.")

@@ -1,15 +1,17 @@
-"""Archive routes: a folder of a team, or all its results, as one zip file."""
+"""Archive routes: a folder of a team, all its results, or all its data, as one zip file."""
 
 import asyncio
+import re
+import shutil
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import Query, Response
-from fastapi.responses import StreamingResponse
+from fastapi import BackgroundTasks, Query, Response
+from fastapi.responses import FileResponse, StreamingResponse
 
-from agiraph.api.deps import Api, ApiDep
+from agiraph.api.deps import Api, ApiDep, CallerDep, check_owner
 from agiraph.api.problems import documented
 from agiraph.api.routes.files import attached_bytes
 from agiraph.api.routing import Router
@@ -26,8 +28,13 @@ from agiraph.core.store.lists import results
 from agiraph.core.store.texts import attached_files
 from agiraph.core.store.texts.attached_files import AttachedFile
 from agiraph.core.store.tx import Tx
+from agiraph.features.backup.team_export import write_zip
 
 router: Router = Router("files")
+export_router: Router = Router("teams")
+ZIP: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A ZIP file", "content": {"application/zip": {}}}
+}
 
 MOST_RESULTS = 500
 """Nodes whose results go into one archive, the newest first."""
@@ -135,3 +142,20 @@ def _results(api: Api, team: Team, nodes: list[WorkNode]) -> list[Member]:
                 )
     zip_stream.check_size(found)
     return found
+
+
+@export_router.get("/teams/{team}/export", responses={**ZIP, **documented(404)})
+async def export_team(
+    team: str, api: ApiDep, caller: CallerDep, after: BackgroundTasks
+) -> FileResponse:
+    """Return all data and files of a team as a ZIP file of readable files. Needs the scope `admin`.
+
+    Known API keys in it are overwritten.
+    """
+    check_owner(caller, "To export a team")
+    found = await api.store.read(teams.find, team)
+    path = await write_zip(api.store, api.home.path, found)
+    after.add_task(shutil.rmtree, path.parent, ignore_errors=True)
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", found.name).strip("-").lower()[:60].strip("-")
+    name = f"{plain or 'team'}.zip"
+    return FileResponse(path, media_type="application/zip", filename=name, background=after)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from agiraph.core.domain.agents import Agent, Team
-from agiraph.core.domain.errors import Conflict, NotFound, Refused
+from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.ids import AgentId, MessageId
 from agiraph.core.domain.messages import LATE, NEEDS_ANSWER, Message, option_with_number
 from agiraph.core.domain.records.acts import describe
@@ -18,6 +18,7 @@ from agiraph.core.domain.records.channels import ChannelState, Choice, Incoming
 from agiraph.core.domain.value import value
 from agiraph.core.services.lifecycle import answers, conversation, routing
 from agiraph.core.services.mail import deliveries
+from agiraph.core.services.members import roster
 from agiraph.core.store import channels, teams
 from agiraph.core.store import deliveries as delivery_rows
 from agiraph.core.store.channels import CHANNELS
@@ -26,7 +27,6 @@ from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.features.channels import pairing
-from agiraph.features.chat_api import client_turns
 
 READING_FOR = timedelta(minutes=3)
 """How long a process's claim on a channel lasts. It is longer than one wait for messages; after a
@@ -310,9 +310,7 @@ def _undo(tx: Tx, channel: ChannelState, reply: Message, place: int) -> str:
 
 
 def _choose_agent(tx: Tx, channel: ChannelState, name: str) -> str:
-    try:
-        agent = client_turns.find_agent(tx, name)
-    except NotFound:
+    if (agent := roster.find_by_path(tx, name)) is None:
         return f"There is no {name!r}.\n{_ask_recipient(tx)}"
     CHANNELS.update(tx, channel.name, agent_id=agent.id)
     return f"You write to {_name_and_team(tx, agent.id)} now."

@@ -6,7 +6,7 @@ knows all of them. The history that the client sends is not read; it may be cut,
 
 from datetime import datetime, timedelta
 
-from agiraph.core.domain.agents import Agent, Team
+from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import Attachment, Lease
 from agiraph.core.domain.errors import NotFound
 from agiraph.core.domain.ids import AgentId, NodeId, PersonId, ThreadId, new_id
@@ -18,6 +18,7 @@ from agiraph.core.domain.value import value
 from agiraph.core.domain.work import StopReason, Usage
 from agiraph.core.services.board import budgets
 from agiraph.core.services.lifecycle import conversation
+from agiraph.core.services.members import roster
 from agiraph.core.store import messages, nodes, spend, teams
 from agiraph.core.store.daily_limits import DAILY_LIMITS, DailyLimit
 from agiraph.core.store.messages import MESSAGES
@@ -75,7 +76,7 @@ def models(tx: Tx) -> list[ModelName]:
     Of teams with the same name, the newest has it; the others are named by their id.
     """
     found: list[ModelName] = []
-    for name, team in _teams_by_name(tx).items():
+    for name, team in roster.teams_by_name(tx).items():
         members = teams.members(tx, team.id)
         shown = [(name, agent) for agent in members[:1]]
         shown += [(f"{name}/{agent.name}", agent) for agent in members]
@@ -86,30 +87,11 @@ def models(tx: Tx) -> list[ModelName]:
     return found
 
 
-def _teams_by_name(tx: Tx) -> dict[str, Team]:
-    """Return the teams that are not archived, each by its name, or by its id if a newer team has
-    the same name."""
-    open_teams = [team for team in teams.every(tx, limit=10_000) if team.status != "archived"]
-    newest = {team.name: team for team in open_teams}
-    return {t.name if newest[t.name] is t else t.id: t for t in open_teams}
-
-
 def find_agent(tx: Tx, model: str) -> Agent:
-    """Return the agent of a model name: `team/agent`, or `team` for its coordinator. A team's id
-    stands for its name."""
-    named = _teams_by_name(tx)
-    named |= {team.id: team for team in named.values()}
-    # A team's name may contain a slash, so the whole name is tried first, then each split.
-    for at in [len(model), *(i for i in range(len(model) - 1, 0, -1) if model[i] == "/")]:
-        team = named.get(model[:at])
-        if team is None:
-            continue
-        if at == len(model):
-            return teams.coordinator(tx, team.id)
-        agent = teams.find_agent(tx, team.id, model[at + 1 :])
-        if agent is not None and agent.retired_at is None:
-            return agent
-    raise NotFound("model", model, known="GET /v1/models lists them: `team` or `team/agent`.")
+    """Return the agent of a model name: `team/agent`, or `team` for its coordinator."""
+    if (agent := roster.find_by_path(tx, model)) is None:
+        raise NotFound("model", model, known="GET /v1/models lists them: `team` or `team/agent`.")
+    return agent
 
 
 def say(

@@ -5,7 +5,6 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-PREFIX = "/v1/"
 _TYPES = {401: "invalid_request_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {401: "invalid_api_key", 403: "insufficient_permissions", 429: "rate_limit_exceeded"}
 
@@ -17,11 +16,6 @@ class Unsupported(Exception):
         super().__init__(message)
         self.param = param
         self.code = code
-
-
-def is_ours(path: str) -> bool:
-    """Whether a path belongs to the OpenAI-compatible API, so that its errors get OpenAI's form."""
-    return path == "/v1" or path.startswith(PREFIX)
 
 
 def body(

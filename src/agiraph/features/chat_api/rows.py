@@ -31,6 +31,7 @@ class ClientTurn:
 
 
 CLIENT_TURNS = Table("client_turns", ClientTurn)
+TABLES = (CLIENT_TURNS,)
 
 
 def last_with(tx: Tx, digest: str) -> ClientTurn | None:

@@ -1,1 +1,8 @@
-"""History: what a team did, made from its stored events."""
+"""History: how a team's time was spent, and its board at any moment, from its events."""
+
+from agiraph.core.domain.features import Feature
+
+FEATURE = Feature(
+    name="history",
+    routers=("agiraph.features.history.routes:router",),
+)

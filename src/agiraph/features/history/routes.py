@@ -28,7 +28,7 @@ from agiraph.core.store.tx import Tx
 from agiraph.features.history import event_log
 from agiraph.features.history.boards import BoardMoment, NodeMoment
 from agiraph.features.history.event_log import LogFilter
-from agiraph.features.history.histories import TeamHistory
+from agiraph.features.history.histories import Histories, TeamHistory
 from agiraph.features.history.spans import Span, Tick
 
 router: Router = Router("history")
@@ -52,7 +52,7 @@ async def get_timeline(
 ) -> Response:
     """Return how the time of a team's nodes was spent: queued, in models, tools and waits."""
     found = await api.store.read(teams.find, team)
-    history = await api.histories.of(api.store, found.id)
+    history = await api.part(Histories).of(api.store, found.id)
     if since is not None:
         after = max(after, await api.store.read(events.number_at, found.id, since))
     spans, ticks, next_seq = _page(history, after, limit)
@@ -114,7 +114,7 @@ async def get_board_at(
 ) -> BoardMomentView:
     """Return a team's board as it was after an event or at a time; without either, as it is."""
     found = await api.store.read(teams.find, team)
-    history = await api.histories.of(api.store, found.id)
+    history = await api.part(Histories).of(api.store, found.id)
     if seq is None:
         seq = history.last
         if at is not None:

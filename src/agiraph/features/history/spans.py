@@ -12,10 +12,10 @@ from typing import Any
 
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.events.work import NODE_ENDS
+from agiraph.core.domain.records.phases import WORK_PHASES, Phase, TickKind
 from agiraph.core.domain.text.fence import without_marks
 from agiraph.core.domain.value import value
 from agiraph.core.domain.waits import WaitingOn
-from agiraph.features.history.phases import WORK_PHASES, Phase, TickKind
 
 _PROVIDER_WORDS = "the model cannot be reached"
 LABEL_CHARACTERS = 160

@@ -16,8 +16,8 @@ from agiraph.core.home.layout import Home
 from agiraph.features.mcp.connection import ServerFailed
 from agiraph.features.mcp.pins import FOLDER
 from agiraph.features.mcp.settings import McpServer
-from agiraph.features.programs import credentials as program_credentials
 from agiraph.sandbox import commands, sandbox
+from agiraph.sandbox import credentials as program_credentials
 from agiraph.sandbox.folders import git_guard, given_folders
 from agiraph.sandbox.folders.git_guard import Guard
 from agiraph.sandbox.gate import environment

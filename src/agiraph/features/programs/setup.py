@@ -12,9 +12,9 @@ from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.text.command_words import executable_of
 from agiraph.core.run_context import RunContext
 from agiraph.core.tools.commands import command_gate, private_sends, shell
-from agiraph.features.programs import credentials as program_credentials
-from agiraph.features.programs.credentials import PRESETS
 from agiraph.sandbox import commands
+from agiraph.sandbox import credentials as program_credentials
+from agiraph.sandbox.credentials import PRESETS
 from agiraph.sandbox.folders.git_guard import Guard
 from agiraph.sandbox.gate import vendors
 from agiraph.sandbox.gate_channel import Serve

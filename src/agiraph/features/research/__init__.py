@@ -11,5 +11,7 @@ FEATURE = Feature(
     tools="agiraph.features.research.tools:TOOLS",
     reply_tools="agiraph.features.research.tools:REPLY_TOOLS",
     actions={"research": "agiraph.features.research.verbs.standing_questions:ACTION"},
+    routers=("agiraph.features.research.routes:router",),
+    commands=dict.fromkeys(("research", "evidence"), "agiraph.features.research.commands"),
     tables="agiraph.features.research.rows.evidence:TABLES",
 )

@@ -5,26 +5,14 @@ import click
 
 from agiraph.api.feature_views.research import EvidenceView, ResearchView
 from agiraph.cli.session import Told, clean, connected, printing
-from agiraph.cli.talk import find_agent
+from agiraph.cli.talk import SCHEDULES, cron_of, find_agent
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.moments import as_text
 from agiraph.features.research.model.jobs import Depth
 
 DEPTHS = ("quick", "standard", "deep")
-SCHEDULES = {
-    "hour": "0 * * * *",
-    "day": "0 9 * * *",
-    "weekday": "0 9 * * 1-5",
-    "week": "0 9 * * MON",
-    "month": "0 9 1 * *",
-}
 EVERY_HELP = f"Ask again and report only what is new: {', '.join(SCHEDULES)}, or a cron expression."
-
-
-def cron_of(every: str) -> str:
-    """Return the cron expression of a word of `SCHEDULES`; any other text as it is."""
-    return SCHEDULES.get(every.strip().lower(), every)
 
 
 @click.command()

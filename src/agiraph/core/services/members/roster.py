@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from typing import NamedTuple, TypedDict, Unpack
 
-from agiraph.core.domain.agents import Agent, AgentKind, Doing
+from agiraph.core.domain.agents import Agent, AgentKind, Doing, Team
 from agiraph.core.domain.chat import Thread
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import NotFound, Refused
@@ -197,3 +197,29 @@ def _doing(tx: Tx, agent: Agent, current: list[WorkNode]) -> Doing:
             return "waiting_for_you" if person else "waiting"
         case _:
             return "queued"
+
+
+def teams_by_name(tx: Tx) -> dict[str, Team]:
+    """Return the teams that are not archived, each by its name, or by its id if a newer team has
+    the same name."""
+    open_teams = [team for team in teams.every(tx, limit=10_000) if team.status != "archived"]
+    newest = {team.name: team for team in open_teams}
+    return {t.name if newest[t.name] is t else t.id: t for t in open_teams}
+
+
+def find_by_path(tx: Tx, path: str) -> Agent | None:
+    """Return the agent of `team/agent`, or of `team` its coordinator. A team's id stands for its
+    name."""
+    named = teams_by_name(tx)
+    named |= {team.id: team for team in named.values()}
+    # A team's name may contain a slash, so the whole name is tried first, then each split.
+    for at in [len(path), *(i for i in range(len(path) - 1, 0, -1) if path[i] == "/")]:
+        team = named.get(path[:at])
+        if team is None:
+            continue
+        if at == len(path):
+            return teams.coordinator(tx, team.id)
+        agent = teams.find_agent(tx, team.id, path[at + 1 :])
+        if agent is not None and agent.retired_at is None:
+            return agent
+    return None

@@ -1,8 +1,9 @@
 """Actions: what triggers do that a feature brings. The core's own actions are in `firing`."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
-from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.agents import Agent, Specialist
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.features import found_at, installed
 from agiraph.core.domain.triggers import Trigger
@@ -17,6 +18,11 @@ class Action(Protocol):
 
     def check(self, payload: dict[str, Any]) -> None:
         """Raise `Refused` if the payload is not one of this action."""
+        ...
+
+    def complete(self, payload: dict[str, Any], known: Mapping[str, Specialist]) -> dict[str, Any]:
+        """Return the payload of a new trigger with what a firing cannot look up: it cannot read the
+        specialists' files."""
         ...
 
     def start(self, tx: Tx, agent: Agent, trigger: Trigger) -> WorkNode:

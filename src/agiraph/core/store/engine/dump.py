@@ -30,7 +30,7 @@ TABLES: dict[str, str] = {
     "audit": "id", "grants": "id", "file_labels": "id", "link_fetches": "id",
     "conversation_summaries": "id",
     "folder_changes": "id",
-    "client_turns": "id", "received": "id",
+    "received": "id",
     **{table.name: table.key for tables in brought("tables") for table in reversed(tables)},
     "deletions": "team_id",
 }  # fmt: skip

@@ -44,7 +44,6 @@ from agiraph.core.store.texts import (
     passages,
 )
 from agiraph.core.store.tx import Tx
-from agiraph.features.chat_api import rows as client_turns
 
 # A backup is untrusted: parsing one line must not exhaust the memory.
 LONGEST_LINE = 256 << 20
@@ -59,7 +58,7 @@ _TABLES: dict[str, Table[Any]] = {
         grants.GRANTS, file_labels.FILE_LABELS, link_fetches.LINK_FETCHES,
         conversation_summaries.SUMMARIES,
         folder_changes.FOLDER_CHANGES,
-        client_turns.CLIENT_TURNS, channels.CHANNELS, channels.RECEIVED,
+        channels.CHANNELS, channels.RECEIVED,
         *(table for tables in brought("tables") for table in tables),
         deletions.DELETIONS,
     )

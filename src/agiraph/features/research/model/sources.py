@@ -34,7 +34,7 @@ _ORDER: tuple[SourceClass, ...] = ("unknown", "forum", "vendor", "press", "refer
 
 @cache
 def _known() -> Mapping[str, Any]:
-    text = resources.files("agiraph.core.domain").joinpath("sources.toml").read_text()
+    text = resources.files("agiraph.features.research.model").joinpath("sources.toml").read_text()
     known = tomllib.loads(text)
     return known | {"class": {name: kind for kind, of in known["sites"].items() for name in of}}
 

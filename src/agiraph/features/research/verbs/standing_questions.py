@@ -4,6 +4,7 @@ The evidence of such a job is compared with that of earlier jobs of the same tri
 report holds only what is new.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -51,6 +52,10 @@ class _Action:
         depth = payload.get("depth")
         if depth is not None and depth not in DEPTHS:
             raise Refused(f"action: 'depth' is one of {', '.join(DEPTHS)}, not {depth!r}.")
+
+    def complete(self, payload: dict[str, Any], known: Mapping[str, Specialist]) -> dict[str, Any]:
+        model = known[RESEARCHER].model if RESEARCHER in known else ""
+        return {**payload, "model": model} if model else payload
 
     def start(self, tx: Tx, agent: Agent, trigger: Trigger) -> WorkNode:
         """Start the research of a trigger. It continues the ledger of the trigger's last job."""
