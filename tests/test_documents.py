@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -16,10 +16,11 @@ from agiraph.location import TABLES
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/agiraph"
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
+PAGES = sorted(SOURCE.glob("features/*/README.md"))
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), *PAGES]
 GLOSSARY = ROOT / "docs/glossary.md"
 FOLDERS = (ROOT, SOURCE, ROOT / "web/src", ROOT / "docs")
-"""The folders that a path in a document may be relative to."""
+"""The folders that a path in a document may be relative to, besides the document's own."""
 
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 PATH = re.compile(r"[a-z_][\w-]*(/[\w.-]+)+/?")
@@ -122,7 +123,7 @@ def source() -> Names:
 @cache
 def known_words() -> frozenset[str]:
     """Return all identifiers, the words of texts without spaces, and those of the schema."""
-    tables = [path.read_text() for path in SOURCE.glob("store/migrations/*.sql")]
+    tables = [path.read_text() for path in SOURCE.glob("core/store/migrations/*.sql")]
     words = re.findall(r"\w+", "\n".join([*source().texts, *tables]))
     return frozenset(source().identifiers.union(words))
 
@@ -133,14 +134,15 @@ def names_of_tests() -> frozenset[str]:
     return frozenset(re.findall(r"^(?:async )?def (test_\w+)", "\n".join(files), re.MULTILINE))
 
 
-def is_unknown(code: str) -> bool:
-    """Return whether a text in backticks names a part of agiraph that does not exist."""
+def is_unknown(code: str, beside: Path) -> bool:
+    """Return whether a text in backticks names a part of agiraph that does not exist. Its paths may
+    be relative to the folder `beside` it."""
     if re.fullmatch(r"test_\w+", code):
         return code not in names_of_tests()
     if code in NOT_OURS or OF_A_HOME.search(code) or code in source().texts:
         return False
     if PATH.fullmatch(code):
-        return _is_unknown_path(code)
+        return _is_unknown_path(code, (*FOLDERS, beside))
     if match := TABLE.fullmatch(code):
         return match[1] not in TABLES
     if VARIABLE.fullmatch(code) or CLASS.fullmatch(code) or WORD.fullmatch(code):
@@ -151,27 +153,31 @@ def is_unknown(code: str) -> bool:
     return False
 
 
-def _is_unknown_path(path: str) -> bool:
-    is_ours = Path(path).suffix or any((f / path.partition("/")[0]).is_dir() for f in FOLDERS)
-    candidates = (folder / f"{path}{suffix}" for folder in FOLDERS for suffix in ("", ".py"))
+def _is_unknown_path(path: str, folders: Sequence[Path]) -> bool:
+    is_ours = Path(path).suffix or any((f / path.partition("/")[0]).is_dir() for f in folders)
+    candidates = (folder / f"{path}{suffix}" for folder in folders for suffix in ("", ".py"))
     return bool(is_ours) and not any(found.exists() for found in candidates)
 
 
-def unknown_names(text: str) -> list[str]:
-    return [code for code in CODE.findall(text) if is_unknown(code)]
+def unknown_names(text: str, beside: Path = ROOT) -> list[str]:
+    return [code for code in CODE.findall(text) if is_unknown(code, beside)]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def name_of(path: Path) -> str:
+    return path.parent.name if path in PAGES else path.name
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_documents_name_only_code_that_exists(path: Path) -> None:
-    assert unknown_names(path.read_text()) == []
+    assert unknown_names(path.read_text(), path.parent) == []
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("`core/services/board/planning.py`, `runtime/steps`, `docs/testing.md`", []),
+        ("`core/services/board/planning.py`, `core/runtime/steps`, `docs/testing.md`", []),
         ("`services/ringing.py`", ["services/ringing.py"]),
-        ("`runtime/ticker`", ["runtime/ticker"]),
+        ("`core/runtime/ticker`", ["core/runtime/ticker"]),
         ("`waiting.settle`, `Steps.recover`, `AcmeModel`", ["AcmeModel"]),
         ("`waiting.ring`", ["waiting.ring"]),
         ("`Dispatcher.go`", ["Dispatcher.go"]),
@@ -199,8 +205,9 @@ def modules_in(folder: Path) -> set[str]:
 
 def test_the_code_map_names_every_package_and_no_missing_module() -> None:
     rows = code_map((ROOT / "ARCHITECTURE.md").read_text())
-    named = {package for packages, _ in rows for package in packages}
-    assert named == modules_in(SOURCE) | modules_in(SOURCE / "services")
+    named = [package for packages, _ in rows for package in packages]
+    core = {f"core/{name}" for name in modules_in(SOURCE / "core")}
+    assert sorted(named) == sorted((modules_in(SOURCE) - {"core"}) | core)
     gone = [
         f"{package}: {name}"
         for packages, names in rows
@@ -212,24 +219,25 @@ def test_the_code_map_names_every_package_and_no_missing_module() -> None:
 
 
 def _below(packages: list[str]) -> set[str]:
-    """Return the modules of these packages, and the packages themselves."""
-    folders = [folder / name for name in packages for folder in (SOURCE, SOURCE / "services")]
-    return {name for path in folders if path.is_dir() for name in modules_in(path)} | {
-        *modules_in(SOURCE),
-        "await",
-    }
+    """Return the modules and packages in these packages."""
+    folders = [SOURCE / name for name in packages]
+    return {name for path in folders if path.is_dir() for name in modules_in(path)}
 
 
-def test_the_code_map_names_every_module_of_services() -> None:
-    rows = code_map((ROOT / "ARCHITECTURE.md").read_text())
-    missing = [
-        f"{package}/{module}"
-        for packages, names in rows
-        for package in packages
-        if (SOURCE / "services" / package).is_dir()
-        for module in modules_in(SOURCE / "services" / package) - {*names}
-    ]
-    assert missing == []
+def test_the_map_names_every_package_of_services() -> None:
+    named = set(CODE.findall((ROOT / "ARCHITECTURE.md").read_text()))
+    assert modules_in(SOURCE / "core/services") - named == set()
+
+
+def test_every_feature_is_named_and_has_a_page() -> None:
+    features = modules_in(SOURCE / "features")
+    named = set(CODE.findall((ROOT / "ARCHITECTURE.md").read_text()))
+    assert {f"features/{name}" for name in features} - named == set()
+    assert {page.parent.name for page in PAGES} == features
+
+
+def test_the_map_is_one_page() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) <= 250
 
 
 def wrong_commands(text: str) -> list[str]:
@@ -256,7 +264,7 @@ def _wrong_parts(called: list[str], rest: str) -> Iterator[str]:
     yield from (option for option in OPTION.findall(rest) if option not in options | {"--help"})
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_documents_name_only_commands_and_options_that_exist(path: Path) -> None:
     assert wrong_commands(path.read_text()) == []
 
@@ -300,6 +308,10 @@ def unused_words(glossary: str, parts: set[str]) -> list[str]:
 
 def test_every_word_of_the_glossary_is_used_in_the_code() -> None:
     assert unused_words(GLOSSARY.read_text(), source().parts) == []
+
+
+def test_the_glossary_has_at_most_forty_words() -> None:
+    assert len(re.findall(r"\*\*[^*]+\*\*", GLOSSARY.read_text())) <= 40
 
 
 def test_the_check_of_the_glossary_finds_an_unused_word() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from agiraph.core.domain.ids import NodeId, ThreadId, TriggerId, new_id
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
-from agiraph.core.domain.records.deliveries import Delivery
+from agiraph.core.domain.records.deliveries import StoredDelivery
 from agiraph.core.domain.work_kinds import LINK_READER, TASK
 from agiraph.core.prompts import prompt
 from agiraph.core.services.board import planning
@@ -100,7 +100,7 @@ async def test_a_migration_parts_revoked_receipts_from_others(
     def add(tx: Tx) -> None:
         message = bus.send(tx, Draft(**sender, recipient=OWNER, text="Done.", kind="result"))
         for receipt in RECEIPTS:
-            delivery = Delivery(
+            delivery = StoredDelivery(
                 id=receipt,
                 team_id=founded.team.id,
                 message_id=message.id,

@@ -36,6 +36,8 @@ class Feature:
     """The modules of its commands, by their names."""
     error_forms: Mapping[str, str] = field(default_factory=dict[str, str])
     """By the beginning of a path, the place of what writes the errors below it."""
+    forgets_below: str = ""
+    """The place of what removes what it keeps of a folder of a home that is removed."""
     tables: str = ""
     """The place of a tuple of tables whose rows belong to a team. Tables that refer to others of
     them come first."""

@@ -10,15 +10,13 @@ from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.tools import ToolProperties
 from agiraph.core.tools.base import Tool
-from agiraph.core.tools.calls.sources import ToolSource
+from agiraph.core.tools.calls.sources import OwnCode, SkillSource, ToolSource
 from agiraph.core.tools.delegation import assign_task, described
 from agiraph.core.tools.files.commits import git_commit
 from agiraph.core.tools.skills import use_skill
 from agiraph.core.tools.staffing import check_tools
 from agiraph.core.tools.toolsets import BUILT_IN, Toolset, is_in_sight, toolset
 from agiraph.core.tools.web.web import web_search
-from agiraph.features.extensions.loading import Extensions
-from agiraph.features.extensions.skills import Skills
 
 MOST_KEPT = 256
 """The most toolsets in the cache; it is cleared when sources have changed that often."""
@@ -33,9 +31,9 @@ class OfferedTools:
     extra: tuple[Tool, ...] = ()
     """Tools of the program that embeds agiraph."""
     sources: tuple[ToolSource, ...] = ()
-    extensions: Extensions | None = None
+    extensions: OwnCode | None = None
     """The own code that persons have enabled; it is also one of `sources`."""
-    skills: Skills | None = None
+    skills: SkillSource | None = None
     """The skills that persons have enabled."""
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
     has_search: bool = False
@@ -71,7 +69,7 @@ class OfferedTools:
     def take_notices(self) -> tuple[Notice, ...]:
         """Return and clear the unsent notices about a person's own tools and skills."""
         kept = (self.extensions, self.skills)
-        return tuple(one for part in kept if part is not None for one in part.notices.take())
+        return tuple(one for part in kept if part is not None for one in part.take_notices())
 
     def properties(self, offered: tuple[Tool, ...]) -> Mapping[str, ToolProperties]:
         """Return the properties of all tools that a team may use, by name."""

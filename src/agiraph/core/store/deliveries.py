@@ -5,15 +5,15 @@ from typing import Any
 
 from agiraph.core.domain.ids import MessageId, NodeId, PersonId, TeamId
 from agiraph.core.domain.messages import Message
-from agiraph.core.domain.records.deliveries import Delivery
+from agiraph.core.domain.records.deliveries import StoredDelivery
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.rows import Table, from_micros, to_micros
 from agiraph.core.store.tx import Tx
 
-DELIVERIES = Table("deliveries", Delivery)
+DELIVERIES = Table("deliveries", StoredDelivery)
 
 
-def under_way(tx: Tx, channel: str) -> list[Delivery]:
+def under_way(tx: Tx, channel: str) -> list[StoredDelivery]:
     where = "channel = :channel and status in ('queued', 'sending') order by id"
     return DELIVERIES.select(tx, where, channel=channel)
 
@@ -27,7 +27,7 @@ def next_due(tx: Tx, channel: str) -> datetime | None:
     return None if row is None or row[0] is None else from_micros(row[0])
 
 
-def due(tx: Tx, channel: str, *, limit: int) -> list[Delivery]:
+def due(tx: Tx, channel: str, *, limit: int) -> list[StoredDelivery]:
     # `sending` with a due time in the past is a claim that ran out. If its owner is alive after
     # all, `tries` tells the claims apart (`services/mail/deliveries.py`).
     where = (
@@ -45,7 +45,7 @@ _OF_OTHER_WORK = (
 
 def open_questions(
     tx: Tx, channel: str, team_id: TeamId, node_id: NodeId | None, *, since: datetime
-) -> list[Delivery]:
+) -> list[StoredDelivery]:
     """Return the deliveries of open questions of a team's other work that were queued since
     then."""
     where = (
@@ -56,7 +56,7 @@ def open_questions(
     return DELIVERIES.select(tx, where, channel=channel, **values)
 
 
-def due_with(tx: Tx, delivery: Delivery, node_id: NodeId | None) -> list[Delivery]:
+def due_with(tx: Tx, delivery: StoredDelivery, node_id: NodeId | None) -> list[StoredDelivery]:
     """Return the due deliveries of questions of the team's other work that were tried as often."""
     where = (
         "channel = :channel and team_id = :team and status in ('queued', 'sending') and"
@@ -67,14 +67,14 @@ def due_with(tx: Tx, delivery: Delivery, node_id: NodeId | None) -> list[Deliver
     return DELIVERIES.select(tx, where, channel=delivery.channel, **values)
 
 
-def of_receipt(tx: Tx, channel: str, receipt: str) -> list[Delivery]:
+def of_receipt(tx: Tx, channel: str, receipt: str) -> list[StoredDelivery]:
     """Return the deliveries that one message on a channel has carried, in the order of its
     numbers."""
     where = "channel = :channel and receipt = :receipt order by id"
     return DELIVERIES.select(tx, where, channel=channel, receipt=receipt)
 
 
-def claim(tx: Tx, delivery: Delivery, *, owner: str, until: datetime) -> bool:
+def claim(tx: Tx, delivery: StoredDelivery, *, owner: str, until: datetime) -> bool:
     """Claim a delivery until `until`; return False if another process claimed it first."""
     sql = (
         # Status and due time, as they were read, are the version of the row. If another process
@@ -92,12 +92,12 @@ def forget_owners(tx: Tx) -> int:
     return tx.run(f"{sql} where status = 'sending'", now=to_micros(tx.now))
 
 
-def of_message(tx: Tx, message_id: MessageId) -> list[Delivery]:
+def of_message(tx: Tx, message_id: MessageId) -> list[StoredDelivery]:
     """Return the deliveries of a message, ordered by channel."""
     return DELIVERIES.select(tx, "message_id = :id order by channel", id=message_id)
 
 
-def untried(tx: Tx, person_id: PersonId) -> list[Delivery]:
+def untried(tx: Tx, person_id: PersonId) -> list[StoredDelivery]:
     """Return the queued deliveries to a person of which no attempt was made yet."""
     where = (
         "status = 'queued' and tries = 0 and channel in (select name from channels"
@@ -106,13 +106,13 @@ def untried(tx: Tx, person_id: PersonId) -> list[Delivery]:
     return DELIVERIES.select(tx, where, person=person_id)
 
 
-def failed(tx: Tx, *, after: str = "", limit: int = 100) -> list[Delivery]:
+def failed(tx: Tx, *, after: str = "", limit: int = 100) -> list[StoredDelivery]:
     """Return the deliveries that were given up, oldest first."""
     where = "status = 'failed' and id > :after order by id limit :limit"
     return DELIVERIES.select(tx, where, after=after, limit=limit)
 
 
-def by_receipt(tx: Tx, channel: str, receipts: tuple[str, ...]) -> Delivery | None:
+def by_receipt(tx: Tx, channel: str, receipts: tuple[str, ...]) -> StoredDelivery | None:
     """Return the delivery with the first of these receipts that is known on the channel."""
     for receipt in receipts:
         where = "channel = :channel and receipt = :receipt order by id desc limit 1"
@@ -165,7 +165,7 @@ def next_edit(tx: Tx, channel: str) -> datetime | None:
     return None if row is None or row[0] is None else from_micros(row[0])
 
 
-def to_edit(tx: Tx, channel: str, *, limit: int) -> list[Delivery]:
+def to_edit(tx: Tx, channel: str, *, limit: int) -> list[StoredDelivery]:
     """Return deliveries whose message is to be edited now."""
     where = f"{_TO_EDIT} and due_at <= :now order by id limit :limit"
     return DELIVERIES.select(tx, where, channel=channel, now=to_micros(tx.now), limit=limit)

@@ -8,12 +8,19 @@ from pydantic import Field
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.outcomes import Answer, Done
-from agiraph.core.domain.records.skills import DESCRIPTION_CHARACTERS, LISTED_CHARACTERS, TOP, Skill
+from agiraph.core.domain.records.skills import (
+    DESCRIPTION_CHARACTERS,
+    LISTED_CHARACTERS,
+    MOST_BYTES,
+    TOP,
+    Skill,
+)
 from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.tools import EVERY_ROLE
+from agiraph.core.home import front_matter
+from agiraph.core.home.safe_folder import Folder
 from agiraph.core.run_context import RunContext
 from agiraph.core.tools.base import tool
-from agiraph.features.extensions.skill_folders import text_of
 from agiraph.sandbox.sandbox import SKILLS
 
 MOST_NAMED = 50
@@ -33,10 +40,26 @@ async def use_skill(
         known = ", ".join(one.name for one in ctx.skills) or "none"
         raise Refused(f"There is no skill {name!r}. Skills: {known}.")
     wanted = (file or TOP).strip()
-    text = await asyncio.to_thread(text_of, skill, wanted)
+    text = await asyncio.to_thread(_text, skill, wanted)
     if wanted != TOP:
         return Done(text or "(empty)")
     return Done(f"{text}\n\n{_files(ctx, skill)}".strip())
+
+
+def _text(skill: Skill, file: str = TOP) -> str:
+    """Return the text of a file of a skill; raise `Refused` if it has no such file."""
+    if file not in (TOP, *skill.files):
+        known = ", ".join(skill.files) or "none"
+        raise Refused(f"The skill {skill.name!r} has no file {file!r}. Further files: {known}.")
+    with Folder.open(skill.path) as folder:
+        data = folder.read(file, limit=MOST_BYTES)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise Refused(
+            f"{file!r} of the skill {skill.name!r} is not text; use it in a command."
+        ) from None
+    return front_matter.split(text)[1] if file == TOP else text
 
 
 def _files(ctx: RunContext, skill: Skill) -> str:

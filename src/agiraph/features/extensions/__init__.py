@@ -5,5 +5,6 @@ from agiraph.core.domain.features import Feature
 FEATURE = Feature(
     name="extensions",
     routers=("agiraph.features.extensions.routes:router",),
+    forgets_below="agiraph.features.extensions.skills:forget_below",
     commands=dict.fromkeys(("tools", "skills"), "agiraph.features.extensions.commands"),
 )

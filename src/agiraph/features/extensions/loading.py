@@ -18,6 +18,7 @@ from typing import Any
 
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import Conflict, Refused
+from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.tools import ON_DEMAND
 from agiraph.core.home.layout import Home
 from agiraph.core.home.named_secrets import NamedSecrets
@@ -93,6 +94,10 @@ class Extensions:
     _tools: tuple[Tool, ...] = ()
     _stamp: _Stamp = ()
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def take_notices(self) -> list[Notice]:
+        """Return and clear what the person is to be told of what is off now."""
+        return self.notices.take()
 
     @classmethod
     async def opened(cls, home: Home, settings: ExtensionSettings) -> "Extensions":

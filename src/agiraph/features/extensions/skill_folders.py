@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agiraph.core.domain.errors import NotFound, Refused
-from agiraph.core.domain.records.skills import TOP, Skill
+from agiraph.core.domain.records.skills import MOST_BYTES, TOP, Skill
 from agiraph.core.home import front_matter
 from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import Folder
@@ -22,7 +22,6 @@ from agiraph.core.home.safe_folder import Folder
 COPIES = "enabled-skills"
 """The folder of a home with the copies of enabled skills, each below its hash."""
 MOST_FILES = 200
-MOST_BYTES = 16 * 2**20
 LONGEST_TOP = 64 * 1024
 LONGEST_DESCRIPTION = 1024
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -156,19 +155,3 @@ def enabled_copy(home: Home, sha256: str) -> Skill | None:
     return Skill(
         name=found.name, description=found.description, sha256=sha256, path=path, files=files
     )
-
-
-def text_of(skill: Skill, file: str = TOP) -> str:
-    """Return the text of a file of a skill; raise `Refused` if it has no such file."""
-    if file not in (TOP, *skill.files):
-        known = ", ".join(skill.files) or "none"
-        raise Refused(f"The skill {skill.name!r} has no file {file!r}. Further files: {known}.")
-    with Folder.open(skill.path) as folder:
-        data = folder.read(file, limit=MOST_BYTES)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise Refused(
-            f"{file!r} of the skill {skill.name!r} is not text; use it in a command."
-        ) from None
-    return front_matter.split(text)[1] if file == TOP else text

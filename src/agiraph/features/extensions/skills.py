@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import Conflict, NotFound, Refused
+from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.records.skills import TOP, Skill
 from agiraph.core.home.layout import Home
@@ -72,6 +73,10 @@ class Skills:
     """Enabled skills by id, each with the stamp of the files and consent that it was read with."""
     _consents: tuple[object, Consents] = ((), Consents())
     notices: Notices = field(default_factory=Notices)
+
+    def take_notices(self) -> list[Notice]:
+        """Return and clear what the person is to be told of what is off now."""
+        return self.notices.take()
 
     async def offered(self, team: Team) -> tuple[Skill, ...]:
         """Return the enabled skills of a team, by name. A team's own skill comes before one of a

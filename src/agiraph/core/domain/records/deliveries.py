@@ -28,14 +28,20 @@ class Delivery:
     sent_at: datetime | None = None
     receipt: str | None = None
     """The receiver's own id of the message; a reply to it names it."""
-    revoked: tuple[str, str] | None = None
-    """Address and receipt of the message if its receiver is not paired any more, but its buttons
-    are still there."""
     is_open: bool = False
     """Whether the message there offers an answer that goes away once there is one."""
     may_decide: bool = False
     """Whether a button there decides on an approval: the message shows the call to the last
     byte."""
+
+
+@value
+class StoredDelivery(Delivery):
+    """A delivery with what only its channel is told."""
+
+    revoked: tuple[str, str] | None = None
+    """Address and receipt of the message if its receiver is not paired any more, but its buttons
+    are still there."""
 
 
 @value

@@ -22,3 +22,6 @@ class Skill:
     """The copy that was made when it was enabled: exactly the files that the person agreed to."""
     files: tuple[str, ...] = ()
     """The files besides SKILL.md, by their path in the folder."""
+
+
+MOST_BYTES = 16 * 2**20

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from functools import partial
 
+from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.home import team_files
 from agiraph.core.home.layout import Home
@@ -14,7 +15,6 @@ from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
 from agiraph.core.services.lifecycle import removal
 from agiraph.core.store.database import Store
 from agiraph.core.store.tx import Aftermath
-from agiraph.features.extensions import skills
 
 BUSY_S = 0.2
 """The pause before a team is looked at again whose runs are still ending."""
@@ -74,7 +74,8 @@ class TeamRemoval:
             return False
         calls = await self._calls(team_id)
         await asyncio.to_thread(team_files.remove, self._home, team_id, calls)
-        await asyncio.to_thread(skills.forget_below, self._home, f"teams/{team_id}/")
+        for forget in brought("forgets_below"):
+            await asyncio.to_thread(forget, self._home, f"teams/{team_id}/")
         while await self._store.write(removal.drop_rows, team_id):
             pass
         await self._store.write(removal.finish_deletion, team_id)

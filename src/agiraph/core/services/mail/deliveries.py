@@ -16,7 +16,7 @@ from agiraph.core.domain.messages import INBOX, NEEDS_ANSWER, Message, MessageKi
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import join
 from agiraph.core.domain.records.channels import ChannelState, Receipt
-from agiraph.core.domain.records.deliveries import Delivery, OutgoingMessage
+from agiraph.core.domain.records.deliveries import Delivery, OutgoingMessage, StoredDelivery
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times import hours as daily
 from agiraph.core.domain.times.moments import as_text, parse_zone
@@ -108,7 +108,7 @@ def queue_reply(tx: Tx, reply: Message, answered: Sequence[MessageId]) -> None:
 
 def queue_for(tx: Tx, message: Message, channel: ChannelState) -> None:
     """Queue a message for one channel."""
-    delivery = Delivery(
+    delivery = StoredDelivery(
         id=new_id("delivery"),
         team_id=message.team_id,
         message_id=message.id,
@@ -172,7 +172,7 @@ def revoke_receipts(tx: Tx, channel: ChannelState) -> None:
     tx.alarm()
 
 
-def waiting_on(tx: Tx, channel: str) -> list[Delivery]:
+def waiting_on(tx: Tx, channel: str) -> list[StoredDelivery]:
     """Return the deliveries that a channel has not sent yet."""
     return deliveries.under_way(tx, channel)
 
@@ -442,7 +442,7 @@ def _lock_if_claimed(tx: Tx, claimed: Delivery) -> bool:
     return (row.status, row.owner, row.tries) == ("sending", claimed.owner, claimed.tries)
 
 
-def redeliver(tx: Tx, delivery_id: str) -> Delivery:
+def redeliver(tx: Tx, delivery_id: str) -> StoredDelivery:
     """Queue a failed or sent delivery again, with all its tries."""
     delivery = DELIVERIES.get(tx, delivery_id, lock=True)
     if delivery.status not in ("failed", "sent"):
