@@ -5,7 +5,7 @@ from typing import Any
 
 from agiraph.core.domain.ids import MessageId, NodeId, PersonId, TeamId
 from agiraph.core.domain.messages import Message
-from agiraph.core.domain.records.deliveries import StoredDelivery
+from agiraph.core.domain.records.deliveries import Delivery, StoredDelivery
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.rows import Table, from_micros, to_micros
 from agiraph.core.store.tx import Tx
@@ -56,7 +56,7 @@ def open_questions(
     return DELIVERIES.select(tx, where, channel=channel, **values)
 
 
-def due_with(tx: Tx, delivery: StoredDelivery, node_id: NodeId | None) -> list[StoredDelivery]:
+def due_with(tx: Tx, delivery: Delivery, node_id: NodeId | None) -> list[StoredDelivery]:
     """Return the due deliveries of questions of the team's other work that were tried as often."""
     where = (
         "channel = :channel and team_id = :team and status in ('queued', 'sending') and"
