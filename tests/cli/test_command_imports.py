@@ -10,7 +10,7 @@ import click
 import pytest
 
 from agiraph import cli
-from agiraph.cli import SECTIONS, SHORT_HELP, agiraph
+from agiraph.cli import SECTIONS, SHORT_HELP, agiraph, places
 
 SERVER_MODULES = (
     "fastapi", "genai_prices", "prompt_toolkit", "psycopg", "sqlite3", "uvicorn", "agiraph.app",
@@ -19,18 +19,18 @@ SERVER_MODULES = (
     "agiraph.core.tools", "agiraph.web",
 )  # fmt: skip
 CLIENT_COMMANDS = {
-    command: module
+    command: places()[command]
     for section in ("Give work and talk", "Watch", "Control")
-    for command, module in SECTIONS[section].items()
+    for command in SECTIONS[section]
 }
 
 
-MODULES = sorted({*CLIENT_COMMANDS.values(), "channels"})
+MODULES = sorted({*CLIENT_COMMANDS.values(), places()["channels"]})
 LOOK = """
 import importlib, json, os, sys, agiraph.cli.progress
 for module in sys.argv[1:]:
     if (child := os.fork()) == 0:
-        importlib.import_module(f"agiraph.cli.{module}")
+        importlib.import_module(module)
         print(json.dumps([module, list(sys.modules)]), flush=True)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
@@ -50,7 +50,7 @@ def loaded() -> dict[str, list[str]]:
 def test_a_client_command_imports_no_server_module(
     loaded: dict[str, list[str]], module: str
 ) -> None:
-    assert f"agiraph.cli.{module}" in loaded[module]
+    assert module in loaded[module]
     assert [
         name
         for name in loaded[module]
@@ -79,8 +79,7 @@ def test_a_list_of_all_commands_imports_none_of_them(variables: dict[str, str]) 
         assert command.get_short_help_str(limit=SHORT_HELP) in " ".join(told.stdout.split())
     modules = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
     assert "agiraph.cli" in modules
-    commands = {f"agiraph.cli.{name}" for section in SECTIONS.values() for name in section.values()}
-    assert modules & {*commands, *SERVER_MODULES} == set()
+    assert modules & {*places().values(), *SERVER_MODULES} == set()
 
 
 def test_a_list_of_all_commands_needs_no_source(

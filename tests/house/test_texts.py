@@ -9,8 +9,13 @@ from collections import defaultdict
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "agiraph"
-DECIDING = ("domain", "doctor", "policies", "run_context", "runtime", "services", "store", "tools")
-"""The packages whose decisions are looked at; the others read formats, or only show."""
+DECIDING = (
+    *(f"core/{part}" for part in ("domain", "policies", "run_context", "runtime", "services")),
+    *("core/store", "core/tools", "doctor"),
+    *(f"features/{name}" for name in ("channels", "chat_api", "history", "programs", "research")),
+    "features/reviews",
+)
+"""The folders whose decisions are looked at; the others read formats, or only show."""
 METHODS = frozenset(
     {"count", "endswith", "find", "index", "partition", "removeprefix", "removesuffix"}
     | {"rpartition", "split", "startswith"}
@@ -18,95 +23,106 @@ METHODS = frozenset(
 
 MAY_COMPARE: dict[str, dict[str, str]] = {
     "ids, and keys that consist of a kind and an id; no model and no person chooses them": {
-        "domain/persons": "_PREFIX",
-        "runtime/compaction": "'msg_'",
-        "runtime/program_mailbox": "'msg_'",
-        "runtime/program_runs": "_RUN",
-        "services/access": "_TWO_PARTS",
-        "services/history/spans": "'agent'",
-        "services/knowledge/items": "files.PREFIX",
-        "services/knowledge/notes": "FRONT, PREFIXES, f'memory/{UNVERIFIED}/'",
-        "services/lifecycle/digest": "'msg_', AT, files.PREFIX",
-        "services/research/parts": "RESEARCHER",
-    },
-    "the key by which a message is found again; it begins with what the message is about": {
-        "services/board/approvals": "_RERUN",
-        "services/lifecycle/answers": "LATE",
-        "services/lifecycle/burn_rate": "REF",
-        "services/lifecycle/incoming": "LATE",
-        "services/mail/deliveries": "messages.DIGEST",
-        "store/messages": "_SAID_IN",
+        "core/domain/persons": "_PREFIX",
+        "core/runtime/compaction": "'msg_'",
+        "core/services/access": "_TWO_PARTS",
+        "core/services/knowledge/items": "files.PREFIX",
+        "core/services/knowledge/notes": "FRONT, PREFIXES, f'memory/{UNVERIFIED}/'",
+        "core/services/lifecycle/digest": "'msg_', AT, files.PREFIX",
+        "features/history/spans": "'agent'",
+        "features/programs/mailbox": "'msg_'",
+        "features/programs/runs": "_RUN",
+        "features/research/verbs/parts": "RESEARCHER",
     },
     "the sources of a label, of a cost and of a thread's words, in the form that rows hold": {
-        "domain/labels": "'folder:', 'program:'",
-        "services/board/labels": "'client:', 'nodes/', ('mcp:', 'client:')",
-        "services/board/named_hosts": "'page:', ('.local', '.localhost', '.internal')",
-        "services/research/state": "'search:'",
-        "store/turn_details": "'the program '",
-    },
-    "types of events": {
-        "runtime/trigger_worker": "('trigger.', 'team.')",
-        "services/history/boards": "'node.', 'stage.', _SUBJECTS",
-    },
-    "names of files and folders": {
-        "services/board/briefs": "'nodes/'",
-        "store/file_labels": "GIVEN",
-        "store/migrate": "'.sql'",
-        "tools/delegation": "'scratch/'",
-        "tools/file_labels": "f'{UNVERIFIED}/'",
-        "tools/kept_writes": "'agents/', 'memory/', QUOTE, f'{UNVERIFIED}/'",
-        "tools/knowledge": "f'{UNVERIFIED}/'",
-        "tools/looking": "'nodes/', 'published/', ('.md', '.txt')",
-        "tools/shell": "'folders/', 'nodes/', in 'No such file'",
-        "tools/team": "'nodes/', 'published'",
-        "tools/web": "'/scratch/'",
-    },
-    "hosts, addresses and the addresses of databases and models": {
-        "domain/report_check": "'[.,\\\\u066b\\\\u066c]', 'www.'",
-        "domain/research_report": "'www.'",
-        "domain/search": "('https://', 'http://')",
-        "runtime/tracing": "'text/'",
-        "services/research/pages": "'www.'",
-        "store/connect": "'sqlite:///', ('postgresql://', 'postgres://')",
+        "core/domain/provenance/labels": "'folder:', 'program:'",
+        "core/services/board/labels": "'client:', 'nodes/', ('mcp:', 'client:')",
+        "core/services/board/team_hosts": "'page:', ('.local', '.localhost', '.internal')",
+        "core/store/turn_details": "'the program '",
+        "features/chat_api/reply_stream": "'client:'",
+        "features/research/verbs/state": "'search:'",
     },
     "a field of a call, a setting or a command with a format that we define": {
-        "domain/folders": "':ro', ':rw'",
-        "runtime/channels/configured": "PREFIX",
-        "services/lifecycle/grants": "FOLDER",
-        "services/research/support": "== 'key findings'",
-        "tools/acceptance": "'file:', 'scratch/', _DOCUMENTS",
-        "tools/reviewing": "'file:'",
+        "core/domain/records/folders": "':ro', ':rw'",
+        "core/services/lifecycle/answers": "FOLDER",
+        "core/tools/acceptance": "'file:', 'scratch/', _DOCUMENTS",
+        "features/channels/kinds/configured": "PREFIX",
+        "features/chat_api/side_calls": "'tasks.'",
+        "features/research/verbs/support": "== 'key findings'",
+        "features/reviews/tools": "'file:'",
     },
-    "the format or the error texts of others: mail, Telegram, git, SQL, SQLite, pydantic, models": {
-        "policies/written_call": "'functions.'",
-        "runtime/channels/mail_reading": "_PASSED_ON",
-        "runtime/channels/telegram": "'https:', UNDO",
-        "store/postgres": "'select '",
-        "store/sqlite": "'SQLITE_BUSY'",
-        "store/sqlite_errors": (
-            "('SQLITE_BUSY', 'SQLITE_LOCKED'), ('SQLITE_IOERR', 'SQLITE_CANTOPEN'), _DAMAGE,"
-            " _ENVIRONMENT, in 'Could not decode to UTF-8'"
-        ),
-        "tools/base": "'Value error, '",
-        "tools/command_gate": "'[remote \"'",
-    },
-    "words for search, and the parts of a file, in every language": {
-        "domain/cron": "== 'day of week'",
-        "domain/passages": "'\\\\n\\\\s*\\\\n', 'ies', ('ss', 'us', 'is')",
-        "services/knowledge/recall": "'\\\\{\\\\w*\\\\}|\\\\$\\\\w+'",
-    },
-    "a delivered file without content": {"tools/objections": "'loremipsum'"},
-    "a page that was kept as a document of numbered pages is read from the document again": {
-        "tools/saved_pages": "'## Page 1\\n'",
+    "hosts, addresses and the addresses of databases and models": {
+        "core/domain/records/search": "('https://', 'http://')",
+        "core/runtime/tracing": "'text/'",
+        "core/store/engine/connect": "'sqlite:///', ('postgresql://', 'postgres://')",
+        "doctor/surroundings": "'sparse+'",
+        "features/research/model/report": "'www.'",
+        "features/research/model/report_check": "'[.,\\\\u066b\\\\u066c]', 'www.'",
+        "features/research/routes": "'www.'",
+        "features/research/verbs/pages": "'www.'",
     },
     "only chooses what is shown": {
-        "doctor/model_checks": "'model '",
-        "domain/fence": "_CLOSINGS",
-        "domain/spoken": "in '[Budget]', in '[Runtime]'",
-        "domain/waits": "ASKED_PERSON",
-        "services/lifecycle/answers": "'[Runtime] '",
-        "tools/given_folders": "'file', in 'Permission denied', in 'Read-only file system'",
-        "services/history/spans": "_PROVIDER_WORDS",
+        "core/domain/text/fence": "_CLOSINGS",
+        "core/domain/text/spoken": "in '[Budget]', in '[Runtime]'",
+        "core/domain/waits": "ASKED_PERSON",
+        "core/services/lifecycle/answers": "'[Runtime] '",
+        "core/tools/files/given_folders": (
+            "'file', in 'Permission denied', in 'Read-only file system'"
+        ),
+        "doctor/checks": "'model '",
+        "features/history/spans": "_PROVIDER_WORDS",
+    },
+    "words for search, and the parts of a file, in every language": {
+        "core/domain/text/passages": "'\\\\n\\\\s*\\\\n', 'ies', ('ss', 'us', 'is')",
+        "core/domain/times/cron": "== 'day of week'",
+        "core/services/knowledge/recall": "'\\\\{\\\\w*\\\\}|\\\\$\\\\w+'",
+    },
+    "the format or the error texts of others: mail, Telegram, git, SQL, SQLite, pydantic, models": {
+        "core/policies/written_call": "'functions.'",
+        "core/store/engine/postgres": "'select '",
+        "core/store/engine/sqlite": "'SQLITE_BUSY'",
+        "core/store/engine/sqlite_errors": (
+            "('SQLITE_BUSY', 'SQLITE_LOCKED'), ('SQLITE_IOERR', 'SQLITE_CANTOPEN'), "
+            "_DAMAGE, _ENVIRONMENT, in 'Could not decode to UTF-8'"
+        ),
+        "core/tools/base": "'Value error, '",
+        "core/tools/commands/command_gate": "'[remote \"'",
+        "features/channels/kinds/mail_reading": "_PASSED_ON",
+        "features/channels/kinds/telegram": "'https:', UNDO",
+    },
+    "types of events": {
+        "core/runtime/background/trigger_worker": "('trigger.', 'team.')",
+        "features/history/boards": "'node.', 'stage.', _SUBJECTS",
+    },
+    "names of files and folders": {
+        "core/services/board/briefs": "'nodes/'",
+        "core/store/engine/migrate": "'.sql'",
+        "core/store/texts/file_labels": "GIVEN",
+        "core/tools/commands/shell": "'folders/', 'nodes/', in 'No such file'",
+        "core/tools/delegation": "'scratch/'",
+        "core/tools/files/file_labels": "f'{UNVERIFIED}/'",
+        "core/tools/files/kept_writes": "'agents/', 'memory/', QUOTE, f'{UNVERIFIED}/'",
+        "core/tools/knowledge": "f'{UNVERIFIED}/'",
+        "core/tools/replies/looking": "'nodes/', 'published/', ('.md', '.txt')",
+        "core/tools/team": "'nodes/', 'published'",
+        "core/tools/web/web": "'/scratch/'",
+    },
+    "the key by which a message is found again; it begins with what the message is about": {
+        "core/services/board/requests": "_RERUN",
+        "core/services/lifecycle/answers": "LATE",
+        "core/services/lifecycle/overspending": "REF",
+        "core/services/mail/deliveries": "messages.DIGEST",
+        "core/store/messages": "_SAID_IN",
+        "features/channels/incoming": "LATE",
+    },
+    "a delivered file without content": {
+        "core/tools/objections": "'loremipsum'",
+    },
+    "a page that was kept as a document of numbered pages is read from the document again": {
+        "core/tools/web/saved_pages": "'## Page 1\\n'",
+    },
+    "the script that Unicode's name of a character says": {
+        "core/domain/text/spoken_question": "'GREEK '",
     },
 }
 """What each module compares texts with, by the kind of these texts."""
@@ -157,9 +173,9 @@ def compared(module: ast.Module) -> set[str]:
 
 def test_each_text_that_is_compared_with_words_is_listed_with_its_reason_and_no_other() -> None:
     found = {
-        path.relative_to(SOURCE).as_posix().removesuffix(".py"): ", ".join(sorted(words))
+        module: ", ".join(sorted(words))
         for path in sorted(SOURCE.rglob("*.py"))
-        if path.relative_to(SOURCE).parts[0].removesuffix(".py") in DECIDING
+        if (module := path.relative_to(SOURCE).as_posix().removesuffix(".py")).startswith(DECIDING)
         and (words := compared(ast.parse(path.read_text())))
     }
     listed: dict[str, list[str]] = defaultdict(list)

@@ -43,7 +43,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 
 @cache
-def _places() -> dict[str, str]:
+def places() -> dict[str, str]:
     """Return the module of each command that there is, in the order of the help."""
     brought = {name: place for one in installed() for name, place in one.commands.items()}
     places = {
@@ -75,7 +75,7 @@ def _docstrings(module: str) -> dict[str, str]:
 
 
 def _short_help(name: str) -> str:
-    described = click.Command(name, help=_docstrings(_places()[name])[name])
+    described = click.Command(name, help=_docstrings(places()[name])[name])
     return described.get_short_help_str(limit=SHORT_HELP)
 
 
@@ -83,10 +83,10 @@ class Commands(click.Group):
     """A group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_places())
+        return list(places())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if (place := _places().get(cmd_name)) is None:
+        if (place := places().get(cmd_name)) is None:
             return None
         return getattr(importlib.import_module(place), cmd_name)
 
@@ -101,7 +101,7 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         longest = max(len(name) for name in self.list_commands(ctx))
         for title, section in SECTIONS.items():
-            names = (name for name in section if name in _places())
+            names = (name for name in section if name in places())
             rows = [(name.ljust(longest), _short_help(name)) for name in names]
             with formatter.section(title):
                 formatter.write_dl(rows)
