@@ -247,7 +247,7 @@ async def _start_leftover_command(
 ) -> asyncio.subprocess.Process:
     """Start a supervised command in a process that does not hold the lock of the home."""
     script = (
-        "import asyncio, sys; from pathlib import Path; from agiraph.core.home import commands\n"
+        "import asyncio, sys; from pathlib import Path; from agiraph.sandbox import commands\n"
         "spool, command, cwd = sys.argv[1:]\n"
         "env = commands.child_environment(Path(cwd))\n"
         "asyncio.run(commands.run(Path(spool), command=command, cwd=Path(cwd), timeout=900,"

@@ -18,7 +18,7 @@ NO_NAMESPACES = "echo 0 > /proc/sys/user/max_pid_namespaces && exec "
 """Run by root of a user namespace: its processes can create no pid namespace."""
 CHOOSE = """
 import sys
-from agiraph.core.home import levels
+from agiraph.sandbox import levels
 print(levels.choose(sys.argv[1]))
 """
 
