@@ -34,7 +34,7 @@ _KIND_BRANCH = re.compile(
     r"|\bagent\.kind\b *[!=]=|\.kind is (?:not )?(?:work_kinds\.)?[A-Z]{2}|\bpart_of\("
 )
 """A line that asks which kind of work or agent it has before it."""
-_OWN = ("lifecycle.reviews", "knowledge.reflection", "tools.reading")
+_OWN = ("knowledge.reflection", "tools.web.reading")
 """The modules of one kind, which may name it."""
 
 
@@ -176,7 +176,7 @@ def rows() -> list[tuple[str, str, str]]:
     branches = sum(
         len(_KIND_BRANCH.findall(line))
         for name, path in known.items()
-        if not name.endswith(_OWN) and "research" not in name and "kinds" not in name
+        if not name.endswith(_OWN) and ".features." not in name and "kinds" not in name
         for line in path.read_text().splitlines()
     )
     wide = sum(len([*_wide(path)]) for path in known.values())
