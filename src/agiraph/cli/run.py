@@ -23,7 +23,6 @@ from agiraph.core.domain.agents import name_from_goal
 from agiraph.core.domain.errors import Declined, HomeInUse, Unreachable
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.work import GOAL_TURNS
-from agiraph.core.services.board import texts
 from agiraph.core.store import events
 from agiraph.models.catalogue import Catalogue
 from agiraph.redaction import environment
@@ -161,7 +160,7 @@ class Run(Remote):
                 self.progress.warn(await refuse_unfit(self._runtime.models, member.model))
         # What a model has stopped is tried again: to resume it means yes.
         for question in await self.questions(team):
-            if question.text.startswith(texts.CANNOT_GO_ON):
+            if question.stopped_by == "model":
                 await self.client.answer(question.id, "Try again.")
         return await super().resume(name, None)
 

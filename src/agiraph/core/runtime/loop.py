@@ -2,7 +2,7 @@
 
 The algorithm: recover, catch up, check the budget, ask the model, make its calls, repeat. Every
 step is committed before the next one starts (`steps`), so running the loop again after a crash or
-a wait continues where the last run stopped. There is no other recovery code.
+a wait continues where the last run stopped. What a crash cut off is settled by `Steps.recover`.
 """
 
 from dataclasses import dataclass

@@ -66,8 +66,7 @@ class Tool:
     resolve: Resolve | None = None
     """Finds out the answer of a call that a crash cut off; returns None if nobody can know."""
     way_out: WayOutOf | None = None
-    """Returns the way out of the thread that a call takes; None for a call that takes none. The
-    runtime calls this function only in labelled threads."""
+    """Returns the way out of the thread that a call takes; None for a call that takes none."""
     brings: Brings | None = None
     """Returns the label of what a call of a `once` tool may leave in the thread and its folder,
     from the context and the arguments. It is stored with the intent, before the tool acts."""

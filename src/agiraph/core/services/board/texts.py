@@ -32,8 +32,6 @@ GOAL_TITLE = "Get to work on the goal"
 REFLECTION_TITLE = "Reflection"
 _OLD_REFLECTION_TITLE = "Look back"
 """How nodes of a reflection were called before; such rows are still in databases."""
-CANNOT_GO_ON = "I cannot go on: "
-"""How the question of an agent begins whose model cannot be used."""
 NO_WORDS = "(It ended without a word.)"
 
 
@@ -227,7 +225,7 @@ def stopped_by_model(reason: str, team_id: TeamId | None) -> str:
 
     With a team's id it names the command that gives the team's coordinator another model.
     """
-    text = f"{CANNOT_GO_ON}{reason} Tell me when I should try again."
+    text = f"I cannot go on: {reason} Tell me when I should try again."
     if team_id is None:
         return text
     return f"{text} `agiraph set {team_id} --model NAME` gives me another model."
