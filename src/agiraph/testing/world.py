@@ -131,7 +131,7 @@ class World:
         # Tests put programs and pipes beside the home.
         around = (path.absolute().parent.resolve(),)
         self._readable = around if sandbox_readable is None else sandbox_readable
-        self.usd_per_day = options.get("usd_per_day")
+        self.usd_per_day: float | None = options.get("usd_per_day")
         self._keys = options.pop("keys", None) or Keys()
         self._options: SharedOptions = options
         self._models: dict[str, Model] = {}
