@@ -59,17 +59,7 @@ CONNECTION_LOST = "[yellow]…[/] the connection to the server was lost; connect
 # about to approve, or make the terminal type text into the shell.
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal: control characters except tab and newline, and bidi marks."""
-_ROUTES = (
-    "teams",
-    "agents",
-    "board",
-    "digest",
-    "inbox",
-    "grants",
-    "knowledge",
-    "triggers",
-    "costs",
-)
+_ROUTES = ("teams", "agents", "board", "inbox", "knowledge", "triggers")
 """The routes that commands use without a server; the digest before the inbox's items of any id."""
 
 # Running a command
@@ -298,12 +288,14 @@ def _routes(store: "Store", home: Home, more: Mapping[str, Any]) -> Any:
     from agiraph.api import problems
     from agiraph.api.access_control import AccessControl
     from agiraph.api.deps import Api
+    from agiraph.api.routing import Router
 
     access = AccessControl(store=store, token=lambda: "", hosts=frozenset())
     app = FastAPI()
     for name in _ROUTES:
-        router = importlib.import_module(f"agiraph.api.routes.{name}").router
-        app.router.routes.extend(router.routes)
+        module = importlib.import_module(f"agiraph.api.routes.{name}")
+        for router in (each for each in vars(module).values() if isinstance(each, Router)):
+            app.router.routes.extend(router.routes)
     problems.install(app, allowed=lambda path: [])
     app.state.api = Api(store=store, home=home, clock=store.clock, access=access, **more)
     return app
