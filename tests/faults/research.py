@@ -88,14 +88,17 @@ def after_recovery(home: Path) -> Iterator[str]:
                 yield f"the report lacks a finding: {row['text'][:300]}"
 
 
+PARTS = ("research", "reader", "gaps", "writing", "support")
+
+
 def _counts(db: sqlite3.Connection) -> Iterator[str]:
     parts = {
-        row["research"]: row["n"]
+        row["kind"]: row["n"]
         for row in db.execute(
-            "select research, count(*) as n from nodes where research is not null group by research"
+            f"select kind, count(*) as n from nodes where kind in {PARTS} group by kind"
         )
     }
-    if parts != {"job": 1, "reader": 2, "gaps": 1, "writing": 1, "support": 1}:
+    if parts != {"research": 1, "reader": 2, "gaps": 1, "writing": 1, "support": 1}:
         yield f"the job has these parts: {parts}"
     [reports] = db.execute("select count(*) from messages where kind = 'report'").fetchone()
     [told] = db.execute(
@@ -103,6 +106,6 @@ def _counts(db: sqlite3.Connection) -> Iterator[str]:
     ).fetchone()
     if (reports, told) != (1, 1):
         yield f"{reports} reports, {told} chat messages about them"
-    for row in db.execute("select id, status from nodes where research is not null"):
+    for row in db.execute(f"select id, status from nodes where kind in {PARTS}"):
         if row["status"] != "completed":
             yield f"{row['id']} is {row['status']}"

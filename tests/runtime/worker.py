@@ -177,7 +177,7 @@ async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
 def _lose_locks(world: World) -> None:
     """Release the runtime's locks, as a file system that loses them does."""
     runtime: Any = world.runtime
-    runtime._lock.release()
+    runtime.lock.release()
     runtime.store._files.disown()
 
 

@@ -231,7 +231,7 @@ async def test_a_person_can_message_a_worker_directly(visit: Visit) -> None:
     await say(page, "Only the prices.")
     reply = thread(page).get_by_role("article").filter(has_text="alice here:")
     await expect(reply).to_have_count(1)
-    await expect(reply).to_contain_text("Told alice: “Only the prices.”")
+    await expect(reply).to_contain_text("Told its own work “NVIDIA”: “Only the prices.”")
     await expect(thread(page).get_by_text("Only the prices.", exact=True)).to_have_count(1)
     gate.set()
     await show_work(page)

@@ -170,7 +170,7 @@ class Table(Generic[T]):
         """Return the row, or raise `NotFound`. With `lock`, hold its row lock until the commit."""
         found = self.find(tx, key, lock=lock)
         if found is None:
-            raise NotFound(self.value_type.__name__.lower(), key)
+            raise NotFound(self.value_type.__name__.removeprefix("Stored").lower(), key)
         return found
 
     def select(self, tx: Tx, where: str, **values: Any) -> list[T]:
