@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from agiraph.core.domain.chat import ProviderData, ToolCall, ToolSpec, Transcript
+from agiraph.core.domain.chat import NO_DATA, ProviderData, ToolCall, ToolSpec, Transcript
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import ModelGarbled
 from agiraph.core.domain.value import value
@@ -43,7 +43,7 @@ class Reply:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
-    provider_data: ProviderData = ProviderData()
+    provider_data: ProviderData = NO_DATA
     """Stored with the turn: `thinking` to display, and `vendor` with the parts that one vendor
     wants back in later requests."""
     is_cut: bool = False

@@ -208,6 +208,9 @@ class ProviderData:
     """The vendor's reason for withholding the rest of the reply; empty if it is whole."""
 
 
+NO_DATA = ProviderData()
+
+
 @value
 class Reserved:
     """What was set aside from the budget for one model call."""
@@ -242,7 +245,7 @@ class Turn:
     attachments: tuple[Attachment, ...] = ()
     model: str | None = None
     usage: Usage = Usage()
-    provider_data: ProviderData = ProviderData()
+    provider_data: ProviderData = NO_DATA
     """Of a reply: what its provider reads back when it sends the thread again."""
     failed: bool = False
     """Of a tool's answer: whether the model is told that its call failed."""
@@ -280,7 +283,9 @@ class Turn:
     @property
     def note(self) -> str:
         """The kind of a note: the part of its key before the number."""
-        return note_kind(self.key)
+        if not self.ref or self.role not in ("user", "system"):
+            return ""
+        return self.ref.partition(":")[0]
 
     @property
     def as_sent(self) -> "Turn":
@@ -348,7 +353,7 @@ class Transcript:
                     self._steps.append(turn)
                 self._called.update([c.id for c in turn.calls])
             if turn.role != "intent":
-                self._last_note = turn.note
+                self._last_note = turn.note if turn.role in ("user", "system") else ""
             if turn.ref is None:
                 continue
             if turn.role == "tool":

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, TypedDict, cast
 
 from agiraph.core.domain.chat import (
+    NO_DATA,
     THINKING,
     OutboxMark,
     ProviderData,
@@ -58,7 +59,8 @@ def stored_details(turn: Turn) -> dict[str, Any]:
 
     `spend.total` reads `tokens` and `usd` from this column, too.
     """
-    stored = _stored_provider_data(turn.provider_data)
+    provider = turn.provider_data
+    stored: dict[str, Any] = {} if provider is NO_DATA else _stored_provider_data(provider)
     if turn.reserved is not None:
         stored["tokens"], stored["usd"] = turn.reserved.tokens, turn.reserved.usd
     if turn.outbox is not None:
