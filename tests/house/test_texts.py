@@ -62,6 +62,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "features/research/verbs/pages": "'www.'",
     },
     "only chooses what is shown": {
+        "core/store/rows": "'Stored'",
         "core/domain/text/fence": "_CLOSINGS",
         "core/domain/text/spoken": "in '[Budget]', in '[Runtime]'",
         "core/domain/waits": "ASKED_PERSON",
