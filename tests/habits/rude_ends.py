@@ -180,6 +180,13 @@ def _had_read(seen: Seen, node: WorkNode) -> bool:
     return all(at and node.ended_at and at <= node.ended_at for at in times)
 
 
+def _is_dropped(told: Shown, acts: Sequence[Shown]) -> bool:
+    """Whether a later stop of the same work names what it was told as dropped."""
+    stops = [a["text"] for a in acts if (a["kind"], a["about"]) == ("stopped", told["about"])]
+    marks = [word for word in told["text"].split() if word.startswith("(")]
+    return any(all(mark.strip("”") in text for mark in marks) for text in stops)
+
+
 def _told_wrongly(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
     """What was told to a teammate is a message there; what was told to own work is heard."""
     told = [act for act in acts if act["kind"] == "told"]
@@ -190,8 +197,9 @@ def _told_wrongly(seen: Seen, acts: Sequence[Shown]) -> Iterator[str]:
         if node is None:
             yield f"a reply says that {act['about']!r} was told, which is no work"
         elif node.assignee_id == seen.agent_id:
-            if node.status.is_final and not _had_read(seen, node):
-                yield f"a reply says that {node.title!r} was told, which had ended"
+            is_stopped = node.cancel_requested and not _is_dropped(act, acts)
+            if (node.status.is_final or is_stopped) and not _had_read(seen, node):
+                yield f"a reply says that {node.title!r} was told, which had ended or was stopped"
         else:
             to = [
                 m for m in sent if m.recipient == node.assignee_id and _flat(m.text) in act["text"]

@@ -306,6 +306,32 @@ async def test_a_stop_names_what_was_said_before_it_in_the_same_breath(world: Wo
     assert len(work.requests) == 1
 
 
+async def test_a_part_that_names_nothing_beside_a_stop_is_told_to_no_work_that_is_stopping(
+    world: World,
+) -> None:
+    parts = [
+        {"what": "stop", "id": "coordinator", "words": "Lass den Zaun."},
+        {"what": "answer", "id": "message_404", "words": "Nimm Euro."},
+    ]
+    mouth = world.script("mouth", says("Gern."), says("Notiert."), says("Ja.", NO_WORK))
+    mouth.decision = json.dumps({"parts": parts})
+    founded, work, gate = await busy_team(world, FINISH, ALSO)
+    first = await reply_to(world, founded, "Lass den Zaun. Nimm Euro.")
+    assert stated(first) == [("stopped", "Paint the fence", ""), ("started", "Nimm Euro.", "")]
+    mouth.decision = json.dumps({"parts": []})
+    # The work that stops has not reached its next step yet, and what comes now is for the other.
+    second = await reply_to(world, founded, "Und streich das Tor.")
+    assert stated(second) == [("told", "its own work “Nimm Euro.”", "Und streich das Tor.")]
+    gate.set()
+    await world.settle()
+    board = [(n.task, n.status) for n in await world.board(founded.team.id)]
+    assert board == [
+        ("Paint the fence", NodeStatus.CANCELLED),
+        ("Nimm Euro.", NodeStatus.COMPLETED),
+    ]
+    assert "Und streich das Tor." in heard(work.requests[-1])
+
+
 async def test_a_reply_that_shows_nothing_is_no_answer(world: World) -> None:
     world.script("mouth", says("\u200b \n"), says("Namaste!", NO_WORK))
     world.script("ada")

@@ -159,7 +159,7 @@ def undecided_rest(
     tx: Tx, agent: Agent, reply_id: NodeId, decided: frozenset[WorkDecision], acts: Sequence[Act]
 ) -> str:
     """Return the words that no call of a reply is about; empty if open work hears them."""
-    if nodes.has_open(tx, agent.id):
+    if _hearing(tx, agent):
         return ""
     return routing.left_over(tx, messages.to_answer(tx, reply_id), decided, acts)
 
@@ -276,7 +276,7 @@ def _hand_on(
     done."""
     asked = messages.to_answer(tx, reply_id)
     made = {message.node_id for message in asked}
-    work = [node for node in nodes.open_of(tx, agent.id) if node.id not in made]
+    work = [node for node in _hearing(tx, agent) if node.id not in made]
     own = bus.told_own(tx, agent.id, acts)
     told = {act.about for act in own}.intersection(node.id for node in work)
     is_unheard = any(message.seen_at is None for message in asked)
@@ -303,6 +303,11 @@ def _hand_on(
         waiting.interrupt(tx, agent.id, asked)
     words = "\n\n".join(message.text for message in asked)
     return [*acts, routing.told(agent, nodes.NODES.get(tx, hearer), agent.name, words)]
+
+
+def _hearing(tx: Tx, agent: Agent) -> list[WorkNode]:
+    """Return the agent's open work that still hears messages: it is not about to stop."""
+    return [node for node in nodes.open_of(tx, agent.id) if not node.cancel_requested]
 
 
 def _heard_in(tx: Tx, agent: Agent, asked: Sequence[Message]) -> NodeId | None:
@@ -366,7 +371,7 @@ def start_work(
     person_id = planning.person_for(tx, nodes.NODES.get(tx, reply_id))
     asked = messages.to_answer(tx, reply_id)
     unseen = [message for message in asked if message.seen_at is None]
-    if not nodes.has_open(tx, agent.id):  # else its open work hears them, too
+    if not _hearing(tx, agent):  # else its open work hears them, too
         messages.mark_seen(tx, [message.id for message in unseen])
     reactivate(tx, agent.team_id)
     said = [message.text for message in asked]
