@@ -202,7 +202,11 @@ def _must_not_say(node: WorkNode, lapse: Lapse) -> bool:
 
     An ending call may say anything, right or wrong, where an answer is all that was asked for.
     """
-    if node.lane != "work" or node.status is not NodeStatus.COMPLETED or node.budget.is_single_turn:
+    if (
+        node.lane != "work"
+        or node.status is not NodeStatus.COMPLETED
+        or node.budget.first_turns == 1
+    ):
         return False
     takes_answers = "answer" in node.acceptance
     is_side_work = node.parent_id is None and not node.is_goal

@@ -10,7 +10,7 @@ from agiraph.core.domain.errors import IllegalMove
 from agiraph.core.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.value import value
-from agiraph.core.domain.work_kinds import TASK, Lane, WorkKind
+from agiraph.core.domain.work_kinds import SINGLE_ANSWER, TASK, Lane, WorkKind
 
 Source = Literal["user", "delegation", "trigger", "self", "system"]
 """Who asked for the work. Every node has exactly one reason to exist."""
@@ -201,9 +201,18 @@ class Budget:
     None: not known, because an earlier release stored the goal."""
 
     @property
-    def is_single_turn(self) -> bool:
-        """Whether the node was created for a single turn; retries do not change that."""
-        return self.given.get("turns", self.turns) == 1
+    def first_turns(self) -> float:
+        """The turns that the node was created with; retries do not change that."""
+        return self.given.get("turns", self.turns)
+
+    @property
+    def closing_turns(self) -> int:
+        """Turns that another attempt needs besides: a node of one turn has none left to close."""
+        return int(self.first_turns == 1)
+
+    def kind_of(self, kind: WorkKind) -> WorkKind:
+        """Return the kind of work with this budget: a task of one turn is one reply."""
+        return SINGLE_ANSWER if kind is TASK and self.first_turns == 1 else kind
 
 
 @value

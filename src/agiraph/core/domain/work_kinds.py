@@ -38,6 +38,8 @@ class WorkKind:
     sees_team: bool = True
     """Whether it sees anything of the team: files, knowledge, messages. Work that sees nothing may
     open any address, for it has nothing to give away."""
+    reads_above: bool = False
+    """Whether it reads all files of the work above it, which it judges, and changes none."""
     is_reviewed: bool = True
     """Whether its result may be given to a reviewer."""
     is_told: bool = True

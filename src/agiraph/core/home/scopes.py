@@ -114,8 +114,8 @@ class Scope:
     team: TeamFolder
     reviewed: NodeId | None = None
     """The node whose result is reviewed: all its files can be read."""
-    is_public: bool = False
-    """Whether nothing of the team's may be read."""
+    sees_team: bool = True
+    """Whether anything of the team's may be read."""
     given: tuple[GivenFolder, ...] = ()
     """Folders of a person that the team was given."""
 
@@ -212,7 +212,7 @@ class Scope:
 
     @property
     def _access(self) -> dict[Area, str]:
-        if self.is_public:
+        if not self.sees_team:
             return PUBLIC
         return ACCESS.get(self.role, ACCESS["worker"])
 

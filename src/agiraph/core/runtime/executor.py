@@ -170,9 +170,9 @@ class Executor:
                 agent=agent.name,
                 node=node.id,
                 team=self.home.team(loaded.team.id),
-                reviewed=node.parent_id if node.reviews_call else None,
-                is_public=not node.kind.sees_team,
-                given=seen_by(loaded.team.folders, reviews=bool(node.reviews_call)),
+                reviewed=node.parent_id if node.kind.reads_above else None,
+                sees_team=node.kind.sees_team,
+                given=seen_by(loaded.team.folders, reviews=node.kind.reads_above),
             ),
             # Empty here; `add_turns` fills it and counts what the node has consumed.
             transcript=Transcript(),

@@ -35,6 +35,7 @@ MAX_REWORKS = 2
 REVIEW = WorkKind(
     name="review",
     is_step=True,
+    reads_above=True,
     may_ask=False,
     recalls=False,
     is_reflected_on=False,

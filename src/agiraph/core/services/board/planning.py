@@ -13,7 +13,7 @@ from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.waits import Timer
 from agiraph.core.domain.work import Budget, IfUnmet, LineKind, NodeStatus, Source, WorkNode
-from agiraph.core.domain.work_kinds import SINGLE_ANSWER, TASK, WorkKind
+from agiraph.core.domain.work_kinds import TASK, WorkKind
 from agiraph.core.services.board import labels, texts
 from agiraph.core.services.members import roster
 from agiraph.core.store import dependencies, messages, nodes, persons, teams, waits
@@ -76,8 +76,8 @@ def create(
     parent = None if parent_id is None else NODES.get(tx, parent_id)
     if parent is not None and not kind.is_bounded_above:
         _check_limits(tx, parent)
-    if kind is TASK and parent is not None and budget is not None and budget.is_single_turn:
-        kind = SINGLE_ANSWER
+    if parent is not None and budget is not None:
+        kind = budget.kind_of(kind)
     if not kind.sees_team and (details.get("refs") or depends_on):
         raise Refused(TAKES_NOTHING)
     if "creator_id" not in details:

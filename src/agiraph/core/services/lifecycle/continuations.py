@@ -125,7 +125,7 @@ def _renewed_budget(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, 
 
     # The runtime keeps the last turn for a closing word; a node of one turn has no other turn.
     if len(replies) >= max(1, budget.turns - 1):
-        spent = len(replies) + (1 if budget.is_single_turn else 0)
+        spent = len(replies) + budget.closing_turns
         budget = replace(budget, turns=int(renewed("turns", budget.turns, spent)))
     if budget.tokens is not None and (
         used.tokens >= budget.tokens or stop is StopReason.TOKENS_SPENT

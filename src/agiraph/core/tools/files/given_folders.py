@@ -45,7 +45,7 @@ def seen_by(ctx: RunContext) -> tuple[GivenFolder, ...]:
     """Return the folders that commands of this thread see. In a strict team, a thread that holds
     untrusted text from outside of a folder cannot change it, unless a person has allowed the
     command."""
-    if ctx.scope.is_public:
+    if not ctx.scope.sees_team:
         return ()
     if ctx.team.trust != "strict" or ctx.is_confirmed:
         return ctx.scope.given
