@@ -6,9 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
-from agiraph.api.event_models import EVENT_MODELS, mismatches, schemas
+from agiraph.api.event_models import EVENT_CLASSES, EVENT_MODELS, MODULES, mismatches, schemas
 from agiraph.core.domain.events import REGISTERED, Event, EventType, TeamEvent, event
-from agiraph.core.domain.events.registry import EVENT_CLASSES, MODULES
 from agiraph.core.domain.events.work import CallPreview, NodeAssigned, NodeCheckpoint, TurnAdded
 from agiraph.core.domain.ids import TeamId
 from agiraph.testing import World, call, says

@@ -8,7 +8,7 @@ import pytest
 from agiraph.client import Client
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import TeamId
-from agiraph.features.history import histories
+from agiraph.features.history import routes
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served
 
@@ -84,7 +84,7 @@ async def test_a_question_that_closed_with_its_work_is_not_told_as_answered(
 async def test_a_long_history_begins_later_and_is_begun_anew_when_it_has_grown(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(histories, "MOST_EVENTS", 4)
+    monkeypatch.setattr(routes, "MOST_EVENTS", 4)
     founded = await served.world.found("Measure the tower", start=False)
     path = f"/teams/{founded.team.id}"
 
@@ -104,7 +104,7 @@ async def test_a_long_history_begins_later_and_is_begun_anew_when_it_has_grown(
 
 
 def test_an_event_that_cannot_be_folded_is_not_tried_again() -> None:
-    history = histories.TeamHistory()
+    history = routes.TeamHistory()
     data = {"node_id": "node_1", "agent_id": "agent_a", "attempt": "many"}
     now = datetime(2026, 11, 17, tzinfo=UTC)
     with pytest.raises(ValueError, match="many"):

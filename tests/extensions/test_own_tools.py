@@ -15,7 +15,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.features.extensions.own_threads import OwnThreads, TookTooLong
 from agiraph.features.extensions.results import LONGEST_ERROR, MOST_BYTES, as_text, error_text
 from agiraph.redaction import keep
-from agiraph.testing.own_tools import own_tool
+from agiraph.testing.world import own_tool
 from tests.tools.strangers import undecided
 from tests.tools.tool_calls import ToolAnswer, run_calls
 

@@ -40,7 +40,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "endless repetition of the same characters, in any language": "models/wires/pieces",
     "marks of our own prompts (fences, notices) that a text repeats or imitates": (
-        "core/domain/text/fence core/domain/text/spoken core/policies/forged_notice"
+        "core/domain/text/fence core/domain/text/spoken core/policies/breaker"
         " core/services/knowledge/recall core/tools/replies/looking"
     ),
     "shell commands: programs, sleeps, paths, chained commands": (
@@ -48,12 +48,12 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " core/policies/permission core/tools/commands/command_network"
         " sandbox/folders/git_guard"
     ),
-    "times, ids and counters in the output of programs": "core/policies/normalized_output",
+    "times, ids and counters in the output of programs": "core/policies/loops",
     "names, ids, hosts and paths": (
         "core/domain/records/attached_files core/domain/records/folders"
         " features/research/model/sources features/backup/archive"
         " features/backup/archive_reading core/home/file_versions sandbox/folders/git_settings"
-        " core/home/kept_files core/home/layout core/home/named_secrets core/home/path_lookup"
+        " core/home/kept_files core/home/layout core/home/named_secrets core/home/file_search"
         " features/extensions/skill_folders core/home/specialists features/mcp/settings"
         " features/mcp/toolbox core/services/lifecycle/answers core/services/members/roster"
         " core/tools/delegation core/tools/web/reading web/links web/reading_hosts"
@@ -70,7 +70,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " core/tools/files/nearest_lines"
     ),
     "files and protocols with a standard: cron, cgroups, git, ZIP, mail, PDF, package indexes": (
-        "core/domain/times/cron sandbox/cgroups core/home/front_matter sandbox/pipes"
+        "core/domain/times/cron sandbox/cgroups core/home/front_matter sandbox/commands"
         " core/home/zip_stream features/channels/kinds/mail_reading sandbox/gate/forwarding"
         " sandbox/gate/git_reading sandbox/gate/indexes sandbox/gate/package_names"
         " sandbox/gate/python_index web/open_sources web/pdf_page web/pdf_text"

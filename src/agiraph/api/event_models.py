@@ -5,14 +5,32 @@ so only the description of the API and the test kit import this module, when the
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from agiraph.api.live import FrameBase, SubscribeFrame, event_json
-from agiraph.core.domain.events import Event, EventType
-from agiraph.core.domain.events.registry import EVENT_CLASSES
+from agiraph.core.domain.events import (
+    REGISTERED,
+    Event,
+    EventType,
+    TeamEvent,
+    knowledge,
+    mail,
+    team,
+    triggers,
+    work,
+)
 from agiraph.core.domain.work import Lane
+
+MODULES = (team, work, mail, triggers, knowledge)
+"""The modules with event classes; importing them registers the classes."""
+
+# In the order of `EventType`, not of imports: the API's schema must not depend on who imported
+# which module first. A type without a class raises KeyError here.
+EVENT_CLASSES: dict[EventType, type[TeamEvent]] = {
+    type: REGISTERED[type] for type in get_args(EventType)
+}
 
 
 class EventBase(BaseModel):

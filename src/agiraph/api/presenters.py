@@ -46,8 +46,8 @@ from agiraph.core.store import (
     threads,
     triggers,
 )
-from agiraph.core.store.lists import team_counts
-from agiraph.core.store.lists.team_counts import TeamCounts
+from agiraph.core.store.lists import overview
+from agiraph.core.store.lists.overview import TeamCounts
 from agiraph.core.store.tx import Tx
 
 PREVIEW = 200
@@ -65,7 +65,7 @@ def team_views(tx: Tx, page: Sequence[Team], viewer: PersonId) -> list[TeamView]
     if not page:
         return []
     first, last = page[0].id, page[-1].id
-    counts = team_counts.read(tx, first, last, viewer)
+    counts = overview.read_counts(tx, first, last, viewer)
     intervals = team_heartbeat.intervals_s(tx, first, last)
     return [_team_view(tx, team, counts[team.id], intervals.get(team.id, 0.0)) for team in page]
 

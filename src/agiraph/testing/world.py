@@ -12,6 +12,7 @@ from typing import Any, Unpack
 from agiraph.app import Runtime, SharedOptions
 from agiraph.core.domain.agents import Agent, Review
 from agiraph.core.domain.chat import Thread, Turn
+from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.core.domain.messages import Decision, Draft, Message
@@ -26,15 +27,38 @@ from agiraph.core.store.engine.sqlite_connection import ready
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Aftermath
 from agiraph.core.tools.base import Tool
+from agiraph.features.extensions.declarations import ToolDeclaration, declaration_of
+from agiraph.features.extensions.own_threads import OwnThreads
+from agiraph.features.extensions.own_tools import make_tool
 from agiraph.models.base import Model
 from agiraph.models.embeddings import embeddings
 from agiraph.models.registry import Keys
+from agiraph.redaction import keep
 from agiraph.sandbox import levels
 from agiraph.sandbox.levels import Wanted
 from agiraph.testing import staging
 from agiraph.testing.clock import ManualClock
-from agiraph.testing.own_tools import own_tool
 from agiraph.testing.scripted import Line, ScriptedModel
+
+
+def own_tool(marked: Callable[..., Any], secrets: Mapping[str, str] | None = None) -> Tool:
+    """Return the tool that models get from a marked function; raise `Refused` with its fault.
+
+    `secrets` are the values that it is handed by name, as `[secrets]` in agiraph.toml would.
+    """
+    declared = declaration_of(marked)
+    if not isinstance(declared, ToolDeclaration):
+        raise TypeError(f"{marked!r} is not a tool; put @tool(…) above it.")
+    values = dict(secrets or {})
+
+    def secret(name: str) -> str:
+        if name not in values:
+            raise Misconfigured(f"There is no secret {name!r}: give it in `secrets`.")
+        keep({f"secret {name}": values[name]})
+        return values[name]
+
+    return make_tool(declared, secret, OwnThreads())
+
 
 SQLITE = "sqlite:///"
 

@@ -11,7 +11,7 @@ from agiraph.core.domain.provenance.grants import Grant
 from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.provenance.sinks import Sink
 from agiraph.core.domain.text import fence
-from agiraph.core.policies import provenance
+from agiraph.core.policies import permission
 from agiraph.core.runtime import compaction
 from agiraph.core.services.board import labels as board_labels
 from agiraph.core.services.triggers import labelled
@@ -154,7 +154,7 @@ MUTANTS = [
     ),
     Mutant(
         name="no way out is guarded",
-        arm=_patched(provenance, "verdict", lambda sink, trust: "free"),
+        arm=_patched(permission, "verdict", lambda sink, trust: "free"),
         caught_by=("leak: web_fetch query",),
     ),
     Mutant(

@@ -18,8 +18,8 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import NodeId, TeamId
 from agiraph.core.domain.records.found import Found
 from agiraph.core.home import file_search
+from agiraph.core.home.file_search import PathLookup
 from agiraph.core.home.node_folder import PUBLISHED
-from agiraph.core.home.path_lookup import PathLookup
 from agiraph.core.services import search
 from agiraph.core.services.board import results, texts
 from agiraph.core.services.board.results import Entry, Kind

@@ -3,6 +3,7 @@
 import errno
 import os
 import secrets
+import shutil
 import stat
 import threading
 from collections.abc import Generator, Iterator
@@ -14,9 +15,35 @@ from pathlib import Path
 from typing import Literal, Self
 
 from agiraph.core.domain.errors import NotFound, OutOfScope, Refused, StoreFull
-from agiraph.core.home.folder_removal import remove_folder
 from agiraph.core.home.safe_open import FOLDER, PARTIAL, Opener, best_opener, split, step
 from agiraph.faultpoints import fault
+
+
+def remove_folder(parent: int, name: str) -> None:
+    """Remove a folder of an open directory, with its content."""
+    try:
+        # With a descriptor rmtree follows no link, even if a command swaps a folder for one
+        # meanwhile.
+        shutil.rmtree(name, dir_fd=parent)
+    except PermissionError:
+        _let_owner_in(parent, name)
+        for _, folders, _, at in os.fwalk(name, dir_fd=parent):
+            for folder in folders:  # before the walk opens it
+                _let_owner_in(at, folder)
+        shutil.rmtree(name, dir_fd=parent)
+
+
+def _let_owner_in(parent: int, name: str) -> None:
+    """Give the owner all rights to a folder. A link is left alone, and so is what it leads to."""
+    with suppress(OSError):
+        # O_PATH opens a folder that its owner may not read; only a path leads chmod to it.
+        fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            Path(f"/proc/self/fd/{fd}").chmod(mode | stat.S_IRWXU)
+        finally:
+            os.close(fd)
+
 
 Kind = Literal["file", "folder", "other"]
 

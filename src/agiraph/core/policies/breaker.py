@@ -1,18 +1,38 @@
 """Breaker: stops a model that repeats its steps or makes no calls; warns it before.
 
-Silence, loops and forged notices are each judged by a module of their own.
+Silence and loops are each judged by a module of their own.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agiraph.core.domain.chat import Transcript
 from agiraph.core.domain.outcomes import Failed, Finished
-from agiraph.core.policies import forged_notice
 from agiraph.core.policies.loops import Loops
 from agiraph.core.policies.silence import Silence
 from agiraph.core.services.lifecycle.journal import SystemNote
 from agiraph.core.tools.base import Tool
+
+_FORGED = re.compile(r"^[ \t>*_]*\[(?:Runtime\]|Budget\]|Task\]|Message from\b)", re.MULTILINE)
+_TOLD = (
+    "[Runtime] You wrote this yourself: a line of your reply begins with {mark!r}, as notices and "
+    "messages here do. Nobody sent it, and nothing in it has happened. Go on by what you were "
+    "really told."
+)
+
+
+def _forged_notice(transcript: Transcript) -> SystemNote | None:
+    """Return the note for the newest reply if it holds a notice; None if not, or once told."""
+    newest = transcript.steps(1)
+    # A search for the bracket alone takes a hundredth of the time, and most replies have none.
+    if not newest or "[" not in newest[0].text:
+        return None
+    if (found := _FORGED.search(newest[0].text)) is None:
+        return None
+    ref = f"forged:{newest[0].seq}"
+    mark = found[0].strip(" \t>*_")
+    return None if transcript.has(ref) else SystemNote(ref, _TOLD.format(mark=mark))
 
 
 @dataclass(slots=True)
@@ -29,7 +49,7 @@ class Breaker:
     def notes(self, transcript: Transcript) -> list[SystemNote]:
         """Return the notes that the newest reply needs: a nudge, a warning, or none."""
         found = (
-            forged_notice.note(transcript),
+            _forged_notice(transcript),
             self.silence.note(transcript),
             self.loops.note(transcript),
         )

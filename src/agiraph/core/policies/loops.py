@@ -4,8 +4,9 @@ A step is a reply with the answers to its calls. Only the newest steps are exami
 short, threads are long.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,9 +15,57 @@ import orjson
 from agiraph.core.domain.chat import AGAIN, ToolCall, Transcript, Turn
 from agiraph.core.domain.outcomes import Failed
 from agiraph.core.domain.work import StopReason
-from agiraph.core.policies import normalized_output
 from agiraph.core.services.lifecycle.journal import SystemNote
 from agiraph.core.tools.base import Tool
+
+_EXAMINED = 4000
+"""Characters of an answer that are compared, half from its beginning and half from its end."""
+_VOLATILE = re.compile(
+    "|".join(
+        (
+            # Dates with or without a time, and times of day.
+            r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?"
+            r"(?:Z|[+-]\d\d:?\d\d| ?UTC)?)?\b",
+            r"\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+(?:\w{3}\s+\d{1,2}|\d{1,2}\s+\w{3})\b",
+            r"\b\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[ap]m)?\b",
+            # Durations and sizes of time: 0.31s, 12 ms, 3 minutes.
+            r"\b\d+(?:[.,]\d+)?\s?(?:ns|µs|us|ms|msec|s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?)\b",
+            # UUIDs, ids such as node_01j9…, hashes and addresses in memory.
+            r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+            r"\b0x[0-9a-f]+\b",
+            r"\b(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])(?:[a-z]+_[0-9a-z]{8,}|[0-9a-f]{12,})\b",
+            # Processes, and numbers of tries.
+            r"\b(?:pid|process|thread|tid|port|job)\b[\s:=#]*\d+",
+            r"\b(?:attempt|try|retry|retries|iteration|round|run|tick|count|counter|seq|request)\b"
+            r"[\s:=#(]*\d+(?:\s?(?:/|of)\s?\d+)?",
+            r"(?<=\[)\d{3,}(?=\])",
+            r"/tmp/[\w./-]+",
+        )
+    ),
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`|«[^«»\n]*»|“[^“”\n]*”")
+
+
+def outcome(text: str, *, failed: bool) -> str:
+    """Return the answer without times, durations, counters and ids.
+
+    In a failure no number counts. A success may count something up, such as the lines of a log, and
+    that is progress.
+    """
+    examined = text if len(text) <= _EXAMINED else text[: _EXAMINED // 2] + text[-_EXAMINED // 2 :]
+    normal = _VOLATILE.sub("#", examined)
+    return _NUMBER.sub("#", normal) if failed else normal
+
+
+def complaint(text: str, arguments: Iterable[object]) -> str:
+    """Return the message of a failed call without what the call's own arguments put into it."""
+    normal = outcome(text, failed=True)
+    for value in sorted({str(v) for v in arguments if str(v).strip()}, key=len, reverse=True):
+        normal = normal.replace(_NUMBER.sub("#", _VOLATILE.sub("#", value)), "@")
+    return _QUOTED.sub("@", normal)
+
 
 WARN_REPEATS, STOP_REPEATS = 3, 5
 PERIODS = (1, 2, 3, 4, 5, 6)
@@ -169,11 +218,11 @@ class Loops:
             return known
         failure = None
         if answer.failed:
-            message = normalized_output.complaint(answer.text, call.arguments.values())
-            answered = normalized_output.outcome(answer.text, failed=False)
+            message = complaint(answer.text, call.arguments.values())
+            answered = outcome(answer.text, failed=False)
             whole = orjson.dumps([_identity(call), answered], option=orjson.OPT_SORT_KEYS)
             failure = _Failure(call.name, message, whole)
-        found = normalized_output.outcome(answer.text, failed=answer.failed), failure
+        found = outcome(answer.text, failed=answer.failed), failure
         if len(self._outcomes) > MAX_OUTCOMES:
             self._outcomes.clear()
         self._outcomes[answer.seq] = found

@@ -10,16 +10,46 @@ from agiraph.core.domain.agents import Rule
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.outcomes import Answer, Done, Pending
-from agiraph.core.domain.provenance.sinks import WayOut
+from agiraph.core.domain.provenance.labels import CLEAN
+from agiraph.core.domain.provenance.sinks import Sink, WayOut, verdict
 from agiraph.core.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.core.home.scopes import Area
-from agiraph.core.policies import provenance
 from agiraph.core.run_context import RunContext
-from agiraph.core.services.board import requests
+from agiraph.core.services.board import requests, team_hosts
 from agiraph.core.services.lifecycle import digest
 from agiraph.core.services.mail import bus, deliveries
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import Tool
+from agiraph.core.tools.commands import private_sends
+from agiraph.core.tools.files import given_folders
+from agiraph.core.tools.web import addresses
+from agiraph.web import links
+
+
+async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) -> WayOut | None:
+    """Return the way out of this call if a person has to decide on it; None if it may be made."""
+    if tool is None or tool.way_out is None:
+        return None
+    runs_commands = tool.properties.runs_commands
+    # A command reads the folders of a person by itself, also where nothing has been read of them.
+    label = ctx.label | (given_folders.label_of(ctx) if runs_commands else CLEAN)
+    is_free = not label or not ctx.node.kind.sees_team
+    is_confined = ctx.command_rules.confinement.is_confined
+    if is_free and (is_confined or not runs_commands):
+        return await private_sends.way_out(ctx, tool, call)
+    way = await tool.way_out(ctx, call)
+    if way is None or (is_free and way.sink is not Sink.UNCONFINED_COMMAND):
+        return None
+    return None if verdict(way.sink, ctx.team.trust) == "free" else way
+
+
+def is_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCall) -> bool:
+    """Whether a person has named the address that this call opens, anywhere on the team."""
+    if tool is None or not tool.properties.opens_address:
+        return False
+    wanted = links.requested(addresses.of_call(call))
+    return wanted is not None and team_hosts.was_named(tx, ctx.team.id, wanted)
+
 
 APPROVED = Done("approved")
 ASKED = "Not made yet: a person decides on this call"
@@ -61,7 +91,7 @@ class PermissionPolicy:
     """The team's rules, in order: the first match decides.
 
     A call without a match is allowed, unless it takes a way out of a labelled thread on which a
-    person has to decide (`policies.provenance`).
+    person has to decide (`way_out_of`).
 
     A rule is compared with the first argument of the tool's signature. The caller passes calls with
     their arguments in that order, because a model may write them in any order.
@@ -88,7 +118,7 @@ class PermissionPolicy:
                 denied = f"Not allowed: this team's rules deny {call.name} on {rule.pattern!r}."
                 return Ruling(refusal=f"{denied} Do it another way, or ask the human.")
             return Ruling(needs_person=rule.action == "ask", is_confirmed=rule.action == "allow")
-        way_out = await provenance.guarded_way_out(ctx, self.tools.get(call.name), call)
+        way_out = await guarded_way_out(ctx, self.tools.get(call.name), call)
         return Ruling(needs_person=way_out is not None, way_out=way_out)
 
     def approve(
@@ -139,7 +169,7 @@ class PermissionPolicy:
         """Whether a person has allowed the call without a request: by a grant, or by naming the
         address that it opens."""
         tool = self.tools.get(call.name)
-        if not ctx.node.kind.no_ways_out and provenance.is_named_by_person(tx, ctx, tool, call):
+        if not ctx.node.kind.no_ways_out and is_named_by_person(tx, ctx, tool, call):
             return True
         used = requests.use_grant(
             tx, team_id=ctx.team.id, node_id=ctx.node.id, call=call, way_out=ruling.way_out

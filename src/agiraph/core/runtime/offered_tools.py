@@ -12,7 +12,7 @@ from agiraph.core.domain.tools import ToolProperties
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.calls.sources import OwnCode, SkillSource, ToolSource
 from agiraph.core.tools.delegation import assign_task, described
-from agiraph.core.tools.files.commits import git_commit
+from agiraph.core.tools.files.given_folders import git_commit
 from agiraph.core.tools.skills import use_skill
 from agiraph.core.tools.staffing import check_tools
 from agiraph.core.tools.toolsets import BUILT_IN, Toolset, is_in_sight, toolset

@@ -22,8 +22,8 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.store import events, threads, triggers
 from agiraph.core.store import teams as rows
 from agiraph.core.store.database import Store
-from agiraph.core.store.lists import team_rows
 from agiraph.core.store.tx import Tx
+from agiraph.features.backup import rows as team_rows
 from agiraph.redaction import Redactor, redact
 
 BATCH = 1000

@@ -1,6 +1,7 @@
 """Own tools: makes a tool of the runtime from a person's function."""
 
 import asyncio
+import hashlib
 import logging
 import re
 from concurrent.futures import Future
@@ -13,17 +14,67 @@ from agiraph.core.domain.errors import Misconfigured, Refused
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.tools import EVERY_ROLE, ON_DEMAND, ToolProperties
+from agiraph.core.home.layout import spool_name
 from agiraph.core.run_context import RunContext
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.calls import added
 from agiraph.core.tools.calls.synonyms import folded
-from agiraph.core.tools.commands import tool_commands
+from agiraph.core.tools.commands.shell import SHORTEST_S, home_of_command, reach_of
 from agiraph.core.tools.toolsets import BUILT_IN
 from agiraph.features.extensions.context import CommandOutput, Secrets, ToolContext
 from agiraph.features.extensions.declarations import LONGEST_TIMEOUT_S, ToolDeclaration
 from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
 from agiraph.features.extensions.results import as_text, error_text
 from agiraph.features.extensions.signatures import signature_of
+from agiraph.sandbox import commands, sandbox
+from agiraph.sandbox.commands import CommandResult
+
+NOT_CONFINED = (
+    "Commands cannot be confined on this machine, so tools may not run any. `agiraph doctor` says "
+    "why."
+)
+
+
+async def run(
+    ctx: RunContext, command: str, *, timeout_s: float, number: int
+) -> tuple[CommandResult, Label]:
+    """Run a command and return how it ended, with the label of what it could read.
+
+    A call that is made again after a crash gets the results of the commands that had ended.
+    """
+    confinement, rules = ctx.command_rules.confinement, ctx.command_rules
+    if not confinement.is_confined:
+        raise Refused(NOT_CONFINED)
+    reach = await ctx.store.read(reach_of, ctx, command, "none")
+    digest = hashlib.sha256(command.encode(errors="replace")).hexdigest()[:16]
+    name = f"{ctx.lease.thread_id}-{ctx.current_call_id}-{number}-{digest}"
+    # `spool_name` hashes a long name. The thread's id is put in front of the hash, because deleting
+    # a team finds the output files of its commands by that prefix.
+    spool = name if (plain := spool_name(name)) == name else f"{ctx.lease.thread_id}-{plain}"
+    left = ctx.seconds_left
+    result = await commands.run(
+        ctx.home.spool(spool),
+        command=command,
+        cwd=ctx.home.node_path(ctx.team.id, ctx.node.id) / "scratch",
+        timeout=timeout_s if left is None else min(timeout_s, max(left, SHORTEST_S)),
+        env=commands.child_environment(home_of_command(ctx, scratch_only=True)),
+        spec=sandbox.spec_of(
+            ctx.home,
+            ctx.scope,
+            level=confinement.level,
+            has_spare_user=confinement.has_spare_user,
+            masked=rules.masked,
+            readable=rules.readable,
+            refs=ctx.node.refs.values(),
+            skills=ctx.skills,
+            scratch_only=True,
+            hidden=reach.hidden,
+        ),
+        limits=rules.limits,
+        team=ctx.team.id,
+    )
+    return result, reach.label
+
 
 log: logging.Logger = logging.getLogger("agiraph.features.extensions")
 
@@ -161,7 +212,7 @@ class _Call:
             raise Refused(f"{self._declared.name}: the call has ended; no command was run.")
         number = len(self._commands)
         ran = asyncio.run_coroutine_threadsafe(
-            tool_commands.run(self._ctx, command, timeout_s=timeout_s, number=number), self._loop
+            run(self._ctx, command, timeout_s=timeout_s, number=number), self._loop
         )
         self._commands.append(ran)
         result, label = ran.result(timeout_s + _PATIENCE_S)

@@ -1,7 +1,9 @@
 """History routes: a team's timeline, its board at any moment, and its event log."""
 
+import asyncio
 from bisect import bisect_right
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -20,16 +22,85 @@ from agiraph.api.problems import documented
 from agiraph.api.routing import Router
 from agiraph.api.views import CostView
 from agiraph.core.domain.errors import Conflict
+from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.value import value
 from agiraph.core.services.board import texts
 from agiraph.core.store import events, nodes, spend, teams
+from agiraph.core.store.database import Store
 from agiraph.core.store.tx import Tx
 from agiraph.features.history import event_log
-from agiraph.features.history.boards import BoardMoment, NodeMoment
+from agiraph.features.history.boards import BoardFold, BoardMoment, NodeMoment
 from agiraph.features.history.event_log import LogFilter
-from agiraph.features.history.histories import Histories, TeamHistory
-from agiraph.features.history.spans import Span, Tick
+from agiraph.features.history.spans import Span, SpanFold, Tick
+
+MOST_TEAMS = 8
+"""The number of histories in memory; the least recently used one is dropped."""
+MOST_EVENTS = 200_000
+"""A new history is computed from at most this many of a team's newest events (about 100 MB). When
+it has grown by a quarter, it is dropped and computed anew."""
+PAGE = 500
+"""Events that one query reads."""
+
+
+@dataclass(slots=True)
+class TeamHistory:
+    """The folds of one team's events up to `last`."""
+
+    first: int = 1
+    """The number of the first event that is folded."""
+    last: int = 0
+    spans: SpanFold = field(default_factory=SpanFold)
+    boards: BoardFold = field(default_factory=BoardFold)
+
+    def is_outdated(self, head: int) -> bool:
+        """Return whether the events up to `head` need a new history: too many have been added, or a
+        backup with fewer of them has replaced the database."""
+        most = MOST_EVENTS if self.last < self.first else MOST_EVENTS * 5 // 4
+        return self.last > head or head - self.first >= most
+
+    def add(self, event: Event) -> None:
+        """Fold the next event."""
+        self.last = event.seq  # first: an event that cannot be folded is not tried again
+        self.spans.add(event)
+        self.boards.add(event)
+
+
+@dataclass(slots=True)
+class _Slot:
+    history: TeamHistory = field(default_factory=TeamHistory)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Histories:
+    """The histories of the teams that clients look at."""
+
+    def __init__(self) -> None:
+        self._slots: OrderedDict[TeamId, _Slot] = OrderedDict()
+
+    async def of(self, store: Store, team_id: TeamId) -> TeamHistory:
+        """Return what is folded from a team's events, continued up to its newest event."""
+        slot = self._slots.setdefault(team_id, _Slot())
+        self._slots.move_to_end(team_id)
+        while len(self._slots) > MOST_TEAMS:
+            self._slots.popitem(last=False)
+        async with slot.lock:
+            # Read the newest event number under the lock. A request that waited for it would
+            # otherwise use a number older than the history that another request has just built.
+            head = await store.read(events.head, team_id)
+            if slot.history.is_outdated(head):
+                first = max(1, head - MOST_EVENTS + 1)
+                slot.history = TeamHistory(first=first, last=first - 1)
+            history = slot.history
+            while history.last < head:
+                # Page by page: other requests are served in between.
+                read = await store.read(events.after, team_id, history.last, limit=PAGE)
+                if not read:
+                    break
+                for event in read:
+                    history.add(event)
+        return history
+
 
 router: Router = Router("history")
 

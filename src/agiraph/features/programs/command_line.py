@@ -6,9 +6,11 @@ after a cancel, and with the runtime. A pause does not stop it, because it has n
 """
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -18,9 +20,19 @@ from agiraph.core.domain.agents import Command
 from agiraph.core.domain.chat import Lease, ToolCall
 from agiraph.core.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.core.domain.events.work import NodeOutput
-from agiraph.core.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
+from agiraph.core.domain.outcomes import (
+    Answer,
+    Done,
+    Failed,
+    Finished,
+    InTransaction,
+    Outcome,
+    Parked,
+    Pending,
+)
 from agiraph.core.domain.provenance.labels import Label, of_folder, of_program
 from agiraph.core.domain.provenance.sinks import Sink, WayOut
+from agiraph.core.domain.text.command_words import executable_of
 from agiraph.core.domain.work import RESULT_FILE, StopReason, WorkNode
 from agiraph.core.home.safe_folder import Folder
 from agiraph.core.policies.permission import PermissionPolicy
@@ -31,18 +43,22 @@ from agiraph.core.services.lifecycle import journal, timers
 from agiraph.core.store import teams, threads
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
-from agiraph.core.tools import acceptance
+from agiraph.core.tools import acceptance, work
 from agiraph.core.tools.base import NO_TEXT
-from agiraph.core.tools.commands import private_sends, shell
+from agiraph.core.tools.commands import command_gate, private_sends, shell
 from agiraph.core.tools.files import given_folders
-from agiraph.features.programs import reviews as program_reviews
+from agiraph.core.tools.work import Publish
 from agiraph.features.programs import runs as program_runs
-from agiraph.features.programs import setup as program_setup
 from agiraph.features.programs.mailbox import INBOX, OUTBOX, OUTBOX_BYTES, ProgramMailbox, own_turns
 from agiraph.features.programs.runs import Run
 from agiraph.sandbox import commands
+from agiraph.sandbox import credentials as program_credentials
 from agiraph.sandbox.commands import CommandResult
+from agiraph.sandbox.credentials import PRESETS
 from agiraph.sandbox.folders.git_guard import Guard
+from agiraph.sandbox.gate import vendors
+from agiraph.sandbox.gate_channel import Serve
+from agiraph.sandbox.sandbox import SYSTEM, Mount, Spec
 
 TASK, CONTEXT, RESULT = "_task.md", "_context.json", RESULT_FILE
 POLL_S = 0.25
@@ -215,7 +231,7 @@ class _ProgramRunner:
         named = self.commands.get(ctx.agent.command or "")
         node = ctx.home.node_path(ctx.team.id, ctx.node.id)
         watch = _Watch(ctx, folder)
-        async with program_setup.prepared(ctx, call, named, guards) as setup:
+        async with prepared(ctx, call, named, guards) as setup:
             running = asyncio.ensure_future(
                 commands.run(
                     program_runs.spool(ctx, call),
@@ -370,9 +386,7 @@ async def _outcome(ctx: RunContext, folder: Folder, run: Run, *, cut_off: bool =
             found = unpublished if found is None else f"{found}; {unpublished}"
         return Done("", Finished(result_text, StopReason.PUBLISHED, manifest, found))
 
-    return await program_reviews.submit(
-        ctx, run.call, result_text, evidence, "; ".join(doubts) or None, publish
-    )
+    return await submit(ctx, run.call, result_text, evidence, "; ".join(doubts) or None, publish)
 
 
 def _evidence(node: WorkNode) -> list[str]:
@@ -422,3 +436,100 @@ def _move_mail_files(scratch: Folder, node: Folder) -> None:
         with suppress(Refused):  # the program removed it or made a folder of it
             node.write(name, scratch.read(name, limit=OUTBOX_BYTES), synced=False)
             scratch.remove(name)
+
+
+async def submit(
+    ctx: RunContext,
+    run: ToolCall,
+    result: str,
+    evidence: Sequence[str],
+    doubts: str | None,
+    publish: Publish,
+) -> Outcome:
+    """Return the end of a node whose program wrote this result, or the wait for its review.
+
+    When the review has ended, the node is claimed again and submits the same result.
+    """
+    call = ToolCall(id=f"review-{run.id}", name="command")
+    if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
+        return Parked((waiting_on,))
+    ctx.current_call_id = call.id
+    answer = await work.judged(
+        ctx, result, evidence, doubts, publish, ending="publish", can_rework=False
+    )
+    if isinstance(answer, InTransaction):
+        answer = await _begin(ctx, call, answer)
+    match answer:
+        case Pending(waiting_on, reason):
+            return Parked((waiting_on,), reason)
+        case _ if answer.outcome is not None:
+            return answer.outcome
+        case _:  # the review ended while it was looked for
+            return await submit(ctx, run, result, evidence, doubts, publish)
+
+
+async def _begin(ctx: RunContext, call: ToolCall, begin: InTransaction) -> Answer:
+    """Begin the review. The wait for it commits with its node."""
+    try:
+        answer, turns = await ctx.store.write(journal.begin_wait, ctx.lease, call, begin.act)
+    except Refused as refusal:
+        return await begin.if_refused(refusal)
+    ctx.add_turns(*turns)
+    return answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetUp:
+    """What a program is started with: command, environment, sandbox, and its network gate."""
+
+    command: str
+    env: Mapping[str, str]
+    spec: Spec | None
+    serve: Serve | None
+
+
+@asynccontextmanager
+async def prepared(
+    ctx: RunContext, call: ToolCall, named: Command | None, guards: Mapping[str, Guard]
+) -> AsyncGenerator[SetUp]:
+    """Yield how the agent's program is started. One that the settings name, and that we know, gets
+    the person's sign-in; a renewed one is taken back at the end.
+
+    `named` is None for a command that a model wrote. `guards` say what it may not change of given
+    folders.
+    """
+    command = named.command if named else ctx.agent.command or ""
+    given = dict(named.environment) if named else None
+    allowed = None if named else await private_sends.bounds(ctx, command)
+    gate = await command_gate.of_program(ctx, call, command, given, allowed)
+    home = shell.home_of_command(ctx)
+    name = vendors.program_of(command) if named else ""
+    lent = await asyncio.to_thread(program_credentials.lend, name, Path.home(), home)
+    preset: Mapping[str, str] = PRESETS[name].environment if name in PRESETS else {}
+    spec = shell.spec(ctx, network="gate" if gate.is_open else "none", guards=guards)
+    try:
+        yield SetUp(
+            command=command,
+            env=commands.child_environment(home, {**preset, **(given or {}), **gate.environment}),
+            spec=spec if named is None else _with_program(spec, command),
+            serve=gate.serve,
+        )
+    finally:
+        await gate.close()
+        await asyncio.to_thread(program_credentials.take_back, lent)
+
+
+def _with_program(spec: Spec | None, command: str) -> Spec | None:
+    """Show a program of the settings its own files, which may lie in the home of a person."""
+    if spec is None:
+        return None
+    path = os.environ.get("PATH", "")
+    folders = program_credentials.folders_of(executable_of(command), path)
+    # A program that lies in a home itself must not show the whole of it.
+    shown = (one for one in folders if not Path.home().is_relative_to(one) and not _is_system(one))
+    mounts = (Mount(source=folder, target=folder) for folder in shown)
+    return replace(spec, mounts=(*mounts, *spec.mounts))
+
+
+def _is_system(folder: Path) -> bool:
+    return any(folder.is_relative_to(path) for path in SYSTEM)

@@ -5,16 +5,123 @@ each team or member would make it slow for those who have many.
 """
 
 from collections import defaultdict
+from datetime import datetime
 from typing import Any
 
-from agiraph.core.domain.agents import Doing
-from agiraph.core.domain.ids import PersonId
-from agiraph.core.domain.records.overview import MemberSummary, TeamSummary
-from agiraph.core.store import spend
+from agiraph.core.domain.agents import Doing, TeamStatus, Trust
+from agiraph.core.domain.ids import AgentId, PersonId, TeamId
+from agiraph.core.domain.value import value
+from agiraph.core.store import events, spend
 from agiraph.core.store.lists import inbox_items
 from agiraph.core.store.rows import from_micros, to_micros
 from agiraph.core.store.teams import KEPT
 from agiraph.core.store.tx import Tx
+
+_OF_TEAMS = "team_id >= :first and team_id <= :last"
+_WORKING = (
+    f"select team_id, count(*) from nodes where {_OF_TEAMS} and lane = 'work'"
+    " and status = 'running' group by team_id"
+)
+_TEAMS_WAITING = (
+    "select distinct n.team_id from waits w join nodes n on n.id = w.node_id"
+    " where n.team_id >= :first and n.team_id <= :last and n.lane = 'work'"
+    " and (w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%')"
+)
+_TEAM_QUESTIONS = (
+    f"select team_id, count(*) from messages where {_OF_TEAMS}"
+    f" and {inbox_items.UNANSWERED} group by team_id"
+)
+_TEAM_UNREAD = (
+    f"select team_id, count(*) from messages where {_OF_TEAMS} and recipient = :person"
+    " and seen_at is null group by team_id"
+)
+_TEAM_MEMBERS = (
+    f"select team_id, id from agents where {_OF_TEAMS} and retired_at is null"
+    " order by case role when 'coordinator' then 0 else 1 end, id"
+)
+
+
+@value
+class TeamCounts:
+    members: tuple[AgentId, ...] = ()
+    """Coordinator first, then in order of hiring."""
+    working: int = 0
+    """Work nodes that run now."""
+    waits_for_person: bool = False
+    """Whether work of the team waits for a person's answer or approval."""
+    open_questions: int = 0
+    """Questions and requests in the viewer's inbox that they have not answered."""
+    unread: int = 0
+    """Messages to the viewer that they have not read."""
+    usd: float = 0.0
+    head: int = 0
+    """The number of the newest event."""
+
+
+def read_counts(tx: Tx, first: TeamId, last: TeamId, viewer: PersonId) -> dict[TeamId, TeamCounts]:
+    """Return the counts of the teams whose ids lie between two ids, both included."""
+    of = {"first": first, "last": last}
+    members: dict[TeamId, list[AgentId]] = defaultdict(list)
+    for team, agent in tx.all(_TEAM_MEMBERS, **of):
+        members[team].append(agent)
+    working = {row[0]: int(row[1]) for row in tx.all(_WORKING, **of)}
+    waiting = {row[0] for row in tx.all(_TEAMS_WAITING, **of)}
+    questions = {
+        row[0]: int(row[1])
+        for row in tx.all(_TEAM_QUESTIONS, person=viewer, now=to_micros(tx.now), **of)
+    }
+    unread = {row[0]: int(row[1]) for row in tx.all(_TEAM_UNREAD, person=viewer, **of)}
+    spent = spend.usd_by_team(tx, (first, last))
+    return {
+        team: TeamCounts(
+            members=tuple(members[team]),
+            working=working.get(team, 0),
+            waits_for_person=team in waiting,
+            open_questions=questions.get(team, 0),
+            unread=unread.get(team, 0),
+            usd=spent.get(team, 0.0),
+            head=head,
+        )
+        for team, head in events.heads_of(tx, first, last).items()
+    }
+
+
+@value
+class MemberSummary:
+    """A member of a team, and what it is doing now."""
+
+    id: AgentId
+    name: str
+    role: str
+    doing: Doing
+    unread: int
+    """Messages from it that the person has not read."""
+    questions: int
+    """Its open questions to people."""
+
+
+@value
+class TeamSummary:
+    """A team with its members, coordinator first."""
+
+    id: TeamId
+    name: str
+    status: TeamStatus
+    trust: Trust
+    created_at: datetime
+    active_at: datetime
+    """When its agents last did something or a message came; of an archived team, the time of its
+    newest event."""
+    members: tuple[MemberSummary, ...]
+    former_members: int
+    """How many agents have left the team."""
+    open_questions: int
+    unread: int
+    usd: float
+    quiet_hours: str
+    quiet_zone: str
+    muted_until: datetime | None
+
 
 MAX_TEAMS = 1000
 """Teams in one answer: those with the newest activity."""

@@ -43,7 +43,7 @@ from agiraph.core.tools.commands.command_network import (
 )
 from agiraph.core.tools.files import given_folders
 from agiraph.core.tools.files.file_labels import PAGES, RESULTS
-from agiraph.sandbox import commands, pipes, sandbox
+from agiraph.sandbox import commands, sandbox
 from agiraph.sandbox.command_output import SHOWN_BYTES
 from agiraph.sandbox.commands import CommandResult
 from agiraph.sandbox.folders.git_guard import Guard
@@ -265,7 +265,7 @@ async def bash(
         try:
             result = await commands.run(
                 ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
-                command=pipes.reporting(command),
+                command=commands.reporting(command),
                 cwd=node / "scratch",
                 # No command outlives the node's deadline. One that would have no time left still
                 # gets a moment, so that the model is told "out of time" and not an odd error.

@@ -1,6 +1,7 @@
 """Web tools: search the web, read pages, find words in them. Their text is framed as data."""
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -25,13 +26,18 @@ from agiraph.core.store.texts.link_fetches import Limits
 from agiraph.core.store.texts.passages import PreparedText
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import tool
+from agiraph.core.tools.commands.command_gate import CommandGate
 from agiraph.core.tools.files.file_labels import SAVED
-from agiraph.core.tools.web import addresses, rendering, saved_pages
+from agiraph.core.tools.web import addresses, saved_pages
 from agiraph.faultpoints import fault
+from agiraph.sandbox import browser
+from agiraph.sandbox.gate.rules import Rules
+from agiraph.sandbox.parsing import Parser
 from agiraph.web import access, excerpts, links
+from agiraph.web import page as web_page
 from agiraph.web.excerpts import Excerpt
 from agiraph.web.fetch import Fetched, MayRedirect
-from agiraph.web.page import WebPage, in_thread
+from agiraph.web.page import NoText, WebPage, in_thread
 from agiraph.web.pdf_page import ALL, PageRange
 from agiraph.web.search import NO_ENGINE
 
@@ -211,7 +217,7 @@ async def web_fetch(
     fetched = await ctx.web.fetcher.fetch(url, may_redirect=may_redirect)
     try:
         # Where redirects are bound to hosts, no script may go elsewhere either.
-        page, others = await rendering.read(ctx, fetched, wanted, may_render=may_redirect is None)
+        page, others = await read(ctx, fetched, wanted, may_render=may_redirect is None)
         # Before the transaction, which runs on the event loop.
         prepared = await in_thread(passages.prepare, page.text[:INDEXED_CHARACTERS], page.title)
     except Refused as error:
@@ -334,3 +340,49 @@ def _index(tx: Tx, ctx: RunContext, page: WebPage, prepared: PreparedText) -> No
         label=of_page(page.url),
     )
     verbs_of(ctx.node).page_read(tx, ctx.node, page)
+
+
+async def read(
+    ctx: RunContext, fetched: Fetched, wanted: PageRange, *, may_render: bool
+) -> tuple[WebPage, Label]:
+    """Return the page as text, and the label of other hosts from which a part of it may come.
+
+    `may_render`: whether the page's scripts may run and reach other hosts.
+    """
+    parser = Parser.of_team(ctx.command_rules, ctx.team.id)
+    try:
+        page = await web_page.read(fetched, parser, wanted)
+        failure = None
+    except NoText as error:
+        page, failure = None, error
+    if (page is None or page.is_bare) and may_render and browser.can_show(parser.confinement):
+        shown, label = await _rendered(ctx, fetched, parser)
+        if shown is not None and (page is None or len(shown.text) > len(page.text)):
+            return shown, label
+    if page is None:
+        assert failure is not None
+        raise failure
+    return page, CLEAN
+
+
+async def _rendered(
+    ctx: RunContext, fetched: Fetched, parser: Parser
+) -> tuple[WebPage | None, Label]:
+    """Return the page as a browser renders it, and the label of all hosts that the browser reached.
+
+    The browser is given nothing but the page's address, so it may reach every public host. The gate
+    checks each address and labels the thread with each host.
+    """
+    gate = CommandGate(ctx, Rules(network="open"), call_id=ctx.current_call_id, command=fetched.url)
+    assert gate.serve is not None
+    try:
+        html = await browser.show(
+            fetched.url, gate.serve, confinement=parser.confinement, team_id=parser.team_id
+        )
+    finally:
+        await gate.close()
+    try:
+        seen = replace(fetched, body=html, media_type="text/html", charset="utf-8")
+        return await web_page.read(seen, parser), gate.label
+    except NoText:
+        return None, gate.label

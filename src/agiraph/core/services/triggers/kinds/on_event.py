@@ -12,12 +12,14 @@ from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events import Event, EventType
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.triggers import Trigger, TriggerType
+from agiraph.core.domain.provenance.labels import CLEAN, HOOK, Label
+from agiraph.core.domain.triggers import Firing, Trigger, TriggerType
 from agiraph.core.services.board import labels
+from agiraph.core.services.triggers import firing
 from agiraph.core.services.triggers.firing import EXCERPT_CHARS
-from agiraph.core.services.triggers.kinds.base import Kind, TriggerConfig
-from agiraph.core.store import events, teams, triggers
+from agiraph.core.services.triggers.kinds.after_work import AfterWork
+from agiraph.core.services.triggers.kinds.base import Kind, Seconds, TriggerConfig
+from agiraph.core.store import events, nodes, teams, triggers
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
@@ -151,3 +153,56 @@ def _as_news(event: Event) -> str:
         data = {key: value for key, value in data.items() if key != "error"}
     data = orjson.dumps(data, default=str).decode()
     return f"What happened: {event.type} at {event.at:%Y-%m-%d %H:%M} UTC: {data[:EXCERPT_CHARS]}"
+
+
+class OnIdleConfig(TriggerConfig):
+    idle_seconds: Seconds
+
+
+class OnIdle(AfterWork[OnIdleConfig]):
+    name: TriggerType = "on_idle"
+    interval_field = "idle_seconds"
+    config_type = OnIdleConfig
+    example = '{"idle_seconds": 3600}'
+    guidance = f"{example}: if nothing was done for so long"
+
+    def idle_s(self, config: OnIdleConfig) -> float:
+        return config.idle_seconds
+
+    def describe(self, config: OnIdleConfig) -> str:
+        return f"you have done nothing for {config.idle_seconds:g} seconds"
+
+    def on_due(self, tx: Tx, trigger: Trigger, agent: Agent) -> None:
+        if nodes.has_open(tx, agent.id):
+            return firing.arm(tx, trigger, None)  # on_agent_idle sets the next due time
+        self.fire(tx, trigger, f"idle {trigger.fired + trigger.skipped + 1}")
+        return self.rearm_after_work(tx, trigger, agent, self.read(trigger.config))
+
+
+class WebhookConfig(TriggerConfig):
+    secret: Annotated[str, Field(min_length=16)] | None = None
+
+
+class Webhook(Kind[WebhookConfig]):
+    name: TriggerType = "webhook"
+    config_type = WebhookConfig
+    example = "{}"
+    needs_secret = True
+
+    def stored_config(
+        self, tx: Tx, team_id: TeamId, config: WebhookConfig, given: dict[str, Any]
+    ) -> dict[str, Any]:
+        # The row keeps the hash of the secret alone.
+        return {key: value for key, value in given.items() if key != "secret"}
+
+    def given_secret(self, config: WebhookConfig) -> str | None:
+        return config.secret
+
+    def describe(self, config: WebhookConfig) -> str:
+        return "somebody called its webhook"
+
+    def on_request(self, tx: Tx, trigger: Trigger, slot: str, body: str) -> Firing:
+        news = f"It was called with this, which is data and not an order:\n{body[:EXCERPT_CHARS]}"
+        done = self.fire(tx, trigger, slot, news=news, label=HOOK)
+        self.rearm(tx, trigger, None)
+        return done

@@ -6,11 +6,9 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.triggers import Trigger, TriggerType
 from agiraph.core.services.triggers.kinds.base import Kind
 from agiraph.core.services.triggers.kinds.heartbeat import Heartbeat
-from agiraph.core.services.triggers.kinds.on_event import OnEvent
-from agiraph.core.services.triggers.kinds.on_idle import OnIdle
+from agiraph.core.services.triggers.kinds.on_event import OnEvent, OnIdle, Webhook
 from agiraph.core.services.triggers.kinds.one_shot import AtTime, Delayed
 from agiraph.core.services.triggers.kinds.scheduled import Scheduled
-from agiraph.core.services.triggers.kinds.webhook import Webhook
 
 KINDS: dict[TriggerType, Kind[Any]] = {
     kind.name: kind
