@@ -296,7 +296,7 @@ async def test_a_queued_delivery_cannot_be_redelivered_by_hand(
     async with open_world(tmp_path, database_url, hook=Webhook(url=WebhookServer().url)) as world:
         message = await send_to_person(world, await idle_team(world))
         waiting = await wait_for_tries(world, message, 1)
-        with pytest.raises(Refused, match="is queued: it will be sent anyway"):
+        with pytest.raises(Refused, match="is queued: it is still to be sent"):
             await world.store.write(deliveries.redeliver, waiting.id)
         with pytest.raises(Refused, match="There is no delivery 'delivery_0'"):
             await world.store.write(deliveries.redeliver, "delivery_0")

@@ -168,7 +168,7 @@ def _copy_specialists(source: Path, home: Path) -> None:
 
 
 async def _play(settings: Settings, home: Path, recorder: "_Recorder") -> None:
-    """Let teams work until all is said, with full prompts and with short ones."""
+    """Run scripted teams to their end, once with full prompts and once with short ones."""
     keys = replace(
         settings.keys,
         options={**settings.keys.options, LEAN: ModelOptions(prompt="lean")},

@@ -212,9 +212,8 @@ class Catalogue:
         return self.usd(names, 1_000_000) > 0
 
     def _names_for_prices(self, names: str) -> list[str]:
-        """Return the chain's names for the price list.
-
-        A model of one's own is called `OWN`.
+        """Return the names under which the price list knows the models of this chain. A model
+        that the user runs is called `OWN`.
         """
         if names not in self._price_names:
             self._price_names[names] = [

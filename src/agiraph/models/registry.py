@@ -38,7 +38,7 @@ ModelFactory = Callable[[str], Model]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Access to one vendor of the table."""
+    """The key and address for one vendor of `vendors`."""
 
     key: str = field(default="", repr=False)
     base_url: str = ""

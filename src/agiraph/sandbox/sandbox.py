@@ -396,7 +396,7 @@ def python_folders() -> tuple[Path, ...]:
 
 @cache
 def names_of_user(number: int) -> dict[str, str]:
-    """Return the files that name the command's user and its machine, by path."""
+    """Return by path the content of the files that tell a command its user and its machine."""
     return {
         "/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n"
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 class Director(Protocol):
     def direct(self, model: Model) -> Model:
-        """Return the model that takes the place of a scripted one."""
+        """Return the model to use instead of this scripted one."""
         ...
 
     def rewrite(self, script: Script) -> Script:
-        """Return the script that takes the place of a model server's."""
+        """Return the script to use instead of this one of a model server."""
         ...
 
     async def before_close(self, world: "World") -> None:

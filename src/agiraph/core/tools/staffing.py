@@ -223,14 +223,14 @@ def extend_task(
     if node.creator_id != ctx.agent.id and not dependencies.is_above(tx, ctx.node, node):
         raise Refused(f"{node.id} is not part of your work; you may extend what you gave away.")
     more = Extension(turns=turns, tokens=tokens, usd=usd, seconds=seconds)
-    _check_own_envelope(tx, ctx, more)
+    _check_within_own_limits(tx, ctx, more)
     before = node.status
     node = continuations.extend(tx, node.id, more, by=ctx.agent.id)
     goes_on = "It is back in its queue" if before.is_final else f"It stays {before}"
     return Done(f"Extended {texts.title_of(node)} ({node.id}). {goes_on}. {_limits(node)}")
 
 
-def _check_own_envelope(tx: Tx, ctx: RunContext, more: Extension) -> None:
+def _check_within_own_limits(tx: Tx, ctx: RunContext, more: Extension) -> None:
     """Refuse more than the budget of the node that extends has left."""
     for envelope in budgets.envelopes(tx, ctx.node):
         used = spend.total(tx, envelope.node_id)

@@ -67,7 +67,7 @@ async def follow(api: Api, turn: ClientTurn) -> AsyncGenerator[str | ClientReply
 
 
 async def whole(api: Api, turn: ClientTurn) -> tuple[str, ClientReply]:
-    """Wait for the reply; return the text with the reports before it, and the reply."""
+    """Wait for the reply; return it, and its text behind the reports that came before it."""
     reports = await api.store.read(client_turns.reports, turn)
     async for piece in follow(api, turn):
         if isinstance(piece, ClientReply):

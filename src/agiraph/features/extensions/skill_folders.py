@@ -85,7 +85,9 @@ def about(top: bytes, folder: str) -> tuple[str, str]:
     """Return the name and description of a SKILL.md in this folder; raise `Refused` with what is
     wrong."""
     if len(top) > LONGEST_TOP:
-        raise Refused(f"its {TOP} is longer than {LONGEST_TOP // 1024} KiB.")
+        raise Refused(
+            f"its {TOP} is longer than {LONGEST_TOP // 1024} KiB: move parts of it to other files."
+        )
     settings, _ = front_matter.split(top.decode(errors="replace"))
     name = str(settings.get("name") or folder).strip().lower()
     if not _NAME.fullmatch(name):
@@ -94,7 +96,7 @@ def about(top: bytes, folder: str) -> tuple[str, str]:
     if not description:
         raise Refused("it has no description: say when to use it.")
     if len(description) > LONGEST_DESCRIPTION:
-        raise Refused(f"its description is longer than {LONGEST_DESCRIPTION} characters.")
+        raise Refused(f"its description has over {LONGEST_DESCRIPTION} characters: shorten it.")
     return name, description
 
 

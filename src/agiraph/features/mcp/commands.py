@@ -276,7 +276,10 @@ async def login(name: str) -> None:
     async with opened(config.load(environment()), name) as (home, servers):
         server = replace(servers.servers[name], start_s=SIGN_IN_S, timeout_s=SIGN_IN_S)
         if server.kind == "stdio":
-            raise Refused(f"{name!r} is a program, not an address: it signs in by itself.")
+            raise Refused(
+                f"{name!r} is a program, so agiraph does not sign in to it. If it needs a key, "
+                "give it in its settings."
+            )
         servers.servers = {name: server}
 
         def show(url: str) -> None:
@@ -350,7 +353,7 @@ def _take_out(home: Home, name: str) -> None:
     before = tomllib.loads(text)
     tables = cast(dict[str, Any], before.get(TABLE, {}))
     if name not in tables:
-        raise NotFound("MCP server in agiraph.toml", name, known="`agiraph mcp list` shows all.")
+        raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
     kept: list[str] = []
     is_inside = False
     for line in text.splitlines(keepends=True):

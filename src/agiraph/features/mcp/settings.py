@@ -229,7 +229,10 @@ def _files(path: Path, named: Any, writable: Collection[str]) -> list[Path]:
     for file in found:
         _check_place(path, file, (str(path.parent / "teams"), *writable))
     if missing := [str(one) for one in found if not one.is_file()]:
-        raise Misconfigured(f"{path}: {FILES_KEY} names {missing[0]!r}, which is not a file.")
+        raise Misconfigured(
+            f"{path}: {FILES_KEY} names {missing[0]!r}, and there is no such file. Correct the "
+            "path or remove it."
+        )
     return found
 
 

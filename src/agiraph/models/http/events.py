@@ -91,9 +91,9 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     try:
         body = _parse_json(raw)
     except ValueError as error:
-        raise ModelGarbled(f"The response is not JSON: {raw[:80]!r}") from error
+        raise ModelGarbled(f"The model server's answer is not JSON: {raw[:80]!r}") from error
     if not isinstance(body, dict):
-        raise ModelGarbled(f"The response is not a JSON object: {raw[:80]!r}")
+        raise ModelGarbled(f"The model server's answer is not a JSON object: {raw[:80]!r}")
     return body  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -97,7 +97,8 @@ def encode(model: str, request: Request, settings: Settings | None = None) -> Bo
 
 
 def _wire(model: str) -> tuple[str, bool]:
-    """Return the name of the model's request buffer, and whether every call needs a signature."""
+    """Return which request format a model takes, and whether each tool call that is sent back
+    to it needs the signature it came with."""
     return (UNSIGNED_WIRE, False) if _ACCEPTS_UNSIGNED.match(model) else (WIRE, True)
 
 

@@ -199,7 +199,7 @@ def _question(tx: Tx, agent: Agent, person_id: PersonId, question_id: str) -> Me
         mine = [q for q in known if (q.sender, q.recipient) == (agent.id, person_id)]
         mine = [q for q in mine if q.kind == "question"]
         if not mine:
-            raise Refused("You have asked them nothing that is open.")
+            raise Refused("You have no open question to them, so there is nothing to answer here.")
         return max(mine, key=lambda question: question.seq)
     question = MESSAGES.find(tx, question_id.strip())
     if question is None or question.team_id != agent.team_id:

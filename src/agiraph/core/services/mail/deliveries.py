@@ -446,7 +446,10 @@ def redeliver(tx: Tx, delivery_id: str) -> StoredDelivery:
     """Queue a failed or sent delivery again, with all its tries."""
     delivery = DELIVERIES.get(tx, delivery_id, lock=True)
     if delivery.status not in ("failed", "sent"):
-        raise Refused(f"{delivery_id} is {delivery.status}: it will be sent anyway.")
+        raise Refused(
+            f"{delivery_id} is {delivery.status}: it is still to be sent, so there is nothing to "
+            "send again. Failed and sent deliveries can be."
+        )
     if CHANNELS.find(tx, delivery.channel) is None:
         raise Refused(f"There is no channel {delivery.channel!r} any more; set it up first.")
     DELIVERIES.update(tx, delivery_id, status="queued", tries=0, error=None, due_at=tx.now)

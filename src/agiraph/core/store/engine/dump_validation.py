@@ -156,7 +156,7 @@ class DumpReader:
             # `refuse_rejected_rows` explains the error to the person.
             if is_environment_error(error):
                 raise
-            raise self.refusal(f"the database does not take it ({error})") from error
+            raise self.refusal(f"the database refuses this row ({error})") from error
 
     def refusal(self, why: str, column: str = "") -> Refused:
         where = f" ({self.table}{f'.{column}' if column else ''})" if self.table else ""

@@ -351,11 +351,12 @@ class SqliteStore:
         self._loop.call_soon_threadsafe(self._acknowledge)
 
     def _give_up(self, error: Exception) -> None:
-        """Roll back and fail every verb of the group: the disk, a lock or the file is at fault."""
+        """Roll back and fail all writes of this transaction: the disk, a lock or the file is at
+        fault."""
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         self._ends.clear()
-        # The transaction could not begin. The oldest verb gets the error, so that each attempt
+        # The transaction could not begin. The oldest write gets the error, so that each attempt
         # answers a caller; those behind it are tried next.
         if not self._group and self._waiting:
             self._group.append(self._waiting.popleft())

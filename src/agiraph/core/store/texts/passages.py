@@ -312,10 +312,10 @@ def _is_prefixed(term: str) -> bool:
 
 def _best(found: list[Passage], terms: list[str]) -> list[Passage]:
     # The databases rank differently. How many of the words match says more than how often.
-    return sorted(found, key=lambda passage: -_share(passage, terms))
+    return sorted(found, key=lambda passage: -_count_contained(passage, terms))
 
 
-def _share(passage: Passage, terms: list[str]) -> int:
+def _count_contained(passage: Passage, terms: list[str]) -> int:
     """Return how many of the words the passage contains."""
     contained = set(words(f"{passage.title} {passage.text}"))
     return sum(

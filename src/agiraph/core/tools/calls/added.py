@@ -25,8 +25,8 @@ _SINKS: Mapping[Reach, tuple[Sink, str]] = {
 
 
 def guarded(tool: Tool) -> Tool:
-    """Return an added tool with the way out that its calls take. What it brings from outside is
-    labelled with its name, unless it labels its answers itself."""
+    """Return an added tool that says where its calls send data. Its answers are labelled with its
+    name, unless it labels them itself."""
     reach: Reach = tool.properties.outside or "sends"
     if reach == "nothing" or tool.way_out is not None:
         return tool

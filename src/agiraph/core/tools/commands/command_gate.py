@@ -157,7 +157,8 @@ async def rules_of(
     granted: Sequence[Grant],
     is_bound: bool,
 ) -> Rules:
-    """Return what a command may reach. `is_bound`: untrusted text may be behind it."""
+    """Return what a command may reach. With `is_bound` it gets what untrusted text is allowed,
+    because such text may have led to it."""
     now = ctx.clock.now()
     texts = await _texts_in_folders(ctx)
     settings = [text for name, text in texts if name == GIT_SETTINGS]

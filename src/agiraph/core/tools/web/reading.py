@@ -95,8 +95,8 @@ def _checked(tx: Tx, ctx: RunContext, wanted: str | None) -> str:
             )
         case "given" if not is_plain(wanted):
             raise Refused(
-                "A person gave you this address, and it may be a secret link, so no reader is told "
-                "it. Ask the human to let you open its links."
+                "A person gave you this address, and it may be a secret link, so it is given to no "
+                "reader. Ask the human to let you open its links."
             )
         case _:
             return wanted

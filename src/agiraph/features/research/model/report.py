@@ -105,7 +105,8 @@ def render(
 def _numbered(
     text: str, ledger: Mapping[str, EvidenceRow]
 ) -> tuple[str, list[_Citation], list[str]]:
-    """Replace `[e3, e7]` by `[1][2]`; return the marks in order, and the addresses by number."""
+    """Return the text with `[e3, e7]` replaced by `[1][2]`, what each such mark cites, in the
+    order of the text, and the addresses by number."""
     cited: list[str] = []
     citations: list[_Citation] = []
 
