@@ -158,7 +158,7 @@ def test_what_is_no_skill_is_refused_with_the_reason(tmp_path: Path) -> None:
         "piped": "'pipe' in it is not a regular file; replace links by files.",
         "Upper Case": "its name 'upper case' is not made of small letters, digits, - and _.",
         "silent": "it has no description: say when to use it.",
-        "long": "its description is longer than 1024 characters.",
+        "long": "its description has over 1024 characters: shorten it.",
         "large": "it is larger than 16 MiB.",
         "bare": "it has no SKILL.md.",
         "plain": "it does not begin with front matter between two lines of ---.",

@@ -100,8 +100,8 @@ async def test_a_server_that_stops_sending_raises_model_unavailable(
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"data: {nope}\n\n", "The response is not JSON: b'{nope}'"),
-        (b"data: [1]\n\n", "The response is not a JSON object: b'[1]'"),
+        (b"data: {nope}\n\n", "The model server's answer is not JSON: b'{nope}'"),
+        (b"data: [1]\n\n", "The model server's answer is not a JSON object: b'[1]'"),
         (b'data: {"choices": 5}\n\n', "An event of the stream cannot be read: "),
         (b'data: {"choices": [5]}\n\n', "An event of the stream cannot be read: "),
         (b'data: {"choices": [{"delta": {"content": 5}}]}\n\n', "5 is not text"),
