@@ -52,7 +52,7 @@ _BUSY = " union all ".join(
 _WAITING_FOR_PERSON = (
     "select distinct n.assignee_id from waits w join nodes n on n.id = w.node_id"
     " where n.lane = 'work' and n.status in ('running', 'waiting', 'assigned')"
-    " and (w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%')"
+    " and w.kind in ('answer', 'approval')"
 )
 _UNREAD = (
     "select team_id, sender, count(*) from messages"

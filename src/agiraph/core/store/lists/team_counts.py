@@ -17,7 +17,7 @@ _WORKING = (
 _WAITING_FOR_PERSON = (
     "select distinct n.team_id from waits w join nodes n on n.id = w.node_id"
     " where n.team_id >= :first and n.team_id <= :last and n.lane = 'work'"
-    " and (w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%')"
+    " and w.kind in ('answer', 'approval')"
 )
 _QUESTIONS = (
     f"select team_id, count(*) from messages where {_OF_TEAMS}"
