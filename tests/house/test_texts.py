@@ -38,7 +38,6 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/domain/provenance/labels": "'folder:', 'program:'",
         "core/services/board/labels": "'client:', 'nodes/', ('mcp:', 'client:')",
         "core/services/board/team_hosts": "'page:', ('.local', '.localhost', '.internal')",
-        "core/store/turn_details": "'the program '",
         "features/chat_api/reply_stream": "'client:'",
         "features/research/verbs/state": "'search:'",
     },
@@ -66,7 +65,6 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/domain/text/fence": "_CLOSINGS",
         "core/domain/text/spoken": "in '[Budget]', in '[Runtime]'",
         "core/domain/waits": "ASKED_PERSON",
-        "core/services/lifecycle/answers": "'[Runtime] '",
         "core/tools/files/given_folders": (
             "'file', in 'Permission denied', in 'Read-only file system'"
         ),

@@ -4,11 +4,13 @@ from dataclasses import replace
 from string import Template
 from typing import Any
 
+import orjson
 import pytest
 
 from agiraph.core.domain.ids import MessageId, NodeId, ThreadId, TriggerId, new_id
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, of_program
 from agiraph.core.domain.records.deliveries import StoredDelivery
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work_kinds import LINK_READER, TASK
@@ -208,9 +210,10 @@ async def test_a_migration_finds_what_each_wait_is_for(world: World, database_ur
     world.script("ada", says(call("ask_human", question="What?")))
     founded = await world.found("Look", acceptance=())
     await world.settle()
+    [goal] = await world.board(founded.team.id)
 
     def add(tx: Tx) -> None:
-        [wait] = waits.of_node(tx, founded.node.id)
+        [wait] = waits.of_node(tx, goal.id)
         to_schema(tx, 39)
         for key in KEYS:
             tx.run(
@@ -222,7 +225,7 @@ async def test_a_migration_finds_what_each_wait_is_for(world: World, database_ur
             )
 
     await upgrade(world, database_url, add)
-    found = await world.store.read(waits.of_node, founded.node.id)
+    found = await world.store.read(waits.of_node, goal.id)
     assert {w.call_id: w.waiting_on for w in found if w.call_id in KEYS} == KEYS
     assert {WaitingOn.parse(key): key for key in KEYS} == {on: key for key, on in KEYS.items()}
     assert {str(on) for on in KEYS.values()} == {*KEYS}
@@ -259,3 +262,37 @@ async def test_a_migration_finds_the_token_that_has_stopped_all_work(
     stop = await world.store.read(teams.found_stop)
     assert stop is not None
     assert stop.token_id == token_id
+
+
+TAINTS = {
+    "the program Bo's": of_program("Bo's"),
+    "the program " + "b" * 300: of_program("b" * 300),
+    "a page of example.org": UNKNOWN,
+    "": CLEAN,
+}
+"""Labels, by the sentence that a release before labels stored for a turn."""
+
+
+async def test_a_migration_makes_labels_of_the_sentences_about_turns(
+    world: World, database_url: str
+) -> None:
+    world.script("ada", says(call("ask_human", question="What?")))
+    founded = await world.found("Look", acceptance=())
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    thread = ThreadId((await world.thread(goal.id)).id)
+
+    def add(tx: Tx) -> None:
+        at = threads.append_point(tx, thread)
+        for said in TAINTS:
+            at, _ = threads.append(tx, at, role="user", node_id=goal.id, text=f"({said})")
+            tx.run(
+                "update turns set extra = :extra where text = :text",
+                extra=orjson.dumps({"tainted_by": said, "x": "\0"}).decode(),
+                text=f"({said})",
+            )
+        to_schema(tx, 39)
+
+    await upgrade(world, database_url, add)
+    found = {turn.text: turn.label for turn in await world.turns(goal.id)}
+    assert {said: found[f"({said})"] for said in TAINTS} == TAINTS

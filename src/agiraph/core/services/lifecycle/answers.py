@@ -237,18 +237,18 @@ def _decide(
     about = f"your request {question.id} to call {question.call.name}"
     is_approved = decision == "approve"
     on = WaitingOn("approval", question.id)
-    told = f"[Runtime] The human approved {about}.{note} {AGAIN}"
+    told = f"The human approved {about}.{note} {AGAIN}"
     if not is_approved:
-        told = f"[Runtime] The human refused {about}.{note}{_end_of_asking(tx, question)}"
+        told = f"The human refused {about}.{note}{_end_of_asking(tx, question)}"
     answer = None if is_approved else f"{REFUSED}{note}{_end_of_asking(tx, question)}"
     # A model that replied in words has no call that could be made or answered.
     in_words = any(wait.call_id == IN_WORDS for wait in waits.on(tx, on))
-    if waiting.settle(tx, on, told if in_words else answer, failed=not is_approved):
+    if waiting.settle(tx, on, f"[Runtime] {told}" if in_words else answer, failed=not is_approved):
         if is_approved and note and not in_words:
             # The call is made, and its answer has no place for the person's words.
             _tell(tx, question, f"The human approved {about}.{note}")
         return None
-    return _tell(tx, question, told.removeprefix("[Runtime] "))
+    return _tell(tx, question, told)
 
 
 def _end_of_asking(tx: Tx, question: Message) -> str:

@@ -67,3 +67,21 @@ update about set value = (value::jsonb || jsonb_build_object('token_id', (select
     where about.value::jsonb->>'by' = p.name || ' (' || p.id || ')')))::text
   where name = 'work_stopped';
 -- both
+
+-- The label of a turn, of which one source was kept as a sentence before there were labels.
+-- only sqlite
+update turns set extra = json_remove(json_set(extra, '$.label',
+    case substr(json_extract(extra, '$.tainted_by'), 1, 12) when 'the program '
+      then json_array(substr('program:' || substr(json_extract(extra, '$.tainted_by'), 13), 1, 200))
+      else json_array('unknown') end), '$.tainted_by')
+  where extra like '%"tainted_by"%' and json_extract(extra, '$.tainted_by') <> '';
+-- only postgres
+-- `jsonb` refuses a NUL.
+update turns set extra = (jsonb_set(old.kept, '{{label}}', jsonb_build_array(
+    case substr(old.kept->>'tainted_by', 1, 12) when 'the program '
+      then substr('program:' || substr(old.kept->>'tainted_by', 13), 1, 200)
+      else 'unknown' end)) - 'tainted_by')::text
+  from (select place, replace(extra, '\u0000', '\ufffd')::jsonb as kept from turns
+    where extra like '%"tainted_by"%') old
+  where turns.place = old.place and old.kept->>'tainted_by' <> '';
+-- both
