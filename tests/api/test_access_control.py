@@ -201,7 +201,7 @@ class WithoutAccessControl:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"] = {"caller": Caller("anybody", "admin", ANYBODY), "secret": TOKEN}
+        scope["state"] = {"caller": Caller("admin", ANYBODY), "secret": TOKEN}
         await self._app(scope, receive, send)
 
 

@@ -41,7 +41,8 @@ async def ask(served: Served, team: NewTeam) -> Message:
             kind="approval",
             text="May I call bash?",
             options=("approve", "deny"),
-            ref=requests.open_ref("node_x", call),  # pyright: ignore[reportArgumentType]
+            topic="call",
+            fingerprint=requests.fingerprint(call),
             call=call,
             way_out=way_out,
         ),

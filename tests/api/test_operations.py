@@ -379,7 +379,11 @@ async def test_who_stopped_the_work_is_named_without_an_id(served: Served) -> No
         found = await served.world.store.read(
             work_stop,
             WorkStop(
-                at=issued.token.created_at, by=f"{name} ({issued.token.id})", running=0, queued=0
+                at=issued.token.created_at,
+                by=f"{name} ({issued.token.id})",
+                running=0,
+                queued=0,
+                token_id=issued.token.id,
             ),
         )
         assert (found.by, found.by_kind) == (name, kind)

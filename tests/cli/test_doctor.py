@@ -71,7 +71,8 @@ def wait_for(tx: Tx, node_id: NodeId, waiting_on: WaitingOn) -> None:
     WAITS.insert(
         tx,
         waits.Wait(
-            waiting_on=waiting_on,
+            kind=waiting_on.kind,
+            subject=waiting_on.id,
             node_id=node_id,
             thread_id=wait.thread_id,
             call_id=wait.call_id,

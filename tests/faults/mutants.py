@@ -326,7 +326,7 @@ def split_allowance() -> None:
         def allow(tx: Tx) -> None:
             [row] = later
             daily_limits.DAILY_LIMITS.update(tx, row.day, allowed_usd=row.offered_usd)
-            waiting.resume(tx, WaitingOn.end_of_day(row.day))
+            waiting.resume(tx, WaitingOn("day", row.day))
 
         overspending.decide_on_day = only_record
         try:

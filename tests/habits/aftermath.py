@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.ids import ThreadId
-from agiraph.core.domain.messages import LATE, NEEDS_ANSWER, Message
+from agiraph.core.domain.messages import NEEDS_ANSWER, Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.waits import WaitingOn
@@ -71,7 +71,7 @@ class Left:
         # A decision without words is recorded by its name.
         said = (m for m in self.messages if m.sender == OWNER and m.text not in _NO_WORDS)
         # What to do with a late answer is chosen from options; the runtime alone hears the choice.
-        late = {m.id for m in self.messages if (m.ref or "").startswith(LATE)}
+        late = {m.id for m in self.messages if m.topic == "late_answer"}
         said = (m for m in said if m.in_reply_to not in late)
         # Words with a decision on a call whose work has ended are kept for the agent's next work.
         kept = "\n".join(m.text for m in self.messages if m.kind == "notice" and not m.seen_at)
@@ -121,7 +121,7 @@ async def play_the_person(world: World) -> list[str]:
         for message in asked:
             decision = "approve" if message.kind == "approval" else None
             # What becomes of a late answer is chosen, not said.
-            is_late = (message.ref or "").startswith(LATE)
+            is_late = message.topic == "late_answer"
             said = message.options[0] if is_late else f"Decide yourself ({number})."
             await world.answer(message, said, decision=decision)
     return [f"the person is still asked after {ROUNDS} rounds: {asked[-1].text!r}"]

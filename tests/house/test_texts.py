@@ -38,7 +38,6 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/domain/provenance/labels": "'folder:', 'program:'",
         "core/services/board/labels": "'client:', 'nodes/', ('mcp:', 'client:')",
         "core/services/board/team_hosts": "'page:', ('.local', '.localhost', '.internal')",
-        "core/store/turn_details": "'the program '",
         "features/chat_api/reply_stream": "'client:'",
         "features/research/verbs/state": "'search:'",
     },
@@ -66,11 +65,9 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/domain/text/fence": "_CLOSINGS",
         "core/domain/text/spoken": "in '[Budget]', in '[Runtime]'",
         "core/domain/waits": "ASKED_PERSON",
-        "core/services/lifecycle/answers": "'[Runtime] '",
         "core/tools/files/given_folders": (
             "'file', in 'Permission denied', in 'Read-only file system'"
         ),
-        "doctor/checks": "'model '",
         "features/history/spans": "_PROVIDER_WORDS",
     },
     "words for search, and the parts of a file, in every language": {
@@ -108,19 +105,8 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/tools/team": "'nodes/', 'published'",
         "core/tools/web/web": "'/scratch/'",
     },
-    "the key by which a message is found again; it begins with what the message is about": {
-        "core/services/board/requests": "_RERUN",
-        "core/services/lifecycle/answers": "LATE",
-        "core/services/lifecycle/overspending": "REF",
-        "core/services/mail/deliveries": "messages.DIGEST",
-        "core/store/messages": "_SAID_IN",
-        "features/channels/incoming": "LATE",
-    },
     "a delivered file without content": {
         "core/tools/objections": "'loremipsum'",
-    },
-    "a page that was kept as a document of numbered pages is read from the document again": {
-        "core/tools/web/saved_pages": "'## Page 1\\n'",
     },
     "the script that Unicode's name of a character says": {
         "core/domain/text/spoken_question": "'GREEK '",

@@ -119,7 +119,7 @@ async def test_the_timer_of_a_day_stays_for_the_other_teams(world: World) -> Non
     team = (await worked(world)).team.id
 
     def sleep_until_midnight(tx: Tx) -> None:
-        tx.run("update waits set waiting_on = :midnight", midnight="time:day:2026-01-05")
+        tx.run("update waits set kind = 'day', subject = '2026-01-05'")
         waits.set_timer(tx, Timer("day", "2026-01-05"), tx.now + timedelta(days=1))
 
     await world.store.write(sleep_until_midnight)

@@ -18,7 +18,6 @@ from agiraph.core.services.board import requests
 from agiraph.core.services.lifecycle import answers
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.store import grants as rows
-from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.teams import TEAMS
 from agiraph.testing import call, says
 from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, answers_of, open_place
@@ -251,12 +250,6 @@ async def test_a_grant_that_names_nothing_exact_is_refused(
     with pytest.raises(Refused):
         await allow(place, team, kind, pattern)
     assert await place.grants(team) == []
-
-
-def _approval_of(tx: Any, message_id: str) -> str:
-    ref = MESSAGES.get(tx, message_id).ref
-    assert ref is not None
-    return ref
 
 
 ATTEMPTS: dict[str, Any] = {

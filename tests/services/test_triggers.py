@@ -151,8 +151,8 @@ async def test_slots_missed_during_a_downtime_follow_the_misfire_policy(
     assert sorted(await firings(world, trigger)) == MISSED[misfire]
     kept = await reload(world, trigger)
     missed = {"once": 3, "skip": 4, "all": 0}[misfire]
-    assert (kept.skipped, kept.due_at) == (missed, datetime(2026, 1, 5, 14, tzinfo=UTC))
-    assert await world.store.read(rows.missed, trigger.id) == missed
+    assert (kept.skipped, kept.missed) == (missed, missed)
+    assert kept.due_at == datetime(2026, 1, 5, 14, tzinfo=UTC)
 
 
 async def test_a_clock_set_back_fires_nothing_again(world: World) -> None:

@@ -1,6 +1,5 @@
 """Attached files: their names and sizes are kept apart from their bytes."""
 
-import asyncio
 import base64
 from typing import Any
 
@@ -9,10 +8,10 @@ from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
-from agiraph.core.store.engine import postgres
 from agiraph.core.store.texts import attached_files
 from agiraph.core.store.tx import Tx
 from agiraph.testing import World
+from tests.store.earlier import to_schema, upgrade
 
 
 def a_file(name: str, data: bytes) -> Attachment:
@@ -65,41 +64,9 @@ async def test_a_list_of_files_needs_no_bytes_of_them(world: World) -> None:
 
 def to_schema_24(tx: Tx) -> None:
     """Make the database one from before the table of attached files, with an old name."""
-    tx.run("drop table attached_files")
-    # Later migrations add these again.
-    tx.run("drop index threads_to_prune")
-    tx.run("alter table nodes add column research text")
-    tx.run("alter table nodes add column is_public integer not null default 0")
-    tx.run("drop index timers_of")
-    for column in (
-        "timers.kind",
-        "timers.subject",
-        "messages.ends_waits",
-        "messages.summary",
-        "messages.acts",
-        "messages.heard_by",
-        "messages.closed_at",
-        "nodes.given_up",
-        "nodes.line_kinds",
-        "nodes.kind",
-        "nodes.is_step",
-        "nodes.address",
-        "triggers.ended_with",
-        "deliveries.revoked",
-        "threads.pruned_at",
-        "persons.zone",
-        "grants.is_typed",
-        "file_labels.unverified_lines",
-    ):
-        table, name = column.split(".")
-        tx.run(f"alter table {table} drop column {name}")
+    to_schema(tx, 24)
     old = "replace(attachments, 'Größe', 'Gr' || :nul || 'e')"
     tx.run(f"update messages set attachments = {old}", nul=r"\u0000")
-    match tx.dialect:
-        case "sqlite":
-            tx.run("pragma user_version = 24")
-        case "postgres":
-            tx.run("delete from schema_version where version > 24")
 
 
 async def test_a_migration_lists_the_files_of_older_messages(
@@ -109,11 +76,7 @@ async def test_a_migration_lists_the_files_of_older_messages(
     await sent(world)  # the same files of another team count for themselves
     kept = await world.store.read(listed)
     assert len(kept) == 10
-    await world.store.write(to_schema_24)
-    await world.stop()
-    if database_url.startswith("postgresql"):
-        await asyncio.to_thread(postgres.upgrade, database_url)
-    await world.start()
+    await upgrade(world, database_url, to_schema_24)
     name = BEANS[1].name
     odd = name.replace("ö", "\N{REPLACEMENT CHARACTER}").replace("ß", "")
     found = await world.store.read(listed)

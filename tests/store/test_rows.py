@@ -164,13 +164,13 @@ OLD_ROWS: list[tuple[str, str, str, dict[str, Any]]] = [
             )
         },
     ),
-    ("tool", "c1", '{"tainted_by": "the web", "failed": true}',
+    ("tool", "c1", '{"label": ["unknown"], "failed": true}',
      {"label": UNKNOWN, "failed": True}),
     ("user", "summary:1", '{"cut": true}', {"is_summary": True}),
     ("user", "outbox:7", '{"end": 7, "sha256": "ab"}', {"outbox": OutboxMark(end=7, sha256="ab")}),
     ("intent", THINKING, '{"tokens": 9, "usd": 0.5}', {"reserved": Reserved(tokens=9, usd=0.5)}),
     ("intent", "c2", '{"before": "1", "end": "2"}', {"foreseen": {"before": "1", "end": "2"}}),
-    ("intent", "c3", '{"command": "make", "seconds": 60.0, "tainted_by": "the program make"}',
+    ("intent", "c3", '{"command": "make", "seconds": 60.0, "label": ["program:make"]}',
      {"foreseen": {"command": "make"}, "timeout_s": 60.0, "label": of_program("make")}),
 ]  # fmt: skip
 """Turns of old databases, in which the column was one free-form dictionary."""

@@ -1,6 +1,5 @@
 """Kinds of work and of timers: found for the rows of an earlier release, and refused if unknown."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -15,10 +14,10 @@ from agiraph.core.domain.waits import Timer, TimerKind
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.services.board import planning
 from agiraph.core.store import waits
-from agiraph.core.store.engine import postgres
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 from agiraph.testing import World
+from tests.store.earlier import to_schema, upgrade
 
 SUMMARY = "Write the summary of the older part of your conversation with the person."
 LINKS = "Read the links of a page"
@@ -53,27 +52,13 @@ async def pending(world: World) -> WorkNode:
 
 def to_schema_36(tx: Tx, ids: Mapping[str, NodeId] = MappingProxyType({}), goal: str = "") -> None:
     """Make the database one from before the column `kind`, with these nodes."""
-    tx.run("alter table nodes add column research text")
-    tx.run("alter table nodes add column is_public integer not null default 0")
+    to_schema(tx, 36)
     for name in ids:
         before = BEFORE[name]
         sets = {k: v for k, v in before.items() if k not in ("kind", "is_step", "is_below")}
         sets["parent_id"] = goal if before.get("is_below") else None
         assigned = ", ".join(f"{column} = :{column}" for column in sets)
         tx.run(f"update nodes set {assigned} where id = :id", id=ids[name], **sets)
-    tx.run("alter table nodes drop column kind")
-    tx.run("alter table nodes drop column address")
-    tx.run("alter table triggers drop column ended_with")
-    tx.run("alter table deliveries drop column revoked")
-    tx.run("drop index timers_of")
-    tx.run("alter table timers drop column kind")
-    tx.run("alter table timers drop column subject")
-    tx.run("alter table nodes drop column is_step")
-    match tx.dialect:
-        case "sqlite":
-            tx.run("pragma user_version = 36")
-        case "postgres":
-            tx.run("delete from schema_version where version > 36")
 
 
 async def test_a_migration_finds_the_kind_of_each_node(world: World, database_url: str) -> None:
@@ -85,11 +70,7 @@ async def test_a_migration_finds_the_kind_of_each_node(world: World, database_ur
             NODES.insert(tx, replace(goal, id=node_id, title="", assignee_id=None))
         to_schema_36(tx, ids, goal.id)
 
-    await world.store.write(add)
-    await world.stop()
-    if database_url.startswith("postgresql"):
-        await asyncio.to_thread(postgres.upgrade, database_url)
-    await world.start()
+    await upgrade(world, database_url, add)
     found = {name: await world.store.read(NODES.get, node_id) for name, node_id in ids.items()}
     expected = {
         name: (before.get("kind", name), bool(before.get("is_step")))
@@ -110,11 +91,7 @@ async def test_a_migration_finds_what_each_timer_is_about(world: World, database
             waits.set_timer(tx, timer, tx.now + timedelta(days=9))
         to_schema_36(tx)
 
-    await world.store.write(add)
-    await world.stop()
-    if database_url.startswith("postgresql"):
-        await asyncio.to_thread(postgres.upgrade, database_url)
-    await world.start()
+    await upgrade(world, database_url, add)
     rows = await world.store.read(lambda tx: tx.all("select id, kind, subject from timers"))
     assert set_before <= {Timer(kind, subject) for _, kind, subject in rows}
     assert [Timer(kind, subject).id for _, kind, subject in rows] == [id for id, _, _ in rows]

@@ -66,18 +66,26 @@ _FORBIDDEN = 4403
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The bearer of a request's token: its name and scope, and the person it acts for."""
+    """The bearer of a request's token: its scope, and the person it acts for."""
 
-    name: str
     scope: rights.Scope
     person: Person
-    token_id: str | None = None
+    token: rights.Token | None = None
     """None: the owner's token, which is a file."""
+
+    @property
+    def name(self) -> str:
+        """What the audit log and events call it."""
+        return OWNER_CALLER if self.token is None else f"{self.token.name} ({self.token.id})"
+
+    @property
+    def token_id(self) -> str | None:
+        return None if self.token is None else self.token.id
 
     def client(self, otherwise: str) -> str:
         """Return the name of the program that sends a request in a person's name: that of its
         token, or `otherwise` if it has the owner's."""
-        return otherwise if self.token_id is None else self.name.removesuffix(f" ({self.token_id})")
+        return otherwise if self.token is None else self.token.name
 
 
 class Refusal(NamedTuple):
@@ -135,7 +143,7 @@ class AccessControl:
         # contain any.
         if hmac.compare_digest(secret.encode(), self.token().encode()):
             self._owner = self._owner or await self.store.read(persons.owner)
-            return Caller(OWNER_CALLER, "admin", self._owner)
+            return Caller("admin", self._owner)
         found = await self.store.read(access.authenticate, secret)
         if found is None:
             return None
@@ -144,7 +152,7 @@ class AccessControl:
             # A full disk must not keep people out.
             with contextlib.suppress(StoreUnavailable):
                 await self.store.write(access.note_use, token.id)
-        return Caller(f"{token.name} ({token.id})", token.scope, found.person, token.id)
+        return Caller(token.scope, found.person, token)
 
 
 class AccessMiddleware:

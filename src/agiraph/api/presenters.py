@@ -149,7 +149,6 @@ def message_view(tx: Tx, message: Message) -> MessageView:
     return MessageView.of(
         message,
         sender_name=planning.name_of(tx, message.sender),
-        said_to=messages.said_to(message.ref),
         sources=message.label.sources,
         waits_until=requests.waits_until(tx, message),
         acts=[act_view(act) for act in message.acts],

@@ -252,7 +252,7 @@ class Local(Client):
         self, method: str, url: URL, headers: Mapping[str, str], data: bytes | None
     ) -> Response:
         from agiraph import config
-        from agiraph.api.access_control import OWNER_CALLER, Caller
+        from agiraph.api.access_control import Caller
         from agiraph.core.store import persons
 
         if url.path == "/api/cost":  # other settings may be wrong while a person only reads
@@ -273,7 +273,7 @@ class Local(Client):
             "raw_path": url.raw_path.encode(),
             "query_string": url.raw_query_string.encode(),
             "headers": [(name.lower().encode(), text.encode()) for name, text in headers.items()],
-            "state": {"caller": Caller(OWNER_CALLER, "admin", owner)},
+            "state": {"caller": Caller("admin", owner)},
         }
         await self._app(scope, receive, send)
         body = b"".join(part.get("body", b"") for part in answer[1:])

@@ -149,14 +149,18 @@ async def check_models(checkup: Checkup, names: list[str]) -> None:
     """Check that each model has what a request needs, and that a server of one's own answers."""
     async with _models(checkup) as catalogue:
         for name in names:
-            if any(finding.name == f"model {name}" for finding in checkup.findings):
+            if name in checkup.usable_models:
                 continue
             try:
                 catalogue.resolve(name)
                 await catalogue.learn(name)
                 catalogue.check(name)
+                problem = catalogue.access_problem(name)
             except Misconfigured as error:
-                checkup.problem(f"model {name}", str(error))
+                problem = str(error)
+            checkup.usable_models[name] = not problem
+            if problem:
+                checkup.problem(f"model {name}", problem)
             else:
                 _note_model(checkup, catalogue, name)
 
@@ -194,8 +198,6 @@ async def _models(checkup: Checkup) -> AsyncGenerator[Catalogue]:
 
 
 def _note_model(checkup: Checkup, catalogue: Catalogue, name: str) -> None:
-    if problem := catalogue.access_problem(name):
-        return checkup.problem(f"model {name}", problem)
     if served := catalogue.served_instead(name):
         checkup.note(f"server of {name}", f"It answers to any name; its model is {served!r}.")
     if small := small_window(catalogue, name):
@@ -223,9 +225,9 @@ def catalogue_of(settings: Settings) -> Catalogue:
 async def ask_each(checkup: Checkup) -> None:
     """Send each model that has no problem a short request."""
     async with _models(checkup) as catalogue:
-        for finding in [f for f in checkup.findings if f.name.startswith("model ")]:
-            if finding.verdict != "problem":
-                await _ask(checkup, catalogue, finding.name.removeprefix("model "))
+        for name, is_usable in checkup.usable_models.items():
+            if is_usable:
+                await _ask(checkup, catalogue, name)
 
 
 async def _ask(checkup: Checkup, catalogue: Catalogue, name: str) -> None:

@@ -16,6 +16,8 @@ class Checkup:
     settings: Settings
     online: bool
     findings: list[Finding] = field(default_factory=list[Finding])
+    usable_models: dict[str, bool] = field(default_factory=dict[str, bool])
+    """The models that were checked, and whether a request can be sent to them."""
     done: list[str] = field(default_factory=list[str])
     runner: str = ""
     """The process that uses the home or the database now; empty if none does."""

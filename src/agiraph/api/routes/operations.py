@@ -8,7 +8,6 @@ from typing import Literal
 
 from fastapi.responses import PlainTextResponse
 
-from agiraph.api.access_control import OWNER_CALLER
 from agiraph.api.deps import Api, ApiDep, CallerDep
 from agiraph.api.problems import documented
 from agiraph.api.routing import Router
@@ -85,11 +84,11 @@ async def read_operations(api: ApiDep) -> OperationsView:
 
 def work_stop(tx: Tx, stop: WorkStop) -> WorkStopView:
     """Return the view of an emergency stop, with the name of its caller's token."""
-    name, _, identity = stop.by.removesuffix(")").rpartition(" (")
-    token = PASSES.find(tx, identity)
-    is_session = token is not None and token.kind == "session"
-    kind = "owner" if stop.by == OWNER_CALLER else "session" if is_session else "token"
-    return WorkStopView.of(stop, by=stop.by if token is None else name, by_kind=kind)
+    token = None if stop.token_id is None else PASSES.find(tx, stop.token_id)
+    kind = "owner" if stop.token_id is None else "token"
+    if token is not None and token.kind == "session":
+        kind = "session"
+    return WorkStopView.of(stop, by=stop.by if token is None else token.name, by_kind=kind)
 
 
 def _queue(found: Iterable[tuple[str, str, int]]) -> QueueView:
@@ -198,7 +197,7 @@ def stop_all_work(tx: Tx, caller: CallerDep) -> WorkStopView:
 
     Nothing is cancelled: tasks go on where they stopped when work is resumed.
     """
-    return work_stop(tx, team_verbs.stop_all(tx, by=caller.name))
+    return work_stop(tx, team_verbs.stop_all(tx, by=caller.name, token_id=caller.token_id))
 
 
 @router.write("POST", "/operations/resume")

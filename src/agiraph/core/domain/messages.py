@@ -32,13 +32,17 @@ Rating = Literal["up", "down"]
 
 StoppedBy = Literal["model", "crash"]
 """Why work cannot go on, in a question that the runtime asks for an agent."""
-STOPPED = "stopped:"
-"""Prefix of the `ref` of such a question."""
-LATE = "late:"
-"""Prefix of the `ref` of the question what to do with a late answer; the answer's id follows."""
-TAKES_BACK = "takes back"
-"""The `ref` of a notice that a person takes back what had reached the agent: it counts as their
-word, so work does not end without it."""
+Topic = Literal[
+    "call", "rerun", "spending", "model", "crash", "late_answer", "mention", "taken_back", "stage",
+    "digest",
+]  # fmt: skip
+"""What a message is about, beyond its node and the message that it answers; `ref` is the id of it.
+Requests: a call (the call that waits for the decision, or none), the run of a program that was cut
+off (its call), the spending of a goal (the goal). Questions: a model or crashes that stop the work,
+a late answer (the answer). A person's message that mentions its recipient (the agent in whose
+conversation it was written). A notice that a person takes back what had reached the agent: it
+counts as their word, so work does not end without it. The end of a stage (the stage), and what
+waits in a team's digest (the team)."""
 
 Box = Literal["inbox", "snoozed", "archived"]
 """Where an item is: in sight, out of sight until a moment, or put away for good."""
@@ -82,10 +86,11 @@ class Draft:
     options: tuple[str, ...] = ()
     node_id: NodeId | None = None
     in_reply_to: MessageId | None = None
+    topic: Topic | None = None
     ref: str | None = None
-    """For an approval: the id of the tool call, with the hash of its arguments. For a person's
-    message that mentions its recipient: where it was written (`messages.said_in`). For a question
-    of the runtime: why work cannot go on."""
+    """The id of its topic."""
+    fingerprint: str | None = None
+    """For an approval of a call: the hash of the call's name and arguments."""
     client_id: str | None = None
     hops: int = 0
     reply_id: NodeId | None = None
@@ -135,13 +140,17 @@ class Message(Draft):
     @property
     def stopped_by(self) -> StoppedBy | None:
         """Why work cannot go on, if the runtime asks; None for what an agent asks."""
-        match self.ref if self.kind == "question" else None:
-            case "stopped:model":
-                return "model"
-            case "stopped:crash":
-                return "crash"
+        match self.topic:
+            case "model" | "crash" as cause:
+                return cause
             case _:
                 return None
+
+    @property
+    def said_to(self) -> str | None:
+        """The agent in whose conversation a person wrote it, if that is another than its
+        recipient."""
+        return self.ref if self.topic == "mention" else None
 
 
 @value

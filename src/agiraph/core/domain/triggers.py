@@ -49,6 +49,8 @@ class Trigger:
     fired_at: datetime | None = None
     fired: int = 0
     skipped: int = 0
+    missed: int = 0
+    """How many of the skipped slots passed without a runtime that could fire them."""
     made_by: str = SYSTEM
     """The id of an agent, the person, or the runtime itself."""
     payer_id: NodeId | None = None

@@ -4,9 +4,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast, get_args
 
-WaitKind = Literal["answer", "approval", "reply", "node", "stage", "tasks", "time"]
+WaitKind = Literal["answer", "approval", "reply", "node", "stage", "tasks", "time", "day"]
 """A person's answer, a person's approval, a teammate's answer, another node's end, a stage's end,
-the end of all tasks below the waiting node (the id is its own), or a timer."""
+the end of all tasks below the waiting node (the id is its own), a timer, or the end of a day on
+which the daily limit was reached (the id is its date)."""
 TimerKind = Literal["wait", "stage", "trigger", "day", "ask", "snooze", "digest", "unowned"]
 """What a timer is for: a sleeping node, a stage's end, a trigger, the end of a day on which the
 daily limit was reached, a request that ends, an item that comes back into the inbox, a notice of a
@@ -33,36 +34,40 @@ class Timer(NamedTuple):
 class WaitingOn:
     """One thing that a node waits for: the id of a question, a request, a node, a stage or a timer.
 
-    `str()` gives the form that rows and events hold, such as `node:node_01j9…`.
+    `str()` gives the form that events hold, such as `node:node_01j9…`.
     """
 
     kind: WaitKind
     id: str
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.id}"
+        # Events have named a day as its timer from the beginning.
+        return (
+            str(WaitingOn("time", self.timer.id))
+            if self.kind == "day"
+            else f"{self.kind}:{self.id}"
+        )
 
     @classmethod
     def parse(cls, text: str) -> "WaitingOn":
         """Read the form that `str()` writes; raise ValueError for anything else."""
-        kind, colon, identity = text.partition(":")
-        if not colon or kind not in _KINDS:
-            raise ValueError(f"{text!r} names nothing that a node can wait for.")
-        return cls(cast(WaitKind, kind), identity)
+        match text.split(":"):
+            case ["time", "day", day]:
+                return cls("day", day)
+            case [kind, identity] if kind in _KINDS:
+                return cls(cast(WaitKind, kind), identity)
+            case _:
+                raise ValueError(f"{text!r} names nothing that a node can wait for.")
 
     @property
     def is_for_person(self) -> bool:
         """Whether only a person can end this wait."""
         return self.kind in ("answer", "approval")
 
-    @classmethod
-    def end_of_day(cls, day: str) -> "WaitingOn":
-        """Wait for the end of a day on which the daily limit was reached."""
-        return cls("time", Timer("day", day).id)
-
     @property
-    def is_end_of_day(self) -> bool:
-        return self.kind == "time" and self.id.startswith(Timer("day", "").id)
+    def timer(self) -> Timer:
+        """The timer that ends this wait for a time."""
+        return Timer("day" if self.kind == "day" else "wait", self.id)
 
 
 def told_person(reason: str) -> str:

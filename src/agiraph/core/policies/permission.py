@@ -149,8 +149,9 @@ class PermissionPolicy:
                 tx,
                 ctx.lease,
                 f"May I call {call.name}?{_why(ctx, ruling.way_out)}",
-                ref=(requests.ref if parks else requests.open_ref)(ctx.node.id, call),
                 call=call,
+                topic="call",
+                ref=call.id if parks else None,
                 way_out=ruling.way_out,
                 notifies=parks,
             )

@@ -7,7 +7,6 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events.work import NodeAssigned
 from agiraph.core.domain.records.deliveries import Delivery
 from agiraph.core.domain.text.plurals import counted, times
-from agiraph.core.domain.waits import Timer
 from agiraph.core.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.core.services.board import waiting
 from agiraph.core.services.lifecycle import timers
@@ -163,7 +162,7 @@ def _set_timers(tx: Tx) -> list[str]:
     done: list[str] = []
     for wait in health.sleeping_without_a_timer(tx):
         # Now, because the time it was set for was lost with the timer.
-        waits.set_timer(tx, Timer("wait", wait.waiting_on.id), tx.now)
+        waits.set_timer(tx, wait.waiting_on.timer, tx.now)
         done.append(f"{wait.node_id} wakes now.")
     for trigger in health.triggers_without_timer(tx):
         firing.arm(tx, trigger, trigger.due_at)

@@ -29,8 +29,8 @@ _SUBJECTS = ("nodes", "stages", "triggers", "messages")
 """The tables whose rows timers are about."""
 _STATEMENTS = (
     # All teams share the timer of a day.
-    "delete from timers where kind = 'wait' and 'time:' || id in (select waiting_on from"
-    f" waits where node_id in {_NODES})",
+    "delete from timers where kind = 'wait' and id in (select subject from waits"
+    f" where kind = 'time' and node_id in {_NODES})",
     f"update daily_limits set question_id = null where question_id in {_MESSAGES}",
     "update channels set agent_id = null"
     " where agent_id in (select id from agents where team_id = :team)",

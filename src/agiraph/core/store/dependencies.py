@@ -12,15 +12,14 @@ from agiraph.core.store.tx import Tx
 # work. What still runs below a partial node is waited for with the tasks above it.
 _AHEAD = (
     "select needs_id from dependencies where node_id = :id"
-    " union select n.id from waits w join nodes n on w.waiting_on = 'node:' || n.id"
+    " union select subject from waits where node_id = :id and kind = 'node'"
+    " union select n.id from waits w join nodes n on w.kind = 'stage' and w.subject = n.stage_id"
     " where w.node_id = :id"
-    " union select n.id from waits w join nodes n on w.waiting_on = 'stage:' || n.stage_id"
-    " where w.node_id = :id"
-    " union select n.id from waits w join nodes n on w.waiting_on = 'tasks:' || n.parent_id"
+    " union select n.id from waits w join nodes n on w.kind = 'tasks' and w.subject = n.parent_id"
     " where w.node_id = :id"
     " union select n.id from nodes n join nodes p on p.id = n.parent_id"
     " where p.id = :id and p.status = 'partial'"
-    " union select n.id from waits w join messages m on w.waiting_on = 'reply:' || m.id"
+    " union select n.id from waits w join messages m on w.kind = 'reply' and w.subject = m.id"
     " join nodes n on n.assignee_id = m.recipient and n.lane = 'work'"
     " and n.status in ('assigned', 'running', 'waiting') where w.node_id = :id"
 )

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from agiraph.core.domain.chat import Lease
-from agiraph.core.domain.ids import AgentId, MessageId, NodeId, PersonId, StageId, TeamId
-from agiraph.core.domain.messages import Message
+from agiraph.core.domain.ids import AgentId, MessageId, NodeId, PersonId, TeamId
+from agiraph.core.domain.messages import Message, Topic
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.store.rows import Table, to_micros
 from agiraph.core.store.tx import Tx
@@ -100,9 +100,20 @@ def by_client(tx: Tx, team_id: TeamId, client_id: str) -> Message | None:
     return found[0] if found else None
 
 
-def approval(tx: Tx, ref: str) -> Message | None:
-    """Return the approval request for this tool call."""
-    found = MESSAGES.select(tx, "ref = :ref and kind = 'approval' order by id limit 1", ref=ref)
+def about(tx: Tx, topic: Topic, ref: str) -> list[Message]:
+    """Return the messages about this, oldest first."""
+    return MESSAGES.select(tx, "ref = :ref and topic = :topic order by id", ref=ref, topic=topic)
+
+
+def request_for(tx: Tx, node_id: NodeId, *, call_id: str, fingerprint: str) -> Message | None:
+    """Return the node's request for this call, decided or not; without one, a request for a call
+    with this fingerprint that no call waits for."""
+    where = (
+        "fingerprint = :fingerprint and node_id = :node_id and topic = 'call'"
+        " and (ref = :call_id or ref is null) order by ref is null, id limit 1"
+    )
+    named = {"node_id": node_id, "call_id": call_id, "fingerprint": fingerprint}
+    found = MESSAGES.select(tx, where, **named)
     return found[0] if found else None
 
 
@@ -119,19 +130,6 @@ def open_asks(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
     """Return the open requests about calls, of one team or of all, without those of cancelled
     nodes; oldest first."""
     return [m for m in open_questions(tx, team_id) if m.kind == "approval" and m.call is not None]
-
-
-STAGE = "stage:"
-"""Prefix of the `ref` of a message about the end of a stage."""
-DIGEST = "digest:"
-"""Prefix of the `ref` of the message that tells a team's owner of its digest."""
-
-
-def digest_notice(tx: Tx, team_id: TeamId) -> Message | None:
-    """Return the message that tells a team's owner of its digest."""
-    where = "ref = :ref and kind = 'report' order by id desc limit 1"
-    found = MESSAGES.select(tx, where, ref=DIGEST + team_id)
-    return found[0] if found else None
 
 
 def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
@@ -173,14 +171,16 @@ def unanswered_question(tx: Tx, agent_id: AgentId, text: str, *, since: datetime
     return next((q for q in asked if q.text.casefold().split() == wanted), None)
 
 
-def closed_ask(tx: Tx, agent_id: AgentId, ref: str, *, since: datetime) -> Message | None:
-    """Return the agent's request with this `ref` that was closed with its work since then, and that
-    nobody has decided on; None if there is none. Those of cancelled nodes do not count."""
+def closed_ask(tx: Tx, agent_id: AgentId, fingerprint: str, *, since: datetime) -> Message | None:
+    """Return the agent's request for a call with this fingerprint that was closed with its work
+    since then, and that nobody has decided on; None if there is none. Those of cancelled nodes do
+    not count."""
     where = (
-        f"sender = :id and ref = :ref and kind = 'approval' and {_UNDECIDED_SINCE}"
+        f"sender = :id and fingerprint = :fingerprint and {_UNDECIDED_SINCE}"
         f" and {_NOT_CANCELLED} order by id desc limit 1"
     )
-    found = MESSAGES.select(tx, where, id=agent_id, ref=ref, since=to_micros(since))
+    named = {"id": agent_id, "fingerprint": fingerprint, "since": to_micros(since)}
+    found = MESSAGES.select(tx, where, **named)
     return found[0] if found else None
 
 
@@ -244,7 +244,6 @@ def open_questions(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
     return MESSAGES.select(tx, f"team_id = :team_id and {where} order by id", team_id=team_id)
 
 
-_SAID_IN = "said in "
 _BETWEEN = (
     "team_id = :team_id and ((sender = :agent and recipient = :person)"
     " or (sender = :person and recipient = :agent))"
@@ -255,17 +254,6 @@ def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId
     """Return the messages between a person and this agent, oldest first; no thread content."""
     where = f"{_BETWEEN} order by id"
     return MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, person=person_id)
-
-
-def said_in(agent_id: str) -> str:
-    """Return the `ref` of a person's message that was written in this agent's conversation and went
-    to another agent, whom it mentions."""
-    return f"{_SAID_IN}{agent_id}"
-
-
-def said_to(ref: str | None) -> str | None:
-    """Return the agent in whose conversation a message with this `ref` was written."""
-    return ref.removeprefix(_SAID_IN) if ref is not None and ref.startswith(_SAID_IN) else None
 
 
 def lately(
@@ -283,9 +271,8 @@ def lately(
     With `mentions` also what the person wrote there and sent to others by mentioning them.
     """
     earlier = " and id < :before" if before else ""
-    elsewhere = " or (sender = :person and ref = :said_in)" if mentions else ""
+    elsewhere = " or (sender = :person and topic = 'mention' and ref = :agent)" if mentions else ""
     where = f"{_BETWEEN[:-1]}{elsewhere}){earlier} order by id desc limit :limit"
-    named: dict[str, str] = {"said_in": said_in(agent_id)} if mentions else {}
     found = MESSAGES.select(
         tx,
         where,
@@ -294,7 +281,6 @@ def lately(
         person=person_id,
         limit=limit,
         before=before,
-        **named,
     )
     return found[::-1]
 
@@ -412,11 +398,6 @@ def unread_endings(tx: Tx, recipient: str, node_id: NodeId) -> list[MessageId]:
         "node_id = :id and recipient = :to and kind in ('result', 'failure') and seen_at is null"
     )
     return [m.id for m in MESSAGES.select(tx, f"{where} order by id", id=node_id, to=recipient)]
-
-
-def of_stage(tx: Tx, stage_id: StageId) -> list[Message]:
-    """Return the messages about the ends of a stage, oldest first."""
-    return MESSAGES.select(tx, "ref = :ref order by id", ref=f"{STAGE}{stage_id}")
 
 
 def answers_to(tx: Tx, question_id: MessageId) -> list[Message]:

@@ -25,7 +25,6 @@ from pydantic import TypeAdapter
 from agiraph.core.domain.errors import NotFound, StoreDamaged
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.json_text import without_surrogates
-from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work_kinds import WorkKind, kind_named
 from agiraph.core.store.tx import Tx
 from agiraph.redaction import redact, redact_json
@@ -104,8 +103,6 @@ def _codec(hint: Any) -> tuple[Codec, Codec]:
         return to_text, _same
     if hint is Label:
         return from_label, to_label
-    if hint is WaitingOn:
-        return lambda v: to_text(str(v)), WaitingOn.parse
     if hint is WorkKind:
         return lambda v: v.name, kind_named
     if hint in (int, float) or get_origin(hint) is Literal:

@@ -11,12 +11,8 @@ from agiraph.core.store.tx import Tx
 
 STAGES = Table("stages", Stage)
 
-# Also a wait for the next day's money, which a person can end. In two pieces: a colon before a
-# name begins a parameter.
-_PERSON = (
-    "(w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%'"
-    " or w.waiting_on like 'time:' || 'day:%')"
-)
+# Also a wait for the next day's money, which a person can end.
+_PERSON = "w.kind in ('answer', 'approval', 'day')"
 
 
 def of_team(tx: Tx, team_id: TeamId) -> list[Stage]:

@@ -16,7 +16,6 @@ from agiraph.core.domain.chat import (
 )
 from agiraph.core.domain.errors import Fenced, StoreDamaged
 from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
-from agiraph.core.domain.messages import TAKES_BACK
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.work import Usage
 from agiraph.core.store import turn_details
@@ -49,7 +48,7 @@ _APPEND_POINT = (
     "select number, epoch, (select max(place) from turns"
     " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296),"
     " exists (select 1 from messages m where m.recipient = t.agent_id and m.seen_at is null"
-    f" and (m.sender in (select id from persons) or m.ref = '{TAKES_BACK}')"
+    " and (m.sender in (select id from persons) or m.topic = 'taken_back')"
     f" and {is_heard_in('t.node_id')})"
     " from threads t where id = :id {for_update}"
 )

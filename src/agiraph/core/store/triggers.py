@@ -149,16 +149,6 @@ def close_firing(tx: Tx, trigger_id: TriggerId, slot: str, *, outcome: str, reas
     return tx.run(sql, id=trigger_id, slot=slot, outcome=outcome, reason=reason) == 1
 
 
-def missed(tx: Tx, trigger_id: TriggerId) -> int:
-    """Return how many slots were skipped because no runtime was running."""
-    row = tx.one(
-        "select coalesce(sum(count), 0) from firings where trigger_id = :id"
-        " and outcome = 'skipped' and reason = 'misfire'",
-        id=trigger_id,
-    )
-    return 0 if row is None else int(row[0])
-
-
 # ---- the work they set off -----------------------------------------------------------------
 
 

@@ -17,11 +17,11 @@ from agiraph.core.domain.chat import (
     VendorParts,
 )
 from agiraph.core.domain.ids import MessageId
-from agiraph.core.domain.provenance.labels import UNKNOWN, Label, of_program
+from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.records.acts import Act
 from agiraph.core.store.rows import from_json
 
-_INTENT_KEYS = frozenset({"label", "tainted_by", "seconds"})
+_INTENT_KEYS = frozenset({"label", "seconds"})
 
 
 class Details(TypedDict, total=False):
@@ -127,7 +127,7 @@ def read_details(role: Role, ref: str | None, text: str | None) -> Details:
         exit_code=known.get("exit_code"),
         is_repeated=bool(known.get("repeated")),
         reminds_of=known.get("reminds_of"),
-        label=_read_label(known),
+        label=Label.from_list(known.get("label", ())),
         is_summary=bool(known.get("cut")),
         is_cut=bool(known.get("broken_off")),
         timeout_s=known.get("seconds"),
@@ -139,13 +139,6 @@ def read_details(role: Role, ref: str | None, text: str | None) -> Details:
     if "sha256" in known:
         details["outbox"] = OutboxMark(end=int(known["end"]), sha256=known["sha256"])
     return details
-
-
-def _read_label(stored: dict[str, Any]) -> Label:
-    if source := stored.get("tainted_by"):  # one source as a sentence, before there were labels
-        _, program, name = source.partition("the program ")
-        return of_program(name) if program else UNKNOWN
-    return Label.from_list(stored.get("label", ()))
 
 
 def _read_provider_data(stored: dict[str, Any]) -> ProviderData:

@@ -6,30 +6,40 @@ from datetime import datetime, timedelta
 
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.ids import NodeId, ThreadId
-from agiraph.core.domain.waits import Timer, WaitingOn
+from agiraph.core.domain.waits import Timer, WaitingOn, WaitKind
 from agiraph.core.store.rows import Table, from_micros, to_micros
 from agiraph.core.store.tx import Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A parked tool call (or, without a call, a whole node) and the key it waits on."""
+    """A parked tool call (or, without a call, a whole node) and what it waits on."""
 
-    waiting_on: WaitingOn
+    kind: WaitKind
+    subject: str
+    """The id of what it waits on."""
     node_id: NodeId
     thread_id: ThreadId
     call_id: str
     reason: str
     created_at: datetime
 
+    @property
+    def waiting_on(self) -> WaitingOn:
+        return WaitingOn(self.kind, self.subject)
 
-# Several nodes may wait on the same key, so no function gets or updates a wait by it.
-WAITS = Table("waits", Wait, key="waiting_on")
+
+# Several nodes may wait on the same thing, so no function gets or updates a wait by it.
+WAITS = Table("waits", Wait, key="subject")
+
+
+_ON = "kind = :kind and subject = :subject"
 
 
 def open(tx: Tx, lease: Lease, *, call_id: str, waiting_on: WaitingOn, reason: str) -> None:
     wait = Wait(
-        waiting_on=waiting_on,
+        kind=waiting_on.kind,
+        subject=waiting_on.id,
         node_id=lease.node_id,
         thread_id=lease.thread_id,
         call_id=call_id,
@@ -45,14 +55,16 @@ def of_node(tx: Tx, node_id: NodeId) -> list[Wait]:
 
 def on(tx: Tx, waiting_on: WaitingOn) -> list[Wait]:
     """Return every wait on this, oldest first."""
-    return WAITS.select(tx, "waiting_on = :on order by created_at, node_id", on=str(waiting_on))
+    where = f"{_ON} order by created_at, node_id"
+    return WAITS.select(tx, where, kind=waiting_on.kind, subject=waiting_on.id)
 
 
 def take(tx: Tx, waiting_on: WaitingOn) -> Sequence[Wait]:
     """Delete every wait on this and return them."""
     found = on(tx, waiting_on)
     if found:
-        tx.run("delete from waits where waiting_on = :on", on=str(waiting_on))
+        sql = f"delete from waits where {_ON}"
+        tx.run(sql, kind=waiting_on.kind, subject=waiting_on.id)
     return found
 
 
@@ -91,9 +103,10 @@ def until(tx: Tx, waiting_on: WaitingOn) -> datetime | None:
     """Return when the first call that waits for this stops waiting; None: never, or none waits."""
     row = tx.one(
         "select min(t.due_at) from waits w join waits o on o.thread_id = w.thread_id"
-        " and o.call_id = w.call_id join timers t on o.waiting_on = 'time:' || t.id"
-        " where w.waiting_on = :on and w.call_id <> ''",
-        on=str(waiting_on),
+        " and o.call_id = w.call_id join timers t on o.kind = 'time' and o.subject = t.id"
+        " where w.kind = :kind and w.subject = :subject and w.call_id <> ''",
+        kind=waiting_on.kind,
+        subject=waiting_on.id,
     )
     return None if row is None or row[0] is None else from_micros(row[0])
 

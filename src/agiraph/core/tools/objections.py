@@ -115,7 +115,7 @@ def _load(tx: Tx, node: WorkNode) -> _Rows:
 
 
 def _is_unread(tx: Tx, node: WorkNode, task: WorkNode) -> bool:
-    told = [] if task.stage_id is None else messages.of_stage(tx, task.stage_id)
+    told = [] if task.stage_id is None else messages.about(tx, "stage", task.stage_id)
     of_stage = [m for m in told if m.recipient == node.assignee_id and m.seen_at is None]
     return bool(of_stage or messages.unread_endings(tx, node.assignee_id or "", task.id))
 

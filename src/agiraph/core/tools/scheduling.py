@@ -191,7 +191,7 @@ def _line(tx: Tx, trigger: Trigger) -> str:
     if quiet := rows.count_nothing_to_do(tx, trigger.id):
         counts += f", nothing to do {times(quiet)}"
     if trigger.skipped:
-        counts += f", skipped {trigger.skipped} (missed: {rows.missed(tx, trigger.id)})"
+        counts += f", skipped {trigger.skipped} (missed: {trigger.missed})"
     if trigger.gated:
         counts += f", slept on {times(trigger.gated)}"
     if trigger.gate:

@@ -335,7 +335,7 @@ def reconvene(
 
 def _stage_result(tx: Tx, stage: Stage, thread: ThreadId) -> Done:
     """Return the summary of an ended stage, unless a message in this thread has it."""
-    told = [m for m in messages.of_stage(tx, stage.id) if m.created_at == stage.ended_at]
+    told = [m for m in messages.about(tx, "stage", stage.id) if m.created_at == stage.ended_at]
     if any(threads.has_ref(tx, thread, message.id) for message in told):
         return Done(
             f"Stage {stage.name!r} is over, and its results are in a message above. {stages.NEXT}"

@@ -12,7 +12,7 @@ from datetime import timedelta
 from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.ids import AgentId, MessageId
-from agiraph.core.domain.messages import LATE, NEEDS_ANSWER, Message, option_with_number
+from agiraph.core.domain.messages import NEEDS_ANSWER, Message, option_with_number
 from agiraph.core.domain.records.acts import describe
 from agiraph.core.domain.records.channels import ChannelState, Choice, Incoming
 from agiraph.core.domain.value import value
@@ -214,7 +214,7 @@ def _is_answer(tx: Tx, about: Message, incoming: Incoming) -> bool:
 
 def _needs_option(question: Message) -> bool:
     """Whether words that are none of its options answer nothing: it asks about a late answer."""
-    return (question.ref or "").startswith(LATE)
+    return question.topic == "late_answer"
 
 
 def _dated(tx: Tx, incoming: Incoming) -> str:

@@ -91,7 +91,7 @@ def wait_phase(on: Sequence[str], reason: str | None, *, after_failure: bool = F
         return "child"
     if "reply" in kinds:
         return "teammate"
-    if any(each.is_end_of_day for each in found):
+    if "day" in kinds:
         return "budget"
     if after_failure or (reason or "").startswith(_PROVIDER_WORDS):
         return "provider"

@@ -18,7 +18,6 @@ from agiraph.core.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.core.domain.work import StopReason
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.calls import Halted
-from agiraph.core.services.board import requests
 from agiraph.core.services.lifecycle import journal
 from agiraph.core.services.mail import bus
 from agiraph.core.store import messages
@@ -173,12 +172,14 @@ def _what_happened(result: CommandResult) -> str:
 
 def _ask_person(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
     """Ask the person, or return what they have decided already."""
-    key = requests.rerun_ref(ctx.node.id, run.call)
     shown = ToolCall(
         id=run.call.id, name=run.call.name, arguments={"command": ctx.agent.command or ""}
     )
-    # The key names the run, so a crash after the question asks nobody twice.
-    asked = messages.approval(tx, key) or bus.request(tx, ctx.lease, question, ref=key, call=shown)
+    # The request names the run, so a crash after the question asks nobody twice.
+    of_run = (m for m in messages.about(tx, "rerun", run.call.id) if m.node_id == ctx.node.id)
+    asked = next(of_run, None) or bus.request(
+        tx, ctx.lease, question, call=shown, topic="rerun", ref=run.call.id
+    )
     if asked.decision == "approve":
         return Done("approved")
     if asked.decision == "deny":

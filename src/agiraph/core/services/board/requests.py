@@ -1,12 +1,14 @@
 """Requests: what a person is asked, and how long work waits for them.
 
-A request for approval belongs to one call: its `ref` names its node, the call and a hash of the
-call's arguments, so that a decision holds for that one call. A request that no call waits for names
-no call, because its agent went on or its call was interrupted: the next call of the node with the
-same arguments takes it over. Questions and requests close with the work that asked.
+A request for approval belongs to one call: it has the id of the call and a hash of its arguments
+(`Message.ref`, `Message.fingerprint`), so that a decision holds for that one call. A request that
+no call waits for has no id, because its agent went on or its call was interrupted: the next call of
+the node with the same arguments takes it over. Questions and requests close with the work that
+asked.
 """
 
 import hashlib
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import orjson
@@ -32,8 +34,6 @@ from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 
-_RERUN = "rerun:"
-_CLOSED = "closed::"
 _FORMER = {"none": False, "open": True, None: False}
 """What earlier versions wrote for a command's network: their requests stay valid."""
 A_DAY = timedelta(days=1)
@@ -52,52 +52,16 @@ TOO_MANY = (
 DENIED = f"Not made: the person has refused {MOST_DENIALS} requests of this task in a row. {SUBMIT}"
 
 
-def ref(node_id: NodeId, call: ToolCall) -> str:
-    """Return what identifies the request for approval of this tool call, its `ref`."""
-    return f"{node_id}:{call.id}:{fingerprint(call)}"
-
-
-def open_ref(node_id: NodeId, call: ToolCall) -> str:
-    """Return the `ref` of a request that no call waits for."""
-    return f"{node_id}::{fingerprint(call)}"
-
-
-def closed_ref(request: Message) -> str | None:
-    """Return the `ref` of a request that closes with its work: later work finds it by the hash."""
-    if request.call is None or request.ref is None:
-        return None
-    return f"{_CLOSED}{fingerprint_of(request)}"
-
-
-def closed_ref_of(call: ToolCall) -> str:
-    """Return the `ref` of the requests about this tool call that have closed with their work."""
-    return f"{_CLOSED}{fingerprint(call)}"
-
-
-def rerun_ref(node_id: NodeId, call: ToolCall) -> str:
-    """Return the `ref` of a request to run a program again, whose run was interrupted.
-
-    It names the run: a decision holds for one start.
-    """
-    return f"{_RERUN}{node_id}:{call.id}"
-
-
-def is_about_a_rerun(request: Message) -> bool:
-    return (request.ref or "").startswith(_RERUN)
-
-
 def find_about(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
     """Return the request about this very call, decided or not.
 
     An interrupted request about the same arguments is bound to this call: one decision, one call.
     """
-    bound = ref(node_id, call)
-    if (asked := messages.approval(tx, bound)) is not None:
+    asked = messages.request_for(tx, node_id, call_id=call.id, fingerprint=fingerprint(call))
+    if asked is None or asked.ref is not None:
         return asked
-    if (left := messages.approval(tx, open_ref(node_id, call))) is None:
-        return None
-    MESSAGES.update(tx, left.id, ref=bound)
-    return MESSAGES.get(tx, left.id)
+    MESSAGES.update(tx, asked.id, ref=call.id)
+    return replace(asked, ref=call.id)
 
 
 def unbind(tx: Tx, request: MessageId) -> None:
@@ -105,10 +69,7 @@ def unbind(tx: Tx, request: MessageId) -> None:
 
     The next call of the node with the same arguments takes the request over.
     """
-    bound = MESSAGES.get(tx, request).ref
-    assert bound is not None
-    node_id, _, rest = bound.partition(":")
-    MESSAGES.update(tx, request, ref=f"{node_id}::{rest.rpartition(':')[2]}")
+    MESSAGES.update(tx, request, ref=None)
 
 
 def fingerprint(call: ToolCall) -> str:
@@ -119,15 +80,6 @@ def fingerprint(call: ToolCall) -> str:
     # Sorted: a model may give the same arguments in another order.
     arguments = orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]
-
-
-def fingerprint_of(request: Message) -> str:
-    """Return the fingerprint of the call that a request is about.
-
-    It is read from the `ref`: the stored call has its secrets redacted.
-    """
-    assert request.ref is not None
-    return request.ref.rpartition(":")[2]
 
 
 def patience_of(team: Team) -> timedelta | None:
@@ -195,14 +147,16 @@ def close_all(tx: Tx, node_id: NodeId) -> None:
     """Close the open questions and requests of a node that ends. The caller holds the lock of its
     agent's row."""
     for question in messages.to_close(tx, node_id):
-        close(tx, question, CLOSED, ref=closed_ref(question))
+        # Later work that makes the same call finds its request.
+        close(tx, question, CLOSED, fingerprint=question.fingerprint)
 
 
-def close(tx: Tx, request: Message, why: str, *, ref: str | None = None) -> None:
+def close(tx: Tx, request: Message, why: str, *, fingerprint: str | None = None) -> None:
     """Close an open question or request without a decision. A later one is asked anew."""
     MESSAGES.get(tx, request.id, lock=True)
     if messages.answer(tx, request.id):
-        MESSAGES.update(tx, request.id, ref=ref, closed_at=tx.now)
+        about = {"topic": None, "ref": None, "fingerprint": fingerprint}
+        MESSAGES.update(tx, request.id, closed_at=tx.now, **about)
         closed = QuestionAnswered(
             message_id=request.id, node_id=request.node_id, text=why, decision=None, is_closed=True
         )
@@ -214,8 +168,7 @@ def asked_before(tx: Tx, node: WorkNode, agent_id: AgentId, call: ToolCall) -> M
     has decided on, if this work began by itself. A person who gives work is asked anew."""
     if node.trigger_id is None:
         return None
-    ref = closed_ref_of(call)
-    return messages.closed_ask(tx, agent_id, ref, since=tx.now - ASK_LASTS)
+    return messages.closed_ask(tx, agent_id, fingerprint(call), since=tx.now - ASK_LASTS)
 
 
 def expire(tx: Tx, request_id: MessageId) -> None:
@@ -236,19 +189,21 @@ def offer(request: Message) -> tuple[GrantKind, str] | None:
     that a rule of the team made, the call with exactly these arguments. None if each such call is
     decided by itself, or for a request to run a program again: that is decided run by run.
     """
-    if request.call is None or request.ref is None or is_about_a_rerun(request):
+    if request.call is None or request.fingerprint is None:
         return None
     if request.way_out is None:
-        return "call", fingerprint_of(request)
+        return "call", request.fingerprint
     kind = KIND_OF_SINK.get(request.way_out.sink)
     return None if kind is None else (kind, _target(kind, request.call, request.way_out))
 
 
 def covers(grant: Grant, request: Message, *, now: datetime) -> bool:
     """Whether a grant allows the call of a request."""
-    if request.call is None or grant.team_id not in (None, request.team_id):
+    if request.call is None or request.fingerprint is None:
         return False
-    named = _names(fingerprint_of(request), request.call, request.way_out)
+    if grant.team_id not in (None, request.team_id):
+        return False
+    named = _names(request.fingerprint, request.call, request.way_out)
     return any(grant.allows(kind, target, now=now) for kind, target in named)
 
 
@@ -261,10 +216,6 @@ def use_grant(
         fits = any(grant.allows(kind, target, now=tx.now) for kind, target in named)
         if not fits or not grants.use(tx, grant):
             continue
-        if grant.uses_left is not None and grant.from_ask is not None:
-            # The approval belongs to this call from now on: a crash before the call is made must
-            # not cost the person's only yes.
-            MESSAGES.update(tx, grant.from_ask, ref=ref(node_id, call))
         used = GrantUsed(grant_id=grant.id, node_id=node_id, call_id=call.id, tool=call.name)
         tx.emit(team_id, used)
         return grant

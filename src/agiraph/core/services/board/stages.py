@@ -197,7 +197,7 @@ def summary(tx: Tx, stage: Stage, thread: str) -> str:
             )
     if stage.status != "reconvened":
         parts.append(NEXT)
-    unread = [m.id for m in messages.of_stage(tx, stage.id) if m.seen_at is None]
+    unread = [m.id for m in messages.about(tx, "stage", stage.id) if m.seen_at is None]
     for node in members:
         unread += messages.unread_endings(tx, reader, node.id)
     waiting.mark_told(tx, stage.team_id, unread)

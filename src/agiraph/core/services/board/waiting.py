@@ -80,9 +80,9 @@ def time_out(tx: Tx, timer: str) -> int:
     settled = waits.take(tx, WaitingOn("time", timer))
     for wait in settled:
         for other in waits.of_node(tx, wait.node_id):
-            if other.call_id == wait.call_id and other.waiting_on.kind == "approval":
+            if other.call_id == wait.call_id and other.kind == "approval":
                 # The next call with these arguments finds the request, which is still open.
-                requests.unbind(tx, MessageId(other.waiting_on.id))
+                requests.unbind(tx, MessageId(other.subject))
         _append_answer(tx, wait, wait.reason if wait.call_id else None, failed=False)
         _requeue(tx, wait)
         pause_or_resume_above(tx, wait.node_id)
@@ -190,8 +190,8 @@ def _end_waits(
         answered.add(wait.call_id)
         if wait.call_id in _NO_CALL:
             waits.drop_call(tx, wait)
-        elif wait.waiting_on.kind == "approval":
-            requests.unbind(tx, MessageId(wait.waiting_on.id))
+        elif wait.kind == "approval":
+            requests.unbind(tx, MessageId(wait.subject))
             _append_answer(tx, wait, _NOT_APPROVED.format(what=what), failed=True, label=label)
         elif _is_for_person(wait):
             text = _NOT_ANSWERED.format(what=what, settled=settled)
@@ -220,7 +220,7 @@ def _is_for_person(wait: Wait) -> bool:
 
 
 def _is_time(wait: Wait) -> bool:
-    return wait.waiting_on.kind == "time"
+    return wait.kind in ("time", "day")
 
 
 def _append_answer(
@@ -235,12 +235,12 @@ def _append_answer(
     if not wait.call_id and (calls or append_at.head == 0):
         # Vendors refuse a message between a call and its answer, and nothing may precede the
         # assignment. The agent hears the answer as mail at its next yield point instead.
-        return messages.mark_answer_unseen(tx, wait.waiting_on.id)
+        return messages.mark_answer_unseen(tx, wait.subject)
     for call in calls:
         if call.id == wait.call_id:
             _emit_result(tx, wait, call, text, failed=failed)
     is_call = wait.call_id not in _NO_CALL
-    if wait.call_id == IN_WORDS and wait.waiting_on.kind == "answer":
+    if wait.call_id == IN_WORDS and wait.kind == "answer":
         # No call shows which question was answered.
         text = f"[Message from human] (answering {wait.reason}) {text}"
     threads.append(
@@ -276,7 +276,7 @@ def _requeue(tx: Tx, wait: Wait) -> None:
         return
     # A sleep counts towards the node's time limit; waiting for people, for teammates or for the
     # next day's money does not.
-    is_work = _is_time(wait) and not wait.call_id and not wait.waiting_on.is_end_of_day
+    is_work = wait.kind == "time" and not wait.call_id
     paused = (tx.now - wait.created_at).total_seconds() if is_work else 0.0
     worked = node.worked_seconds + paused
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, waiting_reason=None, worked_seconds=worked)

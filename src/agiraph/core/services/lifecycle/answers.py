@@ -14,7 +14,7 @@ from agiraph.core.domain.chat import IN_WORDS
 from agiraph.core.domain.errors import Conflict, NotFound, Refused
 from agiraph.core.domain.events.team import GrantMade, GrantRevoked
 from agiraph.core.domain.ids import SYSTEM, AgentId, MessageId, PersonId, TeamId, new_id
-from agiraph.core.domain.messages import LATE, NEEDS_ANSWER, Decision, Draft, Message
+from agiraph.core.domain.messages import NEEDS_ANSWER, Decision, Draft, Message
 from agiraph.core.domain.provenance.grants import (
     REACH_LASTS,
     Grant,
@@ -92,7 +92,7 @@ def answer_question(
     asked = _locked(tx, question_id)
     if is_late(tx, asked):
         return _ask_what_now(tx, asked, text, person_id=person_id, decision=decision, label=label)
-    if (asked.ref or "").startswith(LATE):
+    if asked.topic == "late_answer":
         return _settle_late(tx, asked, text, person_id=person_id)
     question = bus.record_answer(
         tx, question_id, text, person_id=person_id, decision=decision, label=label
@@ -108,7 +108,7 @@ def answer_question(
         )
         if not settled:
             _send_answer(tx, question, text, person_id, label)
-    elif overspending.is_about_goal(question):
+    elif question.topic == "spending":
         overspending.decide_on_goal(tx, question, decision)
     elif question.way_out is None:
         _decide_by_rule(tx, question, text, person_id=person_id, decision=decision)
@@ -167,7 +167,8 @@ def _ask_what_now(
             kind="question",
             text=WHAT_NOW.format(question=fence.one_line(question.text), words=text),
             options=(GIVE.format(name=agent.name), LEAVE),
-            ref=f"{LATE}{said.id}",
+            topic="late_answer",
+            ref=said.id,
             label=question.label | said.label,
         ),
         refusable=False,
@@ -180,7 +181,7 @@ def _settle_late(tx: Tx, asked: Message, text: str, *, person_id: PersonId) -> N
         options = " or ".join(f"\u201c{option}\u201d" for option in asked.options)
         raise Refused(CHOOSE.format(options=options, name=bus.name_of(tx, asked.sender)))
     bus.record_answer(tx, asked.id, text, person_id=person_id, decision=None)
-    said = MESSAGES.get(tx, (asked.ref or "").removeprefix(LATE))
+    said = MESSAGES.get(tx, asked.ref or "")
     assert said.in_reply_to is not None
     question = MESSAGES.get(tx, said.in_reply_to)
     if text == asked.options[0] and not _goes_on_with(tx, question, said, person_id):
@@ -236,18 +237,18 @@ def _decide(
     about = f"your request {question.id} to call {question.call.name}"
     is_approved = decision == "approve"
     on = WaitingOn("approval", question.id)
-    told = f"[Runtime] The human approved {about}.{note} {AGAIN}"
+    told = f"The human approved {about}.{note} {AGAIN}"
     if not is_approved:
-        told = f"[Runtime] The human refused {about}.{note}{_end_of_asking(tx, question)}"
+        told = f"The human refused {about}.{note}{_end_of_asking(tx, question)}"
     answer = None if is_approved else f"{REFUSED}{note}{_end_of_asking(tx, question)}"
     # A model that replied in words has no call that could be made or answered.
     in_words = any(wait.call_id == IN_WORDS for wait in waits.on(tx, on))
-    if waiting.settle(tx, on, told if in_words else answer, failed=not is_approved):
+    if waiting.settle(tx, on, f"[Runtime] {told}" if in_words else answer, failed=not is_approved):
         if is_approved and note and not in_words:
             # The call is made, and its answer has no place for the person's words.
             _tell(tx, question, f"The human approved {about}.{note}")
         return None
-    return _tell(tx, question, told.removeprefix("[Runtime] "))
+    return _tell(tx, question, told)
 
 
 def _end_of_asking(tx: Tx, question: Message) -> str:
@@ -355,9 +356,9 @@ def _trusted_folder(tx: Tx, team_id: TeamId | None, named: str) -> str:
 
 def _grant_always(tx: Tx, request: Message, *, person_id: PersonId) -> Grant:
     """Make the grant that allows what a request asks for, in its team, from now on (`offer`)."""
-    if request.call is None or request.ref is None:
+    if request.call is None:
         raise Refused(f"{request.id} asks for no call, so nothing can be allowed for good.")
-    if requests.is_about_a_rerun(request):
+    if request.topic == "rerun":
         raise Refused(ONE_RUN)
     if (offered := requests.offer(request)) is None:
         raise Refused(NO_ALWAYS.format(team=request.team_id))

@@ -6,7 +6,7 @@ from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import Lease, Thread, Transcript
 from agiraph.core.domain.events.work import NodeAssigned, NodeStarted, NodeWaiting
 from agiraph.core.domain.ids import TeamId, new_id
-from agiraph.core.domain.messages import STOPPED, Message, StoppedBy
+from agiraph.core.domain.messages import Message, StoppedBy
 from agiraph.core.domain.outcomes import Parked
 from agiraph.core.domain.text.plurals import times
 from agiraph.core.domain.waits import Timer, WaitingOn
@@ -151,7 +151,7 @@ def ask_whether_to_continue(
     tx: Tx, lease: Lease, *, reason: str, text: str, stopped_by: StoppedBy
 ) -> None:
     """Ask the person a question and park the whole node on it; the answer goes into the thread."""
-    question = bus.ask(tx, lease, text=text, ref=STOPPED + stopped_by, refusable=False)
+    question = bus.ask(tx, lease, text=text, topic=stopped_by, refusable=False)
     on = WaitingOn("answer", question.id)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     park(tx, lease, Parked((on,), reason))

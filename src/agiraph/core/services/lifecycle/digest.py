@@ -101,7 +101,7 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
 def _of_ask(tx: Tx, request: Message) -> Entry:
     assert request.call is not None
     offered = requests.offer(request)
-    if requests.is_about_a_rerun(request):
+    if request.topic == "rerun":
         why = "its run was interrupted"
     else:
         why = "a rule of the team asks" if request.way_out is None else request.way_out.why
@@ -269,7 +269,7 @@ def schedule(tx: Tx, team_id: TeamId) -> None:
     """Set the timer that notifies the owner of the digest, at most once a day."""
     if waits.is_set(tx, Timer("digest", team_id)):
         return
-    last = messages.digest_notice(tx, team_id)
+    [last] = messages.about(tx, "digest", team_id)[-1:] or [None]
     due = tx.now + BATCH if last is None else max(tx.now + BATCH, last.created_at + EVERY)
     waits.set_timer(tx, Timer("digest", team_id), due)
 
@@ -288,7 +288,7 @@ def notify(tx: Tx, team_id: TeamId) -> None:
     if not waiting:
         return
     text = NOTICE.format(counts=_counts(waiting), team=team.name)
-    last = messages.digest_notice(tx, team_id)
+    [last] = messages.about(tx, "digest", team_id)[-1:] or [None]
     if last is None:
         bus.send(
             tx,
@@ -299,7 +299,8 @@ def notify(tx: Tx, team_id: TeamId) -> None:
                 kind="report",
                 title="Digest",
                 text=text,
-                ref=messages.DIGEST + team_id,
+                topic="digest",
+                ref=team_id,
             ),
             refusable=False,
         )

@@ -58,8 +58,6 @@ _AMOUNT = re.compile(r"(?:USD|\$)?\s*+(\d++(?:[.,]\d++)*+)\s*+(?:USD|\$)?", re.I
 WINDOW = timedelta(minutes=10)
 ASK_SHARE, WAIT_SHARE, LEAST_USD = 0.2, 0.5, 5.0
 TOKEN_SHARE, LEAST_TOKENS = 0.4, 2_000_000
-REF = "burn:"
-"""Prefix of the ref of the request; the goal's id follows."""
 GOAL_REQUEST = (
     "This goal spends fast: {spent} within the last 10 minutes, of {whole}.{waits}\n\n"
     "Approve to let it go on; you are not asked again. Deny to stop the goal."
@@ -94,7 +92,7 @@ def park_for_day(tx: Tx, lease: Lease, *, limit_usd: float) -> None:
     if row is None:
         return claims.release(tx, lease)
     ending, reason = (
-        WaitingOn.end_of_day(row.day),
+        WaitingOn("day", row.day),
         DAY_REASON.format(most=limit_usd + row.allowed_usd),
     )
     asked = None if row.question_id is None else MESSAGES.get(tx, row.question_id)
@@ -169,7 +167,7 @@ def decide_on_day(
     if decision == "approve":
         allowed = row.allowed_usd + (row.offered_usd if amount is None else amount)
         DAILY_LIMITS.update(tx, day, allowed_usd=allowed)
-        waiting.resume(tx, WaitingOn.end_of_day(day))
+        waiting.resume(tx, WaitingOn("day", day))
     else:
         # The nodes still wait for the end of the day.
         waits.take(tx, WaitingOn("approval", row.question_id))
@@ -211,13 +209,13 @@ def withdraw_requests(tx: Tx, team_id: TeamId) -> None:
     work of the other teams goes on, and asks anew if the limit is still reached."""
     for row in daily_limits.open_in(tx, team_id):
         DAILY_LIMITS.update(tx, row.day, question_id=None, stopped_usd=None)
-        waiting.resume(tx, WaitingOn.end_of_day(row.day))
+        waiting.resume(tx, WaitingOn("day", row.day))
 
 
 def _free(tx: Tx, row: DailyLimit, why: str) -> None:
     if row.question_id is not None:
         _close(tx, row.question_id, why)
-    waiting.resume(tx, WaitingOn.end_of_day(row.day))
+    waiting.resume(tx, WaitingOn("day", row.day))
 
 
 def _close(tx: Tx, question_id: MessageId, why: str) -> None:
@@ -268,10 +266,10 @@ def _ask_about_goal(tx: Tx, lease: Lease, goal: WorkNode, text: str) -> Message:
     """Return the request about a goal, sending it if nobody has."""
     # The lock makes two runs that find it together send one request.
     TEAMS.get(tx, lease.team_id, lock=True)
-    if (asked := messages.approval(tx, f"{REF}{goal.id}")) is not None:
-        return asked
+    if asked := messages.about(tx, "spending", goal.id):
+        return asked[0]
     draft = bus.to_person(tx, goal, text)
-    draft = replace(draft, kind="approval", options=bus.DECISIONS, ref=f"{REF}{goal.id}")
+    draft = replace(draft, kind="approval", options=bus.DECISIONS, topic="spending", ref=goal.id)
     asker = goal.assignee_id or lease.agent_id
     return bus.send(tx, replace(draft, sender=asker), refusable=False)
 
@@ -281,7 +279,7 @@ def park_for_goal(tx: Tx, lease: Lease) -> None:
     goes back into its queue."""
     threads.check_lease(tx, lease)
     goal = _goal(tx, lease)
-    asked = None if goal is None else messages.approval(tx, f"{REF}{goal.id}")
+    [asked] = ([] if goal is None else messages.about(tx, "spending", goal.id))[:1] or [None]
     if asked is not None:
         # The agent's row before the request's, as `bus.record_answer` locks them.
         teams.lock(tx, AgentId(asked.sender))
@@ -291,11 +289,6 @@ def park_for_goal(tx: Tx, lease: Lease) -> None:
     on = WaitingOn("approval", asked.id)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=GOAL_REASON)
     return claims.park(tx, lease, Parked((on,), GOAL_REASON))
-
-
-def is_about_goal(question: Message) -> bool:
-    """Whether a request asks about a goal's burn rate."""
-    return question.ref is not None and question.ref.startswith(REF)
 
 
 def decide_on_goal(tx: Tx, question: Message, decision: Decision | None) -> None:

@@ -15,7 +15,6 @@ from agiraph.core.domain.events.mail import ReplyActUndone
 from agiraph.core.domain.ids import SYSTEM, AgentId, MessageId, NodeId, PersonId, TriggerId
 from agiraph.core.domain.messages import (
     NEEDS_ANSWER,
-    TAKES_BACK,
     Draft,
     Message,
     option_with_number,
@@ -483,7 +482,7 @@ def _tell_agent(tx: Tx, reply: Message, to: AgentId, text: str, label: Label = C
             recipient=to,
             kind="notice",
             text=text,
-            ref=TAKES_BACK,
+            topic="taken_back",
             label=label,
         ),
         refusable=False,

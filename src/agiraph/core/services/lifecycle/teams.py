@@ -403,7 +403,7 @@ class WorkStop:
 
     at: datetime
     by: str
-    """The name of the token that stopped the work."""
+    """The name of the token that stopped the work, with its id."""
     running: int
     """Tasks that were interrupted."""
     queued: int
@@ -411,6 +411,8 @@ class WorkStop:
     interrupted: tuple[InterruptedTask, ...] = ()
     told: tuple[str, ...] = ()
     """The teams whose history has the stop, which must get its end too."""
+    token_id: str | None = None
+    """None: the owner's token."""
 
 
 _STORED = TypeAdapter(WorkStop)
@@ -432,7 +434,7 @@ def halt(tx: Tx, team_id: TeamId) -> int:
     return len(found)
 
 
-def stop_all(tx: Tx, *, by: str) -> WorkStop:
+def stop_all(tx: Tx, *, by: str, token_id: str | None = None) -> WorkStop:
     """Interrupt every run of every team, and let none begin until `resume_all`.
 
     Nothing is cancelled: each runner ends its commands and puts its node back into the queue. The
@@ -449,6 +451,7 @@ def stop_all(tx: Tx, *, by: str) -> WorkStop:
         queued=nodes.count_assigned(tx),
         interrupted=tuple(_interrupted(tx, node) for node in running[:MOST_LISTED]),
         told=tuple(at_work(tx)),
+        token_id=token_id,
     )
     if not work_stop.begin(tx, orjson.dumps(asdict(stop)).decode()):
         # Another process stopped the work in the same moment.

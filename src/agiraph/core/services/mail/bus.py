@@ -5,7 +5,7 @@ report of the runtime once.
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import Lease, ToolCall
@@ -21,6 +21,7 @@ from agiraph.core.domain.messages import (
     EndsWaits,
     Message,
     Notice,
+    Topic,
 )
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
@@ -31,7 +32,15 @@ from agiraph.core.domain.text import fence, quotations, spoken
 from agiraph.core.domain.text.visible import is_blank
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import WorkNode
-from agiraph.core.services.board import labels, leases, planning, team_hosts, texts, waiting
+from agiraph.core.services.board import (
+    labels,
+    leases,
+    planning,
+    requests,
+    team_hosts,
+    texts,
+    waiting,
+)
 from agiraph.core.services.board.planning import name_of
 from agiraph.core.services.mail import deliveries
 from agiraph.core.services.members import roster
@@ -421,7 +430,7 @@ def ask(
     text: str,
     *,
     options: Sequence[str] = (),
-    ref: str | None = None,
+    topic: Topic | None = None,
     refusable: bool = True,
 ) -> Message:
     """Send a question to the person whom the node is for. Return the open question if the node asks
@@ -434,7 +443,7 @@ def ask(
     if (collected := _collect(tx, lease, text, options)) is not None:
         return collected
     draft = to_person(tx, nodes.NODES.get(tx, lease.node_id), text)
-    draft = replace(draft, kind="question", options=tuple(options), ref=ref)
+    draft = replace(draft, kind="question", options=tuple(options), topic=topic)
     return send(tx, draft, refusable=refusable)
 
 
@@ -443,15 +452,17 @@ def request(
     lease: Lease,
     text: str,
     *,
-    ref: str,
     call: ToolCall,
+    topic: Literal["call", "rerun"],
+    ref: str | None,
     way_out: WayOut | None = None,
     notifies: bool = True,
 ) -> Message:
-    """Ask the person whom the node is for to approve a call."""
+    """Ask the person whom the node is for to approve a call, or the rerun of one."""
     draft = to_person(tx, nodes.NODES.get(tx, lease.node_id), text)
-    draft = replace(draft, kind="approval", options=DECISIONS, ref=ref, call=call, way_out=way_out)
-    return send(tx, draft, notifies=notifies)
+    named = requests.fingerprint(call) if topic == "call" else None
+    draft = replace(draft, topic=topic, ref=ref, fingerprint=named, call=call, way_out=way_out)
+    return send(tx, replace(draft, kind="approval", options=DECISIONS), notifies=notifies)
 
 
 def _collect(tx: Tx, lease: Lease, text: str, options: Sequence[str]) -> Message | None:

@@ -218,8 +218,7 @@ def _first_due(tx: Tx, message: Message, channel: ChannelState, *, since: dateti
     if message.recipient != team.owner_id:
         return due  # a team is muted, and quiet, for its owner
     due = max(due, team.muted_until or due)
-    is_notice = (message.ref or "").startswith(messages.DIGEST)
-    can_wait = message.kind == "briefing" or is_notice
+    can_wait = message.kind == "briefing" or message.topic == "digest"
     return end_of_quiet(team, due) or due if can_wait else due
 
 

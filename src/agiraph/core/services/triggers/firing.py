@@ -88,6 +88,13 @@ def fire(
     return firing
 
 
+def miss(tx: Tx, trigger: Trigger, slot: str, *, count: int = 1, last: str | None = None) -> None:
+    """Record a slot, or `count` slots from `slot` to `last`, as missed: no runtime fired it in
+    time."""
+    skip(tx, trigger, slot, MISFIRE, count=count, last=last)
+    TRIGGERS.update(tx, trigger.id, missed=trigger.missed + count)
+
+
 def skip(
     tx: Tx, trigger: Trigger, slot: str, reason: str, *, count: int = 1, last: str | None = None
 ) -> Firing:

@@ -21,7 +21,7 @@ TABLES: dict[str, str] = {
     "persons": "id",
     "teams": "number", "agents": "id", "stages": "id", "nodes": "id",
     "dependencies": "node_id, needs_id", "threads": "number", "turns": "place",
-    "waits": "waiting_on, thread_id, call_id", "timers": "id", "messages": "id",
+    "waits": "kind, subject, thread_id, call_id", "timers": "id", "messages": "id",
     "attached_files": "message_id, place",
     "memories": "id", "insights": "id", "triggers": "id",
     "spend": "node_id, agent_id, purpose, model, day", "daily_limits": "day",

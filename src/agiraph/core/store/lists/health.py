@@ -87,16 +87,14 @@ def waiting_for_what_ended(tx: Tx) -> list[Wait]:
     """Return waits on a node or stage that has ended or does not exist: nothing settles them."""
     where = (
         "exists (select 1 from nodes p where p.id = waits.node_id and p.status = 'waiting') and ("
-        " (waiting_on like 'node:%' and not exists (select 1 from nodes n"
-        "   where 'node:' || n.id = waiting_on"
+        " (waits.kind = 'node' and not exists (select 1 from nodes n where n.id = subject"
         "   and n.status in ('pending', 'assigned', 'running', 'waiting')))"
-        " or (waiting_on like 'tasks:%' and not exists (select 1 from nodes n"
+        " or (waits.kind = 'tasks' and not exists (select 1 from nodes n"
         "   join nodes p on p.id = n.parent_id"
-        "   where ('tasks:' || p.id = waiting_on"
-        "   or (p.status = 'partial' and 'tasks:' || p.parent_id = waiting_on))"
+        "   where (p.id = subject or (p.status = 'partial' and p.parent_id = subject))"
         "   and n.status in ('pending', 'assigned', 'running', 'waiting')))"
-        " or (waiting_on like 'stage:%' and not exists (select 1 from stages s"
-        "   where 'stage:' || s.id = waiting_on and s.status = 'running')))"
+        " or (waits.kind = 'stage' and not exists (select 1 from stages s"
+        "   where s.id = subject and s.status = 'running')))"
         " order by created_at limit :most"
     )
     return WAITS.select(tx, where, most=_MAX_ROWS)
@@ -105,20 +103,19 @@ def waiting_for_what_ended(tx: Tx) -> list[Wait]:
 def waiting_for_a_lost_answer(tx: Tx) -> list[Wait]:
     """Return waits on a question that does not exist or was answered without settling them."""
     where = (
-        "(waiting_on like 'answer:%' or waiting_on like 'approval:%') and exists (select 1"
+        "kind in ('answer', 'approval') and exists (select 1"
         " from nodes p where p.id = waits.node_id and p.status = 'waiting')"
         " and not exists (select 1 from messages m where m.answered_at is null"
-        "   and m.id = substr(waiting_on, position_of + 1)) order by created_at limit :most"
+        "   and m.id = subject) order by created_at limit :most"
     )
-    # Both databases have `substr`, but no common function for the position of a character.
-    position = "instr(waiting_on, ':')" if tx.dialect == "sqlite" else "position(':' in waiting_on)"
-    return WAITS.select(tx, where.replace("position_of", position), most=_MAX_ROWS)
+    return WAITS.select(tx, where, most=_MAX_ROWS)
 
 
 def sleeping_without_a_timer(tx: Tx) -> list[Wait]:
     where = (
-        "waiting_on like 'time:%' and not exists (select 1 from timers t"
-        " where 'time:' || t.id = waiting_on) order by created_at limit :most"
+        "kind in ('time', 'day') and not exists (select 1 from timers t where t.subject ="
+        " waits.subject and t.kind = case waits.kind when 'day' then 'day' else 'wait' end)"
+        " order by created_at limit :most"
     )
     return WAITS.select(tx, where, most=_MAX_ROWS)
 

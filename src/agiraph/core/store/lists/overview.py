@@ -25,7 +25,7 @@ _WORKING = (
 _TEAMS_WAITING = (
     "select distinct n.team_id from waits w join nodes n on n.id = w.node_id"
     " where n.team_id >= :first and n.team_id <= :last and n.lane = 'work'"
-    " and (w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%')"
+    " and w.kind in ('answer', 'approval')"
 )
 _TEAM_QUESTIONS = (
     f"select team_id, count(*) from messages where {_OF_TEAMS}"
@@ -159,7 +159,7 @@ _BUSY = " union all ".join(
 _WAITING_FOR_PERSON = (
     "select distinct n.assignee_id from waits w join nodes n on n.id = w.node_id"
     " where n.lane = 'work' and n.status in ('running', 'waiting', 'assigned')"
-    " and (w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%')"
+    " and w.kind in ('answer', 'approval')"
 )
 _UNREAD = (
     "select team_id, sender, count(*) from messages"

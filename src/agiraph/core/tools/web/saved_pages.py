@@ -13,10 +13,10 @@ MAX_BYTES = 32 * 2**20
 """The most bytes that are read of a saved page."""
 
 
-def path_of(ctx: RunContext, url: str, wanted: PageRange) -> str:
-    """Return the path of the file for this page: in the agent's own folder, or in scratch/ for a
-    public reader, which has no such folder."""
-    part = "" if wanted == ALL else f"#{wanted.first}-{wanted.last}"
+def path_of(ctx: RunContext, url: str, of_pdf: PageRange | None = None) -> str:
+    """Return the path of the file for a page, or for these pages of a PDF: in the agent's own
+    folder, or in scratch/ for a public reader, which has no such folder."""
+    part = "" if of_pdf is None else f"#{of_pdf.first}-{of_pdf.last}"
     digest = hashlib.sha256(f"{links.requested(url)}{part}".encode()).hexdigest()[:16]
     desk = f"agents/{ctx.agent.name}" if ctx.node.kind.sees_team else "scratch"
     return f"{desk}/{PAGES}/{digest}.md"
@@ -34,9 +34,9 @@ def readings(ctx: RunContext, tool: str, url: str) -> list[WebPage]:
     """Return what calls of this tool in this thread have read at an address, each text once."""
     found: dict[str, WebPage] = {}
     for wanted in _ranges(ctx, tool, links.requested(url)):
-        path = path_of(ctx, url, wanted)
-        if path not in found and (page := _load(ctx, path)) is not None:
-            found[path] = page
+        for path in (path_of(ctx, url), path_of(ctx, url, wanted)):
+            if path not in found and (page := _load(ctx, path)) is not None:
+                found[path] = page
     return list(found.values())
 
 
@@ -47,8 +47,7 @@ def whole(ctx: RunContext, tool: str, url: str) -> WebPage | None:
     """
     if ALL not in _ranges(ctx, tool, links.requested(url)):
         return None
-    page = _load(ctx, path_of(ctx, url, ALL))
-    return None if page is None or page.text.startswith("## Page 1\n") else page
+    return _load(ctx, path_of(ctx, url))
 
 
 def _ranges(ctx: RunContext, tool: str, wanted: str | None) -> list[PageRange]:

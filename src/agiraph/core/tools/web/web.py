@@ -212,7 +212,7 @@ async def web_fetch(
     if wanted != ALL:
         kept = await asyncio.to_thread(saved_pages.whole, ctx, web_fetch.name, url)
         if kept is not None:
-            path = saved_pages.path_of(ctx, url, ALL)
+            path = saved_pages.path_of(ctx, url)
             return _answer(ctx, kept, path, part=wanted.first, label=SAVED)
     fetched = await ctx.web.fetcher.fetch(url, may_redirect=may_redirect)
     try:
@@ -224,7 +224,7 @@ async def web_fetch(
         error.label |= of_page(url) | of_page(fetched.url)
         raise
     # Saved whole: the answer holds only a part, and a page may have changed when it is read again.
-    path = saved_pages.path_of(ctx, url, wanted if page.is_pdf else ALL)
+    path = saved_pages.path_of(ctx, url, wanted if page.is_pdf else None)
     await asyncio.to_thread(saved_pages.save, ctx, page, path)
     await ctx.store.write(_index, ctx, page, prepared)
     return _answer(ctx, page, path, part=1 if page.is_pdf else wanted.first, label=others)

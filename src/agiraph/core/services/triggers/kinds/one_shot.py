@@ -9,7 +9,7 @@ from agiraph.core.domain.times.moments import MAX_AHEAD, parse_moment
 from agiraph.core.domain.triggers import LATE_AFTER, LEAST_APART, Trigger, TriggerType
 from agiraph.core.services.board import budgets
 from agiraph.core.services.triggers import firing
-from agiraph.core.services.triggers.firing import MISFIRE, slot_at
+from agiraph.core.services.triggers.firing import slot_at
 from agiraph.core.services.triggers.kinds.base import C, Kind, Seconds, TriggerConfig
 from agiraph.core.store import triggers
 from agiraph.core.store.tx import Tx
@@ -34,7 +34,7 @@ class OneShot(Kind[C]):
         if trigger.until is not None and tx.now - trigger.until > LATE_AFTER:
             firing.skip(tx, trigger, slot, OVER.format(trigger.until))
         elif trigger.misfire == "skip" and tx.now - trigger.due_at > LATE_AFTER:
-            firing.skip(tx, trigger, slot, MISFIRE)
+            firing.miss(tx, trigger, slot)
         elif (wait := _wait(tx, trigger)) is not None:
             return firing.postpone(tx, trigger, wait.until, wait.why)
         else:

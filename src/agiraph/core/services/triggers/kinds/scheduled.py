@@ -6,7 +6,7 @@ from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.times import cron
 from agiraph.core.domain.triggers import LATE_AFTER, Trigger, TriggerType
 from agiraph.core.services.triggers import firing
-from agiraph.core.services.triggers.firing import MISFIRE, slot_at
+from agiraph.core.services.triggers.firing import slot_at
 from agiraph.core.services.triggers.kinds.base import Kind, TriggerConfig
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
@@ -102,4 +102,4 @@ def _skip(tx: Tx, schedule: cron.Cron, trigger: Trigger, due: datetime, until: d
     last = schedule.last(until, not_before=due)
     if last is not None:
         count = schedule.count(due, last)
-        firing.skip(tx, trigger, slot_at(due), MISFIRE, count=count, last=slot_at(last))
+        firing.miss(tx, trigger, slot_at(due), count=count, last=slot_at(last))
