@@ -19,8 +19,6 @@ from agiraph.features import NAMES
 from agiraph.features.research.model import evidence, jobs
 
 ROOT = Path(__file__).parents[2]
-MOUNTED_BY_HAND = frozenset({"channels", "extensions", "mcp"})
-"""Features that `app`, `config` and `doctor` still name: without them agiraph does not start."""
 IMPORT_ALL = """
 import importlib, pkgutil, agiraph
 for found in pkgutil.walk_packages(agiraph.__path__, "agiraph."):
@@ -75,11 +73,11 @@ def check(feature: str, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_agiraph_is_whole_without_a_feature(seed: int, tmp_path: Path) -> None:
-    check(random.Random(seed).choice(sorted({*NAMES} - MOUNTED_BY_HAND)), tmp_path)
+    check(random.Random(seed).choice(sorted(NAMES)), tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("feature", sorted({*NAMES} - MOUNTED_BY_HAND))
+@pytest.mark.parametrize("feature", sorted(NAMES))
 def test_agiraph_is_whole_without_each_feature(feature: str, tmp_path: Path) -> None:
     check(feature, tmp_path)
 
