@@ -37,8 +37,8 @@ print("imported")
 
 
 QUICK_TESTS = (
-    "domain", "store", "services", "testing", "test_config.py", "test_logs.py",
-    "test_public_api.py",
+    "domain", "store", "testing", "services/test_messages.py", "services/test_waits_and_ends.py",
+    "test_config.py", "test_logs.py", "test_public_api.py",
 )  # fmt: skip
 """The tests that agiraph must pass without a feature, but for those that need it
 (`tests/needed_features.py`). All of `make quick` would take an hour for all features."""

@@ -76,6 +76,7 @@ def to_schema_36(tx: Tx, ids: Mapping[str, NodeId] = MappingProxyType({}), goal:
             tx.run("delete from schema_version where version > 36")
 
 
+@pytest.mark.needs("research", "reviews")
 async def test_a_migration_finds_the_kind_of_each_node(world: World, database_url: str) -> None:
     goal = await pending(world)
     ids = {name: NodeId(f"node_{place}") for place, name in enumerate(BEFORE)}
