@@ -15,7 +15,7 @@ from hypothesis import settings
 from agiraph import redaction
 from agiraph.testing import World
 from agiraph.testing.world import preload, prepare_database
-from tests import databases, parts
+from tests import databases, needed_features, parts
 from tests import time_box as boxes
 from tests.api.document import document
 from tests.cli import forked
@@ -43,6 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help=quick)
     lean = "without the tests on PostgreSQL that tests/databases.py leaves to `make both`"
     parser.addoption("--lean", action="store_true", help=lean)
+    without = "leave out what needs this feature of the product (tests/needed_features.py)"
+    parser.addoption("--without", default="", metavar="FEATURE", help=without)
     seed = "seed of the random kills and inputs; by default a new one for each run"
     parser.addoption("--seed", type=int, default=None, help=seed)
 
@@ -80,6 +82,9 @@ def _prepare_workers(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not collect files of which no test will run. None: let pytest decide."""
     quick, long = config.getoption("--quick"), config.getoption("--long")
+    without, is_test = config.getoption("--without"), collection_path.match("test_*.py")
+    if without and is_test and without in needed_features.imported(collection_path):
+        return True
     return parts.is_ignored(collection_path, quick=bool(quick), long=bool(long)) or None
 
 
@@ -106,6 +111,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=boxes.start_order)
         return
     left_out = long
+    if without := config.getoption("--without"):
+        left_out |= {item for item in items if needed_features.needs(item, without)}
     if config.getoption("--quick"):
         left_out |= {item for item in items if not parts.is_quick(item)}
     if config.getoption("--lean"):

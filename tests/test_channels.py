@@ -48,10 +48,10 @@ def test_channels_are_read_with_their_secrets_from_the_environment(tmp_path: Pat
         HOOK_URL_SECRET="https://example.org/canary-in-the-path",
         POST_PASSWORD="canary-of-the-post",
     )
-    assert {name: type(channel) for name, channel in settings.channels.items()} == {
+    assert {name: type(channel) for name, channel in settings.features["channels"].items()} == {
         "here": Terminal, "hook": Webhook, "hidden": Webhook, "post": Smtp,
     }  # fmt: skip
-    here, hook, hidden, post = settings.channels.values()
+    here, hook, hidden, post = settings.features["channels"].values()
     assert (here.kinds, hook.kinds) == (frozenset({"question"}), INBOX)
     assert isinstance(hook, Webhook)
     assert isinstance(hidden, Webhook)
@@ -100,7 +100,7 @@ def test_two_way_channels_take_their_secrets_from_the_environment_or_by_name(
         checked_by = "mx.example.org"
     """
     settings = load(tmp_path, written, BOT_TOKEN=BOT, MAIL_PASSWORD="canary-of-the-mailbox")
-    phone, mail = settings.channels.values()
+    phone, mail = settings.features["channels"].values()
     assert isinstance(phone, Telegram)
     assert isinstance(mail, Email)
     assert (phone.token, phone.api_url, phone.url) == (

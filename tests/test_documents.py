@@ -12,7 +12,7 @@ import click
 import pytest
 
 from agiraph.cli import agiraph
-from agiraph.location import TABLES
+from agiraph.location import known_tables
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/agiraph"
@@ -144,7 +144,7 @@ def is_unknown(code: str, beside: Path) -> bool:
     if PATH.fullmatch(code):
         return _is_unknown_path(code, (*FOLDERS, beside))
     if match := TABLE.fullmatch(code):
-        return match[1] not in TABLES
+        return match[1] not in known_tables()
     if VARIABLE.fullmatch(code) or CLASS.fullmatch(code) or WORD.fullmatch(code):
         return code not in known_words()
     members = source().members

@@ -104,8 +104,15 @@ if TYPE_CHECKING:
     from agiraph.core.domain.records.search import Hit
     from agiraph.core.domain.triggers import Firing
     from agiraph.core.domain.work import Usage
-    from agiraph.features.extensions.context import CommandOutput, Context, ToolContext
-    from agiraph.features.extensions.declarations import channel, engine, provider, tool
+    from agiraph.core.tools.own_code import (
+        CommandOutput,
+        Context,
+        ToolContext,
+        channel,
+        engine,
+        provider,
+        tool,
+    )
     from agiraph.models.base import Reply, Request
     from agiraph.testing import (
         Call,
@@ -283,8 +290,9 @@ _MODULES = {
     "agiraph.core.domain.records.search": ("Hit",),
     "agiraph.core.domain.triggers": ("Firing",),
     "agiraph.core.domain.work": ("Usage",),
-    "agiraph.features.extensions.context": ("CommandOutput", "Context", "ToolContext"),
-    "agiraph.features.extensions.declarations": ("channel", "engine", "provider", "tool"),
+    "agiraph.core.tools.own_code": (
+        "CommandOutput", "Context", "ToolContext", "channel", "engine", "provider", "tool",
+    ),
     "agiraph.models.base": ("Reply", "Request"),
     "agiraph.testing": (
         "Call", "ManualClock", "ModelServer", "PowerCut", "ReactiveModel", "Says",

@@ -2,21 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 from agiraph.core.domain.agents import Command, Specialist, Team
 from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.text.previews import PromptText
 from agiraph.core.domain.times.time import Clock, SystemClock
 from agiraph.core.home.layout import Home
 from agiraph.core.home.lock import HomeLock
+from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.core.home.specialists import LiveSpecialists
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.background import stored_accounts
@@ -31,6 +33,7 @@ from agiraph.core.runtime.engines.embedded import EmbeddedEngine
 from agiraph.core.runtime.engines.engine import Engine
 from agiraph.core.runtime.executor import Executor
 from agiraph.core.runtime.offered_tools import OfferedTools
+from agiraph.core.runtime.parts import Installation, Part
 from agiraph.core.runtime.prompts import prompt_preview
 from agiraph.core.runtime.tracing import Tracing
 from agiraph.core.services.mail import absence
@@ -40,26 +43,21 @@ from agiraph.core.store.engine.server_clock import ServerClock, skew_warning
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.calls import added
 from agiraph.core.tools.calls.sources import ToolSource
-from agiraph.features.channels.inlet import Inlet
-from agiraph.features.channels.kinds import Channel
-from agiraph.features.channels.kinds.own import resolved
-from agiraph.features.channels.outbox import Outbox
-from agiraph.features.extensions.configured import NO_EXTENSIONS, ExtensionSettings
-from agiraph.features.extensions.loading import Extensions
-from agiraph.features.extensions.resolving import providers, web_with_engine, web_with_keys
-from agiraph.features.extensions.skills import Skills
-from agiraph.features.mcp.servers import McpServers
-from agiraph.features.mcp.settings import McpServer
-from agiraph.features.mcp.toolbox import McpTools
 from agiraph.models.catalogue import Catalogue
 from agiraph.models.facts.prices import Prices
 from agiraph.models.registry import Keys, ModelFactory, Registry
+from agiraph.models.searching import web_with_keys
 from agiraph.sandbox import levels
 from agiraph.sandbox.folders import folder_history
 from agiraph.sandbox.levels import CommandRules, Confinement, Wanted
 from agiraph.sandbox.sandbox import Limits, database_files
-from agiraph.web.access import Web
+from agiraph.web.access import WantedEngine, Web
 
+if TYPE_CHECKING:
+    from agiraph.config import Settings
+
+T = TypeVar("T")
+P = TypeVar("P")
 log: logging.Logger = logging.getLogger("agiraph.app")
 
 HOME_CHECK_S = 5.0
@@ -84,10 +82,8 @@ class SharedOptions(TypedDict, total=False):
 
     clock: Clock | None
     prices: Prices | None
-    extensions: ExtensionSettings
-    mcp: Mapping[str, McpServer] | None
+    features: Mapping[str, Any] | None
     commands: Mapping[str, Command] | None
-    channels: Mapping[str, Channel] | None
     callbacks: Mapping[str, Callback] | None
     reply_model: str
     reader_model: str
@@ -102,7 +98,8 @@ class SharedOptions(TypedDict, total=False):
 class RuntimeOptions(SharedOptions, total=False):
     """What a runtime may be given."""
 
-    tools: tuple[Tool, ...]
+    tools: tuple[Tool | Callable[..., Any], ...]
+    secrets: NamedSecrets
     sources: tuple[ToolSource, ...]
     own_models: Mapping[str, ModelFactory] | None
     level: Wanted
@@ -120,15 +117,13 @@ class Runtime:
     store: Store
     models: Catalogue
     engine: Engine
-    outbox: Outbox
-    inlet: Inlet
+    parts: Mapping[type, Part]
+    """What features keep while this runtime is open, by type."""
     trigger_worker: TriggerWorker
     periodic: PeriodicTasks
     daily: DailySpend
     kept_for: timedelta | None
     """How long the steps of ended work are kept; None: for ever."""
-    extensions: Extensions
-    mcp: McpServers
     executor: Executor
 
     def __post_init__(self) -> None:
@@ -170,18 +165,18 @@ class Runtime:
         get, home = options.get, Home.open(home_path)
         lock, store = await _open_store(home, database_url, options)
         periodic = PeriodicTasks(clock := store.clock)  # all processes share it on PostgreSQL
-        own = await Extensions.opened(home, extensions := get("extensions", NO_EXTENSIONS))
-        models = _models(keys, options, clock, own)
         rules = await _rules(home, options, database_files(database_url))
+        is_sole = lock is not None
+        parts = await _parts(home, store, periodic, rules, options, is_sole_process=is_sole)
+        models = _models(keys, options, clock, parts)
         daily, known = DailySpend(store, clock, get("usd_per_day")), LiveSpecialists(home)
-        web = web_with_keys(web_with_engine(get("web") or Web(), own), models)
-        mcps = McpServers(get("mcp") or {}, home, rules, web, extensions.secrets)
+        web = web_with_keys(_with_engine(get("web") or Web(), parts), models)
         executor = Executor(
             store=store,
             home=home,
             clock=clock,
             models=models,
-            offered=_offered(own, McpTools(mcps), options, known, web),
+            offered=_offered(parts, options, known, web),
             specialists=known,
             commands=get("commands") or {},
             reply_model=get("reply_model", ""),
@@ -195,8 +190,6 @@ class Runtime:
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor, periodic=periodic)
         engine = make_engine(database_url, store, dispatcher, periodic)
-        is_sole, ways = lock is not None, resolved(get("channels") or {}, own)
-        outbox = Outbox(store, clock, ways, is_sole_process=is_sole, periodic=periodic)
         trigger_worker = TriggerWorker(
             store=store,
             home=home,
@@ -205,19 +198,44 @@ class Runtime:
             callbacks=get("callbacks") or {},
             is_sole_process=is_sole,
         )
-        ends = (engine, outbox, Inlet(store, clock, ways, periodic), trigger_worker, periodic)
-        return cls(home, lock, store, models, *ends, daily, get("retention"), own, mcps, executor)
+        ends = (engine, {type(part): part for part in parts}, trigger_worker, periodic)
+        return cls(home, lock, store, models, *ends, daily, get("retention"), executor)
+
+    @classmethod
+    async def of_settings(cls, settings: "Settings", **more: Unpack[RuntimeOptions]) -> "Runtime":
+        """Open a runtime as the settings say; `more` goes before them."""
+        options: RuntimeOptions = {
+            "prices": settings.prices,
+            "commands": settings.commands,
+            "features": settings.features,
+            "secrets": settings.secrets,
+            "reply_model": settings.reply_model,
+            "reader_model": settings.reader_model,
+            "efforts": settings.efforts,
+            "web": settings.web,
+            "limits": settings.limits,
+            "level": settings.sandbox,
+            "readable": settings.sandbox_readable,
+            "zone": settings.zone,
+            "usd_per_day": settings.usd_per_day,
+            **more,
+        }
+        url, keys = settings.database_url, settings.keys
+        return await cls.open(settings.home, database_url=url, keys=keys, **options)
+
+    def part(self, kind: type[P]) -> P:
+        """Return what a feature keeps while this runtime is open."""
+        return cast(P, self.parts[kind])
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
         levels.warn_if_not_confined(self.confinement)
         await asyncio.to_thread(folder_history.switch_off_left, self.home.path / "teams")
-        await self.outbox.start()  # before the engine, whose runs send messages
+        for part in self.parts.values():
+            await part.start()
         await self.daily.start()
         await self.engine.start(only)
         await self.trigger_worker.start()
-        await self.inlet.start()
-        self.mcp.start()
         self._watchdog = asyncio.create_task(
             watch(self.store, self.clock, self.periodic), name="watchdog"
         )
@@ -229,13 +247,17 @@ class Runtime:
         await _cancelled(self._watchdog)
         await self.retention.stop()
         await self.removal.stop()
-        await self.inlet.stop()
-        # Runs first: each gives its node back in a transaction. A message that a run still sends is
-        # a row, so whatever the stopped outbox does not send goes out at the next start.
+        # Runs first: each gives its node back in a transaction, and may use the parts till then.
+        # What comes in meanwhile, or goes out, is a row: the next start goes on with it.
         await self.engine.stop()
-        await self.outbox.stop()
+        for part in self.parts.values():
+            await part.stop()
         await self.trigger_worker.stop()
-        await self.mcp.close()
+
+    async def parts_idle(self) -> None:
+        """Wait until no feature has anything left to do now."""
+        for part in self.parts.values():
+            await part.idle()
 
     async def close(self) -> None:
         """Stop working, close the database and release the home."""
@@ -264,10 +286,50 @@ class Runtime:
         return partial(asyncio.sleep, HOME_CHECK_S)
 
 
-def _models(keys: Keys, options: RuntimeOptions, clock: Clock, own: Extensions) -> Catalogue:
+async def _parts(
+    home: Home,
+    store: Store,
+    periodic: PeriodicTasks,
+    rules: CommandRules,
+    options: RuntimeOptions,
+    *,
+    is_sole_process: bool,
+) -> tuple[Part, ...]:
+    """Open the parts of all features."""
+    given = Installation(
+        home=home,
+        store=store,
+        periodic=periodic,
+        rules=rules,
+        web=options.get("web") or Web(),
+        secrets=options.get("secrets", NamedSecrets()),
+        is_sole_process=is_sole_process,
+        settings=options.get("features") or {},
+    )
+    for open_part in brought("part"):
+        given.parts.append(await open_part(given))
+    return tuple(given.parts)
+
+
+def _models(keys: Keys, options: RuntimeOptions, clock: Clock, parts: Iterable[Part]) -> Catalogue:
     models = Catalogue(Registry(keys, clock), options.get("prices") or Prices(), clock)
-    models.add_all({**providers(own), **(options.get("own_models") or {})})
+    for part in parts:
+        models.add_all(part.providers)
+    models.add_all(options.get("own_models") or {})
     return models
+
+
+def _with_engine(web: Web, parts: Iterable[Part]) -> Web:
+    """Return the web access with the own engine that the settings name; without a search engine
+    if no feature has it."""
+    if not isinstance(web.engine, WantedEngine):
+        return web
+    name = web.engine.own_name
+    return replace(web, engine=_first(part.engine(name) for part in parts))
+
+
+def _first(found: Iterable[T | None]) -> T | None:
+    return next((one for one in found if one is not None), None)
 
 
 async def _rules(home: Home, options: RuntimeOptions, masked: tuple[Path, ...]) -> CommandRules:
@@ -277,21 +339,27 @@ async def _rules(home: Home, options: RuntimeOptions, masked: tuple[Path, ...]) 
 
 
 def _offered(
-    own: Extensions,
-    mcp: McpTools,
+    parts: tuple[Part, ...],
     options: RuntimeOptions,
     known: Mapping[str, Specialist],
     web: Web,
 ) -> OfferedTools:
     """Return what agents are given tools from; those of the embedding program are guarded."""
     return OfferedTools(
-        extra=tuple(map(added.guarded, options.get("tools", ()))),
-        sources=(own, mcp, *options.get("sources", ())),
-        extensions=own,
-        skills=Skills(home=own.home),
+        extra=tuple(added.guarded(_tool(one, parts)) for one in options.get("tools", ())),
+        parts=parts,
+        sources=options.get("sources", ()),
         specialists=known,
         has_search=web.engine is not None,
     )
+
+
+def _tool(given: Tool | Callable[..., Any], parts: Iterable[Part]) -> Tool:
+    """Return a tool; a function that `agiraph.tool` has marked becomes one."""
+    made = given if isinstance(given, Tool) else _first(part.tool(given) for part in parts)
+    if made is None:
+        raise TypeError(f"{given!r} is not a tool; put @tool(…) above it.")
+    return made
 
 
 async def _open_store(

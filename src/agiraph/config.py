@@ -14,20 +14,12 @@ from pydantic import Field, StringConstraints
 from agiraph.core.domain.agents import Command
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import Misconfigured, Refused
-from agiraph.core.domain.records.folders import split_access
+from agiraph.core.domain.features import found_at, installed
 from agiraph.core.domain.sections import Section, entry, must
 from agiraph.core.domain.times.moments import parse_span, parse_zone
 from agiraph.core.home import stored_keys
 from agiraph.core.home.named_secrets import TABLE as _SECRETS
 from agiraph.core.home.named_secrets import NamedSecrets, named_secrets
-from agiraph.features.channels.kinds import Channel
-from agiraph.features.channels.kinds.configured import channels as channels_of
-from agiraph.features.extensions.configured import NO_EXTENSIONS, TOOLS, ExtensionSettings
-from agiraph.features.mcp.settings import FILES_KEY as MCP_FILES
-from agiraph.features.mcp.settings import TABLE as MCP
-from agiraph.features.mcp.settings import McpServer
-from agiraph.features.mcp.settings import literals as literals_of_mcp
-from agiraph.features.mcp.settings import servers as servers_of_mcp
 from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
 from agiraph.models.facts.prices import Prices, Terms
@@ -79,8 +71,6 @@ class Settings(Location):
     prices: Prices = Prices()
     commands: dict[str, Command] = field(default_factory=dict[str, Command], repr=False)
     """Programs that can be hired as `cli:NAME`."""
-    channels: dict[str, Channel] = field(default_factory=dict[str, Channel], repr=False)
-    """Where messages for the person are sent, besides their inbox."""
     folders: dict[str, str] = field(default_factory=dict[str, str])
     """Folders of the person, by the name under which `--folder NAME` gives one to a team."""
     limits: Limits = Limits()
@@ -95,10 +85,10 @@ class Settings(Location):
     """The most dollars that all teams may spend on models in a day (UTC); None: no limit."""
     retention: timedelta | None = None
     """How long the steps and working files of ended work are kept; None: for good."""
-    extensions: ExtensionSettings = NO_EXTENSIONS
-    """Secrets of tools and servers, and which roles and teams get a tool of a person."""
-    mcp: dict[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
-    """MCP servers whose tools agents may call."""
+    secrets: NamedSecrets = field(default_factory=NamedSecrets, repr=False)
+    """What tools and servers are handed by name."""
+    features: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """What each feature has read of its own settings, by its name (`Feature.settings`)."""
     web: Web = Web()
     """How web pages are fetched, and which search engine is used."""
     log: str = ""
@@ -108,16 +98,10 @@ class Settings(Location):
     shown: dict[str, Setting] = field(default_factory=dict[str, Setting])
     """Every setting with its origin, for people to look at; secrets are masked."""
 
-    @property
-    def secrets(self) -> NamedSecrets:
-        """Secrets that tools and servers are handed by name."""
-        return self.extensions.secrets
-
 
 SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
 T = TypeVar("T")
 _FOLDERS = "folders"
-_CHANNELS = "channels"
 # User and password in an address: `show` masks the password in the list that people look at.
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 _USD_VARIABLE = "AGIRAPH_USD_PER_DAY"
@@ -174,15 +158,18 @@ _SERVER_PATIENCE: Section[PatienceEntry] = Section(
 
 
 @dataclass(frozen=True, slots=True)
-class _Picker:
+class Picker:
     """Chooses each setting's value, and records it with its origin for people to look at."""
 
     path: Path
     environ: Mapping[str, str]
     written: Mapping[str, Any]
     shown: dict[str, Setting]
-    stored: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    stored: Mapping[str, str] = field(repr=False)
     """What a person entered in the web UI, by the name of the variable."""
+    secrets: NamedSecrets = field(repr=False)
+    url: str
+    """The address of this installation, for links in messages."""
 
     def __call__(self, name: str, default: str) -> str:
         """Return the value from the environment, agiraph.toml, the web UI or the default, in this
@@ -222,15 +209,12 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings in force; raise `Misconfigured` with the file and what is wrong in it."""
     place = find(environ)
     path = place.home / FILE
-    pick = _Picker(path, environ, written_in(path), {}, _stored(place.home))
+    written, stored = written_in(path), _stored(place.home)
+    secrets = named_secrets(path, written.get(_SECRETS, {}), environ)
+    pick = Picker(path, environ, written, {}, stored, secrets, place.address.url)
     keys, prices = _keys(pick), Prices(pick.tables(_TERMS))
     commands, limits = _commands(pick), pick.table(_COMMAND_LIMITS)
-    secrets = named_secrets(path, pick.written.get(_SECRETS, {}), environ)
-    channels = channels_of(
-        path, pick.written.get(_CHANNELS, {}), environ, url=place.address.url, secrets=secrets
-    )
     _show_tables(pick, keys, commands, limits)
-    pick.show_each(_CHANNELS, _described(channels))
     roles = pick.tables(_ROLES)
     _show_place(pick, place)
     return Settings(
@@ -243,7 +227,6 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         keys=keys,
         prices=prices,
         commands=commands,
-        channels=channels,
         folders=_folders(pick),
         limits=limits,
         sandbox=cast(Wanted, _one_of("AGIRAPH_SANDBOX", pick("AGIRAPH_SANDBOX", ""), KNOWN)),
@@ -251,8 +234,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         zone=_zone(pick("AGIRAPH_ZONE", "")),
         usd_per_day=_usd_per_day(pick),
         retention=_retention(pick("AGIRAPH_RETENTION", "")),
-        extensions=_extensions(pick, secrets),
-        mcp=_mcp(pick),
+        secrets=secrets,
+        features={one.name: found_at(one.settings)(pick) for one in installed() if one.settings},
         web=_web(pick, partial(vendor_engine, keys, prices), own_port=place.address.port),
         address=place.address,
         token=pick("AGIRAPH_TOKEN", ""),
@@ -262,19 +245,18 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
-def _show_tables(
-    pick: _Picker, keys: Keys, commands: Mapping[str, Command], limits: Limits
-) -> None:
+def _show_tables(pick: Picker, keys: Keys, commands: Mapping[str, Command], limits: Limits) -> None:
     """Record servers, commands and limits with their origins."""
     pick.show_each(SERVERS.name, _described(keys.servers))
     pick.show_each(_COMMANDS.name, _described(commands))
     pick.show_each(_RATES.name, _described(keys.rates))
+    pick.show_each(_SECRETS, pick.secrets.sources)
     origin = FILE if _COMMAND_LIMITS.name in pick.written else "default"
     for name, most in asdict(limits).items():
         pick.show(f"{_COMMAND_LIMITS.name}.{name}", str(most), origin)
 
 
-def _described(named: Mapping[str, Server | Command | Rate | Channel]) -> dict[str, str]:
+def _described(named: Mapping[str, Server | Command | Rate]) -> dict[str, str]:
     return {name: one.description for name, one in named.items()}
 
 
@@ -293,7 +275,7 @@ def _zone(name: str) -> str:
         raise Misconfigured(f"AGIRAPH_ZONE, or zone in {FILE}: {error}") from error
 
 
-def _usd_per_day(pick: _Picker) -> float | None:
+def _usd_per_day(pick: Picker) -> float | None:
     """Return what all teams may spend in a day, None for no limit, and record it."""
     found = pick.table(_DAY_LIMIT)
     origin = FILE if pick.written.get(_DAY_LIMIT.name) else "default"
@@ -313,7 +295,7 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _web(pick: _Picker, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
+def _web(pick: Picker, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
     """Return the agents' web access, and record its engine and its reading hosts."""
     search, reading = pick.written.get(SEARCH.name), pick.written.get(READING.name)
     web = web_of(
@@ -333,27 +315,7 @@ def _web(pick: _Picker, vendor_engine: MakeVendorEngine, *, own_port: int) -> We
     return web
 
 
-def _extensions(pick: _Picker, secrets: NamedSecrets) -> ExtensionSettings:
-    """Return the settings of own tools and of secrets, and record where each secret is."""
-    pick.show_each(_SECRETS, secrets.sources)
-    return ExtensionSettings(secrets=secrets, rules=pick.tables(TOOLS))
-
-
-def _mcp(pick: _Picker) -> dict[str, McpServer]:
-    """Return the MCP servers that a person wrote down, and record them."""
-    path, written = pick.path, pick.written
-    declared = {*written.get(_SECRETS, {}), *stored_keys.read(path.parent).named}
-    given = map(split_access, _folders(pick).values())
-    writable = [folder for folder, access in given if access == "rw"]
-    files = written.get(MCP_FILES, [])
-    found = servers_of_mcp(path, written.get(MCP, {}), files, declared, writable)
-    for name, server in found.items():
-        keep(literals_of_mcp(server))
-        pick.show(f"{MCP}.{name}", server.description, server.origin)
-    return found
-
-
-def _folders(pick: _Picker) -> dict[str, str]:
+def _folders(pick: Picker) -> dict[str, str]:
     """Return the folders that can be given by name, and record them."""
     written = pick.written.get(_FOLDERS, {})
     if not isinstance(written, dict) or not all(
@@ -367,14 +329,14 @@ def _folders(pick: _Picker) -> dict[str, str]:
     return found
 
 
-def _show_place(pick: _Picker, place: Location) -> None:
+def _show_place(pick: Picker, place: Location) -> None:
     """Record home and address, for the list of settings only: `find` has read them."""
     pick("AGIRAPH_HOST", "127.0.0.1")
     pick("AGIRAPH_PORT", "8717")
     pick.show("AGIRAPH_HOME", str(place.home), _origin(pick.environ, "AGIRAPH_HOME"))
 
 
-def _keys(pick: _Picker) -> Keys:
+def _keys(pick: Picker) -> Keys:
     """Return the access to models, and record the proxies of the environment."""
     patience = {**pick.tables(_SERVER_PATIENCE), **pick.tables(_MODEL_PATIENCE)}
     options = pick.tables(_OPTIONS)
@@ -391,7 +353,7 @@ def _keys(pick: _Picker) -> Keys:
     return keys
 
 
-def _account(pick: _Picker, vendor: Vendor) -> Account:
+def _account(pick: Picker, vendor: Vendor) -> Account:
     key, url = pick(vendor.key_variable, ""), pick(vendor.url_variable, "")
     is_stored = pick.shown[vendor.key_variable].origin == stored_keys.FILE
     return Account(key=key, base_url=url, is_stored=is_stored)
@@ -425,7 +387,7 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     raise Misconfigured(f"{name} {value!r} is not known; use {' or '.join(choices)}, or nothing.")
 
 
-def _commands(pick: _Picker) -> dict[str, Command]:
+def _commands(pick: Picker) -> dict[str, Command]:
     """Return the file's programs, each with the environment variables it may see."""
     environ = pick.environ
     # A program sees no other variables: the environment holds the vendors' keys.

@@ -10,6 +10,7 @@ from typing import Any, cast
 from agiraph.api.listen_address import Address
 from agiraph.api.listen_address import read as read_address
 from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.features import installed
 
 FILE = "agiraph.toml"
 IN_FILE = {
@@ -35,16 +36,13 @@ TABLES = frozenset(
         "command_limits",
         "folders",
         "limits",
-        "mcp",
-        "mcp_files",
         "rate_limits",
-        "channels",
         SERVER,
         "search",
         "secrets",
-        "tools",
     }
 )
+"""Tables of agiraph.toml, besides those of features."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +70,11 @@ def find(environ: Mapping[str, str] = os.environ) -> Location:
     )
 
 
+def known_tables() -> frozenset[str]:
+    """Return the names of all tables that agiraph.toml may have."""
+    return TABLES.union(*(feature.settings_tables for feature in installed()))
+
+
 def written_in(path: Path) -> dict[str, Any]:
     """Return the content of agiraph.toml; raise `Misconfigured` for unknown settings."""
     try:
@@ -82,10 +85,11 @@ def written_in(path: Path) -> dict[str, Any]:
         raise Misconfigured(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
-    if unknown := set(written) - set(IN_FILE.values()) - TABLES:
-        known = ", ".join(sorted([*IN_FILE.values(), *TABLES]))
+    tables = known_tables()
+    if unknown := set(written) - set(IN_FILE.values()) - tables:
+        known = ", ".join(sorted([*IN_FILE.values(), *tables]))
         raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")
-    texts = {name: chain(value) for name, value in written.items() if name not in TABLES}
+    texts = {name: chain(value) for name, value in written.items() if name not in tables}
     if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:
         raise Misconfigured(f"{path}: {', '.join(wrong)} must be text, in quotes.")
     return written

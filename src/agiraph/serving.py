@@ -28,7 +28,6 @@ from agiraph.core.runtime import tracing as traces
 from agiraph.core.services import access
 from agiraph.core.store import events
 from agiraph.doctor.examination import Examination
-from agiraph.features.channels.kinds import is_two_way
 from agiraph.location import FILE
 from agiraph.logs import Streak
 
@@ -204,15 +203,10 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         usd_per_day=settings.usd_per_day,
         reply_model=settings.reply_model,
         url=address.url,
-        pairing_hints={
-            name: each.pairing_hint
-            for name, each in runtime.outbox.channels.items()
-            if is_two_way(each)
-        },
         preview=runtime.preview,
         is_model_set=settings.shown["AGIRAPH_MODEL"].origin in ("environment", FILE),
-        extensions=runtime.extensions,
-        mcp=runtime.mcp,
+        parts=dict(runtime.parts),
+        secrets=settings.secrets,
         examine=_examination(settings, runtime, lambda: api.model),
         build=version("agiraph"),
         failing=runtime.periodic.failing,
@@ -227,7 +221,7 @@ def _examination(settings: Settings, runtime: Runtime, model: Callable[[], str])
         home=runtime.home,
         store=runtime.store,
         confinement=runtime.confinement,
-        extensions=runtime.extensions,
+        parts=runtime.parts,
         models=runtime.models,
         model=model,
         failing=runtime.periodic.failing,
@@ -307,27 +301,8 @@ async def _feeding_hub(
 @contextlib.asynccontextmanager
 async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGenerator[Runtime]:
     tracing = traces.open_tracing(settings.traces, redaction.environment())
-    runtime = await Runtime.open(
-        settings.home,
-        database_url=settings.database_url,
-        keys=settings.keys,
-        prices=settings.prices,
-        commands=settings.commands,
-        mcp=settings.mcp,
-        channels=settings.channels,
-        reply_model=settings.reply_model,
-        reader_model=settings.reader_model,
-        efforts=settings.efforts,
-        web=settings.web,
-        extensions=settings.extensions,
-        limits=settings.limits,
-        level=settings.sandbox,
-        readable=settings.sandbox_readable,
-        zone=settings.zone,
-        usd_per_day=settings.usd_per_day,
-        retention=settings.retention,
-        on_delta=forwarder,
-        tracing=tracing,
+    runtime = await Runtime.of_settings(
+        settings, retention=settings.retention, on_delta=forwarder, tracing=tracing
     )
     try:
         async with _sharing_deltas(settings, runtime, forwarder):

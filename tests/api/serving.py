@@ -91,7 +91,7 @@ async def _examined(world: World) -> list[Finding]:
         home=runtime.home,
         store=runtime.store,
         confinement=runtime.confinement,
-        extensions=runtime.extensions,
+        parts=runtime.parts,
         models=runtime.models,
         model=lambda: settings.model,
         failing=runtime.periodic.failing,
@@ -133,8 +133,7 @@ async def serving(
             reply_model=more.get("reply_model", ""),
             url=f"http://127.0.0.1:{port}",
             preview=world.runtime.preview,
-            extensions=world.runtime.extensions,
-            mcp=world.runtime.mcp,
+            parts=dict(world.runtime.parts),
             examine=partial(_examined, world),
             confinement=world.runtime.confinement,
         )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agiraph.features.mcp.settings import McpServer
+from agiraph.features.mcp.toolbox import McpTools
 from tests.api.serving import serving
 from tests.mcp.kit import behave, pids, rude
 
@@ -23,7 +24,7 @@ async def test_the_owner_confirms_how_a_server_is_reached_and_then_its_tools(
 ) -> None:
     home = tmp_path / "home"
     server = of_a_file(env={"OWN": "a\u202eb"}, tools=("echo", "late"), effects={"echo": "reads"})
-    async with serving(home, mcp={"rude": server}) as served:
+    async with serving(home, features={"mcp": {"rude": server}}) as served:
         status, [listed] = await served.ask("GET", "/mcp-servers")
         assert (status, listed["state"], listed["summary"], listed["tools"]) == (
             200,
@@ -57,7 +58,7 @@ async def test_the_owner_confirms_how_a_server_is_reached_and_then_its_tools(
         )
 
         behave(home, descriptions={"echo": "Other words."}, gone=["hang"])
-        await served.world.runtime.mcp.connection("rude").close()
+        await served.world.runtime.part(McpTools).servers.connection("rude").close()
         _, changed = await served.ask("POST", f"{NAME}/ask")
         first, second, *_ = changed["shown_tools"]
         assert (first["name"], first["state"], first["description"]) == (
@@ -77,7 +78,7 @@ async def test_a_damaged_file_of_one_server_hides_no_other(tmp_path: Path) -> No
     (home / "mcp").mkdir(parents=True)
     (home / "mcp" / "broken.json").write_text("{}")
     servers = {one.name: one for one in (of_a_file(), of_a_file(name="broken"))}
-    async with serving(home, mcp=servers) as served:
+    async with serving(home, features={"mcp": servers}) as served:
         _, listed = await served.ask("GET", "/mcp-servers")
         assert [(one["name"], one["state"]) for one in listed] == [
             ("rude", "off"),
@@ -91,8 +92,8 @@ async def test_a_damaged_file_of_one_server_hides_no_other(tmp_path: Path) -> No
 
 async def test_a_server_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
     server = McpServer(name="broken", command=("bash", "-c", "echo no key >&2; exit 4"))
-    async with serving(tmp_path / "home", mcp={"broken": server}) as served:
-        await served.world.runtime.mcp.close()  # it was asked at the start, too
+    async with serving(tmp_path / "home", features={"mcp": {"broken": server}}) as served:
+        await served.world.runtime.part(McpTools).servers.close()  # it was asked at the start, too
         status, problem = await served.ask("POST", "/mcp-servers/broken/ask")
         assert (status, (await served.ask("GET", "/mcp-servers/other"))[0]) == (422, 404)
     assert problem["detail"].endswith(
@@ -104,7 +105,7 @@ async def test_a_token_that_is_not_the_owners_sees_no_details_and_confirms_nothi
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
-    async with serving(home, mcp={"rude": of_a_file()}) as served:
+    async with serving(home, features={"mcp": {"rude": of_a_file()}}) as served:
         _, shown = await served.ask("GET", NAME)
         for scope in ("read", "talk", "operate"):
             _, made = await served.ask("POST", "/tokens", {"name": scope, "scope": scope})

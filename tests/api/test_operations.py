@@ -141,7 +141,7 @@ async def test_the_health_checks_follow_the_running_server(served: Served) -> No
         home=runtime.home,
         store=runtime.store,
         confinement=runtime.confinement,
-        extensions=runtime.extensions,
+        parts=runtime.parts,
         models=runtime.models,
         model=lambda: "scripted/new",
         failing=failing,

@@ -19,7 +19,7 @@ def test_the_channels_of_the_document_load(tmp_path: Path) -> None:
     [written] = blocks(DOCUMENT, "toml")
     (tmp_path / config.FILE).write_text(written)
     environ = {"AGIRAPH_HOME": str(tmp_path), "TELEGRAM_TOKEN": TOKEN, "MAIL_PASSWORD": "secret-12"}
-    found = config.load(environ).channels
+    found = config.load(environ).features["channels"]
     assert {name: channel.description for name, channel in found.items()} == {
         "phone": "telegram bot 110201543",
         "mail": "email of agiraph@example.org by smtp.example.org and imap.example.org",

@@ -37,7 +37,7 @@ async def test_the_server_of_the_document_is_added_and_used_by_a_team(tmp_path: 
         assert "forecast" in ended.out or "weather" in ended.out
     settings = tomllib.loads((tmp_path / "home" / "agiraph.toml").read_text())
     found = servers(tmp_path / "home" / "agiraph.toml", settings["mcp"], [], {})
-    async with World(tmp_path / "home", mcp=found, easy_endings=True) as world:
+    async with World(tmp_path / "home", features={"mcp": found}, easy_endings=True) as world:
         given = {"name": "mcp__weather__forecast", "arguments": {"city": "Graz"}}
         _, [answer] = await run_calls(world, call("call_tool", **given))
         known = pins.load(world.runtime.home.folder, "weather")

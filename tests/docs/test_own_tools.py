@@ -13,7 +13,7 @@ from agiraph import World, call, config, says
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.home.layout import Home
 from agiraph.features.channels import pairing
-from agiraph.features.extensions.loading import Extensions
+from agiraph.features.extensions.loading import Extensions, unopened
 from tests.cli.shell import Shell
 from tests.docs.blocks import blocks, markdown_file, python_files
 from tests.extensions.files import AT
@@ -44,9 +44,8 @@ def write(home: Path, *names: str, **replaced: str) -> None:
 
 async def enable(home: Path, name: str) -> None:
     """Enable a file as `agiraph tools enable` does."""
-    settings = config.load({"AGIRAPH_HOME": str(home), "PARCEL_KEY": KEY}).extensions
-    extensions = Extensions(home=Home.open(home), secrets=settings.secrets, rules=settings.rules)
-    await extensions.enable(name, at=AT)
+    settings = config.load({"AGIRAPH_HOME": str(home), "PARCEL_KEY": KEY})
+    await unopened(settings).enable(name, at=AT)
 
 
 @asynccontextmanager
@@ -56,8 +55,8 @@ async def world(home: Path, settings: Sequence[str] = ()) -> AsyncGenerator[Worl
     read = config.load({"AGIRAPH_HOME": str(home), "PARCEL_KEY": KEY})
     async with World(
         home,
-        extensions=read.extensions,
-        channels=read.channels,
+        features=read.features,
+        secrets=read.secrets,
         web=read.web,
         easy_endings=True,
     ) as opened:

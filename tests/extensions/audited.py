@@ -16,6 +16,7 @@ from agiraph.core.home.layout import Home
 from agiraph.features.extensions.loading import Extensions
 from agiraph.features.extensions.skills import Skills
 from agiraph.features.mcp.settings import servers
+from agiraph.features.mcp.toolbox import McpTools
 from agiraph.location import FILE
 from tests.extensions.files import AT
 
@@ -65,12 +66,14 @@ async def _run(home: Path, *, enables: bool) -> dict[str, Any]:
         skills.enable("evil", at=AT)
     listed: list[str] = [one.state for one in await extensions.listed()]
     listed += [one.state for one in skills.listed()]
-    async with World(home, mcp=servers(home / FILE, {}, [], ()), easy_endings=True) as world:
+    async with World(
+        home, features={"mcp": servers(home / FILE, {}, [], ())}, easy_endings=True
+    ) as world:
         if enables:
             for _ in ("how it is reached", "its tools"):
-                shown = world.runtime.mcp.status("evil")
-                await world.runtime.mcp.confirm("evil", sha256=shown.sha256)
-        listed.append(world.runtime.mcp.status("evil").state)
+                shown = world.runtime.part(McpTools).servers.status("evil")
+                await world.runtime.part(McpTools).servers.confirm("evil", sha256=shown.sha256)
+        listed.append(world.runtime.part(McpTools).servers.status("evil").state)
         echo = call("call_tool", name="mcp__evil__echo", arguments={"text": "heard"})
         ada = world.script(
             "ada",

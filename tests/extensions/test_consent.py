@@ -13,8 +13,8 @@ from agiraph.core.home.layout import Home
 from agiraph.doctor import surroundings
 from agiraph.doctor.checkup import Checkup
 from agiraph.features.backup.archive import belongs_to_one_home
-from agiraph.features.extensions import pinned
-from agiraph.features.extensions.configured import TOOLS, ExtensionSettings, ToolRule
+from agiraph.features.extensions import checks, pinned
+from agiraph.features.extensions.configured import TOOLS, ToolRule
 from agiraph.features.extensions.finding import find_one
 from agiraph.features.extensions.loading import MOST_SHOWN, Extensions, import_declared
 from agiraph.features.extensions.own_threads import OwnThreads
@@ -93,7 +93,7 @@ async def test_an_agent_gets_an_enabled_tool_and_loses_it_when_its_file_changes(
             "it, and enable it again if you want: agiraph tools enable tools/hi.py"
         )
 
-        await world.runtime.extensions.enable("tools/hi.py", at=AT)
+        await world.runtime.part(Extensions).enable("tools/hi.py", at=AT)
         _, told = await run_calls(world, call("greet", name="Bob"), by="eve")
         assert told == [ToolAnswer("Go away, Bob")]
 
@@ -328,7 +328,8 @@ async def test_doctor_names_what_is_faulty_changed_or_missing(tmp_path: Path) ->
         enabled=False,
     )
     checkup = Checkup(config.load({"AGIRAPH_HOME": str(tmp_path)}), online=False)
-    await surroundings.check_extensions(checkup)
+    surroundings.check_secrets(checkup)
+    await checks.check(checkup)
     assert [(one.name, one.verdict, one.what, one.details) for one in checkup.findings] == [
         (
             "secrets",
@@ -385,8 +386,7 @@ async def test_consents_that_others_can_change_enable_nothing(tmp_path: Path) ->
 async def test_settings_say_which_roles_and_teams_get_a_tool(tmp_path: Path) -> None:
     put(tmp_path, "tools/hi.py", greeting())
     rules = {"greet": ToolRule(teams=frozenset({"Shop"}), roles=frozenset({"coordinator"}))}
-    settings = ExtensionSettings(rules=rules)
-    async with World(tmp_path, extensions=settings, easy_endings=True) as world:
+    async with World(tmp_path, features={"extensions": rules}, easy_endings=True) as world:
         _, told = await run_calls(world, call("greet", name="Bob"), name="Shop")
         assert told == [ToolAnswer("Hello Bob")]
         _, told = await run_calls(world, call("greet", name="Bob"), by="bob", name="Office")
@@ -404,8 +404,8 @@ async def test_a_specialist_gets_the_tool_that_its_file_names_whatever_the_roles
         "Greet.\n",
         enabled=False,
     )
-    settings = ExtensionSettings(rules={"greet": ToolRule(roles=frozenset())})
-    async with World(tmp_path, extensions=settings, easy_endings=True) as world:
+    rules = {"greet": ToolRule(roles=frozenset())}
+    async with World(tmp_path, features={"extensions": rules}, easy_endings=True) as world:
         clerk = world.script(
             "clerk", says(call("greet", name="Bob")), says(call("publish", summary="greeted"))
         )

@@ -10,12 +10,11 @@ from agiraph import Hit, World, call, engine, provider, says
 from agiraph.core.domain.errors import Misconfigured, Refused
 from agiraph.core.domain.messages import INBOX
 from agiraph.core.domain.provenance.labels import SEARCH
+from agiraph.core.domain.records.channels import DeliveryFailed, WantedChannel, is_two_way
 from agiraph.core.domain.records.search import Results
 from agiraph.core.domain.work import NodeStatus, Usage
 from agiraph.core.home.layout import Home
-from agiraph.features.channels.kinds import DeliveryFailed, WantedChannel, is_two_way
-from agiraph.features.channels.kinds.own import resolved
-from agiraph.features.extensions.declarations import declaration_of
+from agiraph.core.tools.own_code import declaration_of
 from agiraph.features.extensions.loading import Extensions
 from agiraph.features.extensions.own_engines import OwnEngine
 from agiraph.features.extensions.own_models import OwnProvider
@@ -128,7 +127,8 @@ async def test_a_channel_whose_code_fails_keeps_its_messages(tmp_path: Path) -> 
     extensions = Extensions(home=Home.open(tmp_path))
     await extensions.refresh()
     names = ("pager", "plain", "missing")
-    made = resolved({n: WantedChannel(own_name=n, kinds=INBOX) for n in names}, extensions)
+    wanted = (WantedChannel(own_name=name, kinds=INBOX) for name in names)
+    made = {one.own_name: extensions.channel(one) or one for one in wanted}
     said: dict[str, str] = {}
     for name, one in made.items():
         message: Any = None

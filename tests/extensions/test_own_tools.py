@@ -12,10 +12,13 @@ from pydantic import BaseModel, Field
 
 from agiraph import ToolContext, World, call, says, tool
 from agiraph.core.domain.errors import Refused
+from agiraph.core.home.named_secrets import NamedSecrets
+from agiraph.core.tools.base import Tool
+from agiraph.core.tools.own_code import ToolDeclaration, declaration_of
 from agiraph.features.extensions.own_threads import OwnThreads, TookTooLong
+from agiraph.features.extensions.own_tools import make_tool
 from agiraph.features.extensions.results import LONGEST_ERROR, MOST_BYTES, as_text, error_text
 from agiraph.redaction import keep
-from agiraph.testing.world import own_tool
 from tests.tools.strangers import undecided
 from tests.tools.tool_calls import ToolAnswer, run_calls
 
@@ -41,6 +44,13 @@ def look_up(
         a dictionary
     """
     return {"city": city, "days": days, "unit": unit, "near": near, "key": ctx.secret("key")}
+
+
+def own_tool(marked: Callable[..., Any]) -> Tool:
+    """Return the tool that models get from a marked function."""
+    declared = declaration_of(marked)
+    assert isinstance(declared, ToolDeclaration)
+    return make_tool(declared, NamedSecrets().get, OwnThreads())
 
 
 def test_the_schema_comes_from_type_hints_and_the_docstring() -> None:
@@ -285,8 +295,8 @@ async def test_a_secret_that_is_not_declared_is_refused(tmp_path: Path) -> None:
             failed=True,
         ),
         ToolAnswer(
-            "steal failed: There is no secret 'other': give it in `secrets`. Only the human can "
-            "fix that.",
+            "steal failed: There is no secret 'other': write NAME = \"env:VARIABLE\" or NAME = "
+            '"file:/path/to/a/file" into [secrets] of agiraph.toml. Only the human can fix that.',
             failed=True,
         ),
     ]

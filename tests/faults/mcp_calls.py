@@ -41,7 +41,7 @@ def _called(tool: str, **given: str) -> Call:
 async def mcp_calls(home: Path) -> None:
     Ledger(home).note("life")
     _accept_tools(home)
-    async with World(home, mcp={"rude": SERVER}, easy_endings=True) as world:
+    async with World(home, features={"mcp": {"rude": SERVER}}, easy_endings=True) as world:
         world.model("ada", counting_model(home, react))
         await found_team_once(world, trust="open")
         await world.settle()

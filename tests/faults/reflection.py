@@ -72,7 +72,7 @@ def _create_once(tx: Tx, task: str) -> None:
 
 async def watch_and_reflect(home: Path) -> None:
     Ledger(home).note("life")
-    world = World(home, channels={"told": LedgerChannel(home)}, easy_endings=True)
+    world = World(home, features={"channels": {"told": LedgerChannel(home)}}, easy_endings=True)
     world.model("ada", ReactiveModel("scripted/ada", _react(home)))
     await world.start()
     if not await world.store.read(rows.every):

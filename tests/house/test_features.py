@@ -1,6 +1,7 @@
 """Features: what is left of agiraph without one of them still imports and has no fault of types.
 
-In `make test` one feature is taken away, chosen by the seed; `--long` takes away each.
+In `make test` one feature is taken away, chosen by the seed. `--long` takes away each, and runs
+quick tests on what is left.
 """
 
 import os
@@ -19,8 +20,6 @@ from agiraph.features import NAMES
 from agiraph.features.research.model import evidence, jobs
 
 ROOT = Path(__file__).parents[2]
-MOUNTED_BY_HAND = frozenset({"channels", "extensions", "mcp"})
-"""Features that `app`, `config` and `doctor` still name: without them agiraph does not start."""
 IMPORT_ALL = """
 import importlib, pkgutil, agiraph
 for found in pkgutil.walk_packages(agiraph.__path__, "agiraph."):
@@ -37,57 +36,79 @@ print("imported")
 """
 
 
-def without(feature: str, folder: Path) -> Path:
-    """Return a copy of the product without the feature's folder and its name in the list."""
-    source = folder / "src"
-    ignored = shutil.ignore_patterns("__pycache__", "web_dist")
-    shutil.copytree(ROOT / "src", source, ignore=ignored)
-    shutil.rmtree(source / "agiraph" / "features" / feature)
-    names = source / "agiraph" / "features" / "__init__.py"
+QUICK_TESTS = (
+    "domain", "store", "testing", "services/test_messages.py", "services/test_waits_and_ends.py",
+    "test_config.py", "test_logs.py", "test_public_api.py",
+)  # fmt: skip
+"""The tests that agiraph must pass without a feature, but for those that need it
+(`tests/needed_features.py`). All of `make quick` would take an hour for all features."""
+
+
+def without(feature: str, folder: Path) -> dict[str, str]:
+    """Copy the product, its tests and its settings without the feature's folder and its name in the
+    list; return the environment of programs that are to use the copy."""
+    ignored = shutil.ignore_patterns("__pycache__", "web_dist", "node_modules")
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    source = folder / "src" / "agiraph"
+    (source / "web_dist").mkdir()
+    shutil.rmtree(source / "features" / feature)
+    names = source / "features" / "__init__.py"
     text = names.read_text()
     assert f'    "{feature}",\n' in text
     names.write_text(text.replace(f'    "{feature}",\n', ""))
-    (source / "agiraph" / "web_dist").mkdir()
-    return source
-
-
-def check(feature: str, folder: Path) -> None:
-    """Raise `AssertionError` unless agiraph without this feature is whole."""
-    source = without(feature, folder)
-    environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
-    told = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALL],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert told.stdout.endswith("imported\n"), told.stderr[-3000:]
     settings = (ROOT / "pyproject.toml").read_text()
     only = settings.replace('["src", "tests", "bench"]', '["src"]')
     (folder / "pyproject.toml").write_text(only.replace('["src", "."]', '["src"]'))
-    checker = Path(sys.executable).with_name("pyrefly")
-    command = [checker, "check", "--summary=none", "--python-interpreter-path", sys.executable]
-    types = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert types.returncode == 0, types.stdout[-3000:]
+    return {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def run(folder: Path, environment: dict[str, str], *command: str) -> str:
+    """Run a Python program in the copy and return what it printed; raise `AssertionError` if it
+    failed."""
+    line = [sys.executable, *command]
+    told = subprocess.run(
+        line, env=environment, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, f"{told.stdout[-3000:]}{told.stderr[-3000:]}"
+    return told.stdout
+
+
+def check(feature: str, folder: Path) -> dict[str, str]:
+    """Raise `AssertionError` unless all of agiraph without this feature is imported and has no
+    fault of types."""
+    environment = without(feature, folder)
+    assert run(folder, environment, "-c", IMPORT_ALL).endswith("imported\n")
+    checker = ("pyrefly", "check", "--summary=none", "--python-interpreter-path", sys.executable)
+    run(folder, environment, "-m", *checker)
+    return environment
+
+
+def check_tests(feature: str, folder: Path, environment: dict[str, str]) -> None:
+    """Raise `AssertionError` unless the quick tests pass that do not need the feature."""
+    tests = (f"tests/{name}" for name in QUICK_TESTS)
+    options = ("-q", "-p", "no:schemathesis", "-p", "no:cacheprovider", "--quick")
+    run(folder, environment, "-m", "pytest", *options, f"--without={feature}", *tests)
 
 
 @pytest.mark.slow
 def test_agiraph_is_whole_without_a_feature(seed: int, tmp_path: Path) -> None:
-    check(random.Random(seed).choice(sorted({*NAMES} - MOUNTED_BY_HAND)), tmp_path)
+    check(random.Random(seed).choice(sorted(NAMES)), tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("feature", sorted({*NAMES} - MOUNTED_BY_HAND))
+@pytest.mark.parametrize("feature", sorted(NAMES))
 def test_agiraph_is_whole_without_each_feature(feature: str, tmp_path: Path) -> None:
-    check(feature, tmp_path)
+    check_tests(feature, tmp_path, check(feature, tmp_path))
 
 
 def test_a_feature_that_others_need_is_found(tmp_path: Path) -> None:
-    """The check can fail: the settings name MCP servers."""
-    with pytest.raises(AssertionError, match=r"agiraph\.features\.mcp"):
-        check("mcp", tmp_path)
+    """The check can fail."""
+    environment = without("history", tmp_path)
+    with (tmp_path / "src" / "agiraph" / "app.py").open("a") as app:
+        app.write("from agiraph.features.history import spans\n")
+    with pytest.raises(AssertionError, match=r"agiraph\.features\.history"):
+        run(tmp_path, environment, "-c", IMPORT_ALL)
 
 
 def test_each_feature_says_its_own_name() -> None:

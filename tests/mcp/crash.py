@@ -25,7 +25,7 @@ def main() -> None:
 
 
 async def _live(home: Path) -> None:
-    async with World(home, mcp={"rude": rude()}, easy_endings=True) as world:
+    async with World(home, features={"mcp": {"rude": rude()}}, easy_endings=True) as world:
         world.script("ada", says(CALL), says(call("finish", summary="done")))
         await world.found("Write it down")
         await world.settle()

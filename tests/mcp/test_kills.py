@@ -28,7 +28,7 @@ async def test_a_call_that_a_crash_cut_off_is_not_made_again(
     assert ended.code == -9, ended.out
     [started] = home.glob("spool/mcp-*/started.json")
     record = orjson.loads(started.read_bytes())
-    async with World(home, mcp={"rude": rude()}, easy_endings=True) as world:
+    async with World(home, features={"mcp": {"rude": rude()}}, easy_endings=True) as world:
         world.script("ada", says(call("finish", summary="done")))
         await world.settle()
         [team] = await world.store.read(rows.every)

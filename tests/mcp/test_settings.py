@@ -9,7 +9,7 @@ import pytest
 from agiraph import config
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.home.named_secrets import NamedSecrets, SecretSource
-from agiraph.features.mcp.settings import McpServer, expanded, servers
+from agiraph.features.mcp.settings import McpServer, expanded, servers, servers_of
 
 EVERYTHING: dict[str, Any] = {
     "files": {
@@ -139,7 +139,7 @@ def test_a_file_in_a_folder_that_agents_may_write_to_is_refused(tmp_path: Path) 
     def load(file: Path, access: str = "rw") -> object:
         settings = f'mcp_files = ["{file}"]\n[folders]\napp = "{app}:{access}"\n'
         (tmp_path / "agiraph.toml").write_text(settings)
-        return config.load({"AGIRAPH_HOME": str(tmp_path)}).mcp
+        return servers_of(config.load({"AGIRAPH_HOME": str(tmp_path)}))
 
     for file in (
         app / ".mcp.json",

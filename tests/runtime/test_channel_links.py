@@ -29,7 +29,7 @@ async def channel(path: Path, database_url: str) -> AsyncIterator[tuple[World, W
         strange_world(
             path,
             database_url,
-            channels={"hook": Webhook(url=web.url)},
+            features={"channels": {"hook": Webhook(url=web.url)}},
             web=Web(fetcher=Fetcher()),
         ) as world,
     ):

@@ -12,10 +12,10 @@ import pytest
 
 from agiraph.core.domain.agents import Rule
 from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.channels import DeliveryFailed
 from agiraph.core.store import messages
 from agiraph.core.store.channels import CHANNELS
 from agiraph.features.channels import pairing
-from agiraph.features.channels.kinds import DeliveryFailed
 from agiraph.features.channels.kinds.email import BEGINNING_BYTES, Email, MailServer
 from agiraph.features.channels.kinds.mail_reading import MAX_MAIL_BYTES
 from agiraph.testing import World, call, says
@@ -50,7 +50,7 @@ async def mail_world(
     async with (served or MailHost()).open() as host:
         world = World(
             path / "home",
-            channels={"mail": mailbox(host, **more)},
+            features={"channels": {"mail": mailbox(host, **more)}},
             reply_model="scripted/mouth",
             easy_endings=True,
         )

@@ -17,6 +17,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import MessageId
 from agiraph.core.domain.messages import Draft, Message, MessageKind
 from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.channels import Channel, DeliveryFailed
 from agiraph.core.domain.records.deliveries import Delivery, OutgoingMessage
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle import settings
@@ -24,7 +25,7 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus, deliveries, inbox
 from agiraph.core.services.triggers import definitions
 from agiraph.core.store import deliveries as rows
-from agiraph.features.channels.kinds import Channel, DeliveryFailed
+from agiraph.features.channels.carriers import Carriers
 from agiraph.features.channels.kinds.configured import Terminal
 from agiraph.features.channels.kinds.smtp import Smtp
 from agiraph.features.channels.kinds.webhook import Webhook
@@ -39,7 +40,7 @@ SECRET = "a-secret-of-the-hook"
 @asynccontextmanager
 async def open_world(path: Path, database_url: str, **channels: Channel) -> AsyncIterator[World]:
     async with World(
-        path / "home", database_url=database_url, channels=channels, easy_endings=True
+        path / "home", database_url=database_url, features={"channels": channels}, easy_endings=True
     ) as world:
         world.script("ada")
         yield world
@@ -245,7 +246,7 @@ async def test_a_delivery_whose_every_try_is_cut_off_by_a_crash_is_given_up(
     """What is sent may be what crashes the process; it must not do so at every start."""
     hook = Webhook(url=WebhookServer().url)
     async with open_world(tmp_path, database_url, hook=hook) as world:
-        await world.runtime.outbox.stop()
+        await world.runtime.part(Carriers).outbox.stop()
         founded = await idle_team(world)
         message = await send_to_person(world, founded)
         for _ in range(cut_off):
@@ -429,7 +430,9 @@ async def test_of_several_processes_only_one_sends_each_message(
             )
 
         while not await all_tried():
-            await asyncio.gather(*(outbox.idle() for outbox in (*others, world.runtime.outbox)))
+            await asyncio.gather(
+                *(outbox.idle() for outbox in (*others, world.runtime.part(Carriers).outbox))
+            )
         found = [(await deliveries_of(world, message))[0] for message in said]
         for outbox, store in zip(others, stores, strict=True):
             await outbox.stop()

@@ -13,7 +13,7 @@ from agiraph import faultpoints
 from agiraph.core.domain.agents import Rule
 from agiraph.core.domain.messages import Draft, Message
 from agiraph.core.domain.persons import OWNER
-from agiraph.core.domain.records.channels import ChannelState
+from agiraph.core.domain.records.channels import ChannelState, DeliveryFailed
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
@@ -21,7 +21,6 @@ from agiraph.core.store import deliveries, messages
 from agiraph.core.store.channels import CHANNELS
 from agiraph.core.store.teams import TEAMS
 from agiraph.features.channels import pairing
-from agiraph.features.channels.kinds import DeliveryFailed
 from agiraph.features.channels.kinds.telegram import NO_FILE, Telegram
 from agiraph.models.base import Request
 from agiraph.testing import ReactiveModel, Says, World, call, says
@@ -49,7 +48,7 @@ async def phone_world(
             path / "home",
             database_url=database_url,
             clock=clock,
-            channels={"phone": phone},
+            features={"channels": {"phone": phone}},
             reply_model="scripted/mouth",
             easy_endings=True,
         )

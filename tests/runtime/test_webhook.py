@@ -8,8 +8,8 @@ import pytest
 
 from agiraph.core.domain.ids import MessageId, TeamId
 from agiraph.core.domain.messages import Message
+from agiraph.core.domain.records.channels import DeliveryFailed
 from agiraph.core.domain.records.deliveries import Delivery, OutgoingMessage
-from agiraph.features.channels.kinds import DeliveryFailed
 from agiraph.features.channels.kinds.webhook import Webhook, signature
 from tests.providers.raw_server import Caller, RawServer, answer
 

@@ -126,7 +126,7 @@ async def person(folder: Path, script: Script) -> AsyncGenerator[Person]:
         keys = Keys({"openai": Account(key="sk-canary-canary", base_url=models.openai_url)})
         clock, channels = ManualClock(), {"phone": phone}
         async with serving(
-            folder, model="openai/test", keys=keys, clock=clock, channels=channels
+            folder, model="openai/test", keys=keys, clock=clock, features={"channels": channels}
         ) as served:
             yield Person(served, phone)
         assert models.refused == []

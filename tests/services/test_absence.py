@@ -11,6 +11,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.messages import Draft, Message, MessageKind
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
+from agiraph.core.domain.records.channels import Channel
 from agiraph.core.domain.work import Budget, NodeStatus
 from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import digest, settings
@@ -19,7 +20,6 @@ from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.core.services.mail import absence, bus
 from agiraph.core.store import deliveries
 from agiraph.core.store.engine.connect import open_store
-from agiraph.features.channels.kinds import Channel
 from agiraph.features.channels.kinds.configured import Terminal
 from agiraph.testing import World, call, says
 from tests.tools.strangers import undecided
@@ -37,7 +37,7 @@ DONE = says(call("finish", summary="Painted."))
 @asynccontextmanager
 async def with_channels(path: Path, url: str, **channels: Channel) -> AsyncIterator[World]:
     async with World(
-        path / "home", database_url=url, channels=channels, easy_endings=True
+        path / "home", database_url=url, features={"channels": channels}, easy_endings=True
     ) as world:
         world.script("ada")
         yield world
@@ -153,7 +153,10 @@ async def test_a_team_whose_channel_is_gone_asks_through_all_others(tmp_path: Pa
         await world.store.write(settings.change, founded.team.id, channel="phone")
     later = {"mail": terminal(lines), "b": terminal(lines)}
     async with World(
-        tmp_path / "home", database_url=database_url, channels=later, easy_endings=True
+        tmp_path / "home",
+        database_url=database_url,
+        features={"channels": later},
+        easy_endings=True,
     ) as world:
         await tell(world, founded, "A", "question")
         await world.settle()

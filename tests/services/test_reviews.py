@@ -19,6 +19,8 @@ from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.runtime.waiting import until
 
+pytestmark = pytest.mark.needs("reviews")
+
 S = NodeStatus
 LINE = "It is funny"
 ACCEPT = says(call("give_verdict", verdict="accept"))

@@ -24,11 +24,10 @@ from agiraph.core.domain.records.findings import Finding
 from agiraph.core.domain.text.previews import PromptText
 from agiraph.core.domain.times.time import Clock, SystemClock
 from agiraph.core.home.layout import Home
+from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.core.services import access
 from agiraph.core.store.database import Store
 from agiraph.core.store.tx import Tx
-from agiraph.features.extensions.loading import Extensions
-from agiraph.features.mcp.servers import McpServers
 from agiraph.models.catalogue import Catalogue
 from agiraph.models.facts.prices import Prices
 from agiraph.models.registry import Keys, Registry
@@ -75,7 +74,8 @@ class Api:
     access: AccessControl
     hub: Hub = field(default_factory=Hub)
     parts: dict[type, Any] = field(default_factory=dict[type, Any])
-    """What features keep for their routes while the server runs, by type; see `part`."""
+    """What features keep while the runtime is open (`Runtime.parts`), and for their routes while
+    the server runs (`part`), by type."""
     model: str = "demo"
     """The model of teams that do not name one."""
     is_model_set: bool = False
@@ -98,14 +98,10 @@ class Api:
     """How many titles and the like a model writes for chat clients at the same time."""
     url: str = ""
     """The address of this server for people, for links in texts."""
-    pairing_hints: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By channel, what to do with a pairing code."""
     preview: Callable[[Team, Specialist, str], Awaitable[PromptText]] | None = None
     """Returns what a specialist of a team would be shown for a task; None: nobody can tell."""
-    extensions: Extensions | None = None
-    """Own tools and other code of the person; None: those of the home, without settings."""
-    mcp: McpServers | None = None
-    """The MCP servers of the settings; None: there are none."""
+    secrets: NamedSecrets = field(default_factory=NamedSecrets)
+    """The secrets that the settings name."""
     examine: Callable[[], Awaitable[list[Finding]]] = _no_checks
     """Makes all health checks, as `agiraph doctor` does."""
     build: str = "dev"

@@ -111,25 +111,8 @@ async def refuse_unfit(models: Catalogue, name: str) -> str:
 @contextlib.asynccontextmanager
 async def opened(settings: Settings, console: Console) -> AsyncGenerator["Run"]:
     """Open the runtime of these settings, to work on one goal in this process."""
-    runtime = await Runtime.open(
-        settings.home,
-        database_url=settings.database_url,
-        keys=settings.keys,
-        prices=settings.prices,
-        commands=settings.commands,
-        mcp=settings.mcp,
-        channels=settings.channels,
-        reply_model=settings.reply_model,
-        reader_model=settings.reader_model,
-        efforts=settings.efforts,
-        web=settings.web,
-        extensions=settings.extensions,
-        limits=settings.limits,
-        level=settings.sandbox,
-        readable=settings.sandbox_readable,
-        zone=settings.zone,
-        usd_per_day=settings.usd_per_day,
-        on_delta=lambda _, words: running.progress.show_delta(words),
+    runtime = await Runtime.of_settings(
+        settings, on_delta=lambda _, words: running.progress.show_delta(words)
     )
     running = Run(runtime, settings, console)
     try:
@@ -176,7 +159,7 @@ class Run(Remote):
             self.progress.show(event)
         with contextlib.suppress(TimeoutError):  # messages that are left are sent at the next start
             async with asyncio.timeout(SENDING_TIMEOUT_S):
-                await self._runtime.outbox.idle()
+                await self._runtime.parts_idle()
         return await super().close(team)
 
     def print_next(self, team: TeamView, questions: Sequence[MessageView], bill: str) -> None:

@@ -1,11 +1,12 @@
 """Checkup: the findings of one run of all health checks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agiraph.config import Settings
 from agiraph.core.domain.records.findings import Finding
 from agiraph.core.domain.text.plurals import counted
-from agiraph.features.extensions.loading import Extensions
 from agiraph.models.catalogue import Catalogue
 
 
@@ -21,8 +22,9 @@ class Checkup:
     done: list[str] = field(default_factory=list[str])
     runner: str = ""
     """The process that uses the home or the database now; empty if none does."""
-    extensions: Extensions | None = None
-    """Own tools that this process has loaded; None: they are loaded for the check."""
+    parts: Mapping[type, Any] = field(default_factory=dict[type, Any])
+    """What the features of this process keep (`Runtime.parts`); empty: what is checked is opened
+    for the check."""
     models: Catalogue | None = None
     """The models that this process uses; None: those of the settings."""
 

@@ -1,8 +1,9 @@
 """Examination: all health checks of a running server, within a limited time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agiraph.config import Settings
 from agiraph.core.domain.errors import AgiraphError
@@ -11,7 +12,6 @@ from agiraph.core.home.layout import Home
 from agiraph.core.store.database import Store
 from agiraph.doctor import checks, surroundings
 from agiraph.doctor.checkup import Checkup
-from agiraph.features.extensions.loading import Extensions
 from agiraph.models.catalogue import Catalogue
 from agiraph.redaction import redact
 from agiraph.sandbox.levels import Confinement
@@ -29,7 +29,7 @@ class Examination:
     home: Home
     store: Store
     confinement: Confinement
-    extensions: Extensions
+    parts: Mapping[type, Any]
     models: Catalogue
     model: Callable[[], str]
     """Returns the default model, which a person may change while the server runs."""
@@ -47,7 +47,7 @@ class Examination:
 
     async def _examine(self) -> list[Finding]:
         checkup = Checkup(self.settings, online=False)
-        checkup.runner, checkup.extensions, checkup.models = RUNNER, self.extensions, self.models
+        checkup.runner, checkup.parts, checkup.models = RUNNER, self.parts, self.models
         try:
             async with asyncio.timeout(self.longest_s):
                 for name, check in self._checks(checkup):

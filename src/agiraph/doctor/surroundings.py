@@ -1,35 +1,20 @@
-"""Surroundings: the checks of search, packages, own tools and MCP servers."""
+"""Surroundings: the checks of search, packages and secrets, and those of features."""
 
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, redirect_stdout
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from agiraph.config import Settings
-from agiraph.core.domain.errors import AgiraphError, NotFound, Refused
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.features import brought
 from agiraph.core.domain.records.search import Engine
-from agiraph.core.domain.text.plurals import counted
-from agiraph.core.home import health as home_health
-from agiraph.core.home.layout import Home
 from agiraph.doctor.checkup import Checkup
-from agiraph.features.channels.kinds import WantedChannel
-from agiraph.features.extensions.loading import Extensions
-from agiraph.features.extensions.resolving import web_with_keys
-from agiraph.features.extensions.skills import Skills
-from agiraph.features.mcp import pins
-from agiraph.features.mcp.servers import McpServers
-from agiraph.features.mcp.settings import McpServer
-from agiraph.models.searching import VendorEngine
+from agiraph.models.searching import VendorEngine, web_with_keys
 from agiraph.redaction import redact
 from agiraph.sandbox.gate.indexes import PackageIndexes
 from agiraph.sandbox.gate.rules import Denied
 from agiraph.sandbox.gate.upstream import Upstream
-from agiraph.sandbox.levels import CommandRules
-from agiraph.sandbox.sandbox import database_files
 from agiraph.web import access
-from agiraph.web.access import WantedEngine
 from agiraph.web.addresses import AddressPolicy
 from agiraph.web.configured import shown, shown_indexes
 from agiraph.web.open_sources import OpenEngine
@@ -40,8 +25,9 @@ async def check(checkup: Checkup) -> None:
     """Check what agents use besides models. Without `online`, only the home is looked at."""
     await check_search(checkup)
     await check_packages(checkup)
-    await check_extensions(checkup)
-    await check_mcp(checkup)
+    check_secrets(checkup)
+    for looks in brought("checks"):
+        await looks(checkup)
 
 
 async def check_search(checkup: Checkup) -> None:
@@ -105,127 +91,14 @@ async def check_packages(checkup: Checkup) -> None:
             checkup.fine(name, f"{what} answers.")
 
 
-async def check_extensions(checkup: Checkup) -> None:
-    """Name the extensions that are faulty, have changed or are missing, and wrong secrets."""
-    _secrets(checkup)
-    home = checkup.settings.home
-    if not home.is_dir() or home_health.why_not_writable(home):
-        return  # the check of the home folder has reported this already
-    given = checkup.settings.extensions
-    extensions = checkup.extensions or Extensions(
-        home=Home.open(checkup.settings.home), secrets=given.secrets, rules=given.rules
-    )
-    # What own code prints while it is imported is no part of our output.
-    with redirect_stdout(sys.stderr):
-        found = await extensions.listed()
-    broken = [f"{one.id}: {one.summary}" for one in found if one.state in ("changed", "faulty")]
-    broken += [extensions.problem] if extensions.problem else []
-    broken += _missing(checkup, extensions)
-    on = [one for one in found if one.state == "on"]
-    if broken:
-        checkup.problem(
-            "own tools", f"{len(broken)} cannot be used; `agiraph tools` lists all.", *broken
-        )
-    elif on:
-        checkup.fine(
-            "own tools", f"{len(on)} enabled.", *(f"{one.id}: {one.summary}" for one in on)
-        )
-    _skills(checkup, extensions.home)
-    if off := [one.id for one in found if one.state == "off"]:
-        checkup.note(
-            "own tools", f"Not enabled: {', '.join(off[:20])}. To use one: agiraph tools enable."
-        )
-
-
-def _skills(checkup: Checkup, home: Home) -> None:
-    found = Skills(home=home).listed()
-    broken = [f"{one.id}: {one.summary}" for one in found if one.state in ("changed", "faulty")]
-    if broken:
-        checkup.problem("skills", f"{len(broken)} cannot be used.", *broken)
-    elif on := [one.id for one in found if one.state == "on"]:
-        checkup.fine("skills", f"{len(on)} enabled.", *on)
-
-
-def _secrets(checkup: Checkup) -> None:
+def check_secrets(checkup: Checkup) -> None:
+    """Say which secrets cannot be used."""
     secrets = checkup.settings.secrets
     problems = [problem for name in secrets.sources if (problem := secrets.problem(name))]
     if problems:
         checkup.problem("secrets", f"{len(problems)} cannot be used.", *problems)
     elif secrets.sources:
         checkup.fine("secrets", f"{len(secrets.sources)} can be used.")
-
-
-def _missing(checkup: Checkup, extensions: Extensions) -> list[str]:
-    """Return what the settings name and no enabled extension declares."""
-    settings, said = checkup.settings, list[str]()
-    engine = settings.web.engine
-    if isinstance(engine, WantedEngine) and ("engines", engine.own_name) not in extensions.declared:
-        said.append(f"[search] names {engine.name}, which no enabled file in engines/ declares.")
-    own = {name for kind, name in extensions.declared if kind == "tools"}
-    said += [
-        f"[tools.{name}] names a tool that no enabled file in tools/ declares."
-        for name in settings.extensions.rules
-        if name not in own
-    ]
-    for name, channel in settings.channels.items():
-        if not isinstance(channel, WantedChannel):
-            continue
-        if ("channels", channel.own_name) not in extensions.declared:
-            said.append(
-                f"[channels.{name}] names own:{channel.own_name}, which no enabled file in "
-                "channels/ declares."
-            )
-    return said
-
-
-async def check_mcp(checkup: Checkup) -> None:
-    """Say which servers can be used. With --online each of them is started and asked."""
-    settings = checkup.settings
-    if not settings.mcp or not settings.home.exists():
-        return
-    home = Home.open(settings.home)
-    for name, server in settings.mcp.items():
-        try:
-            await _check_server(checkup, home, name, server)
-        except AgiraphError as error:
-            checkup.problem(f"mcp {name}", redact(str(error)))
-    home.folder.close()
-
-
-async def _check_server(checkup: Checkup, home: Home, name: str, server: McpServer) -> None:
-    title = f"mcp {name}"
-    if server.fault:
-        return checkup.problem(title, f"{server.origin}: {server.description}.")
-    if why := pins.unconfirmed(server, pins.load(home.folder, name)):
-        return checkup.note(title, f"It {why}")
-    if checkup.online:
-        async with opened(checkup.settings, name) as (_, servers):
-            known = await servers.look(name)
-    else:
-        known = pins.load(home.folder, name)
-    if known is None:
-        return checkup.note(title, f"Its tools are not known yet: agiraph mcp test {name}")
-    if known.pending or known.gone:
-        return checkup.note(title, pins.news(name, known))
-    asked = "It answers" if checkup.online else "It is started when it is used"
-    return checkup.fine(title, f"{asked}; {counted(len(known.usable), 'tool')}.")
-
-
-@asynccontextmanager
-async def opened(settings: Settings, name: str) -> AsyncGenerator[tuple[Home, McpServers]]:
-    """Open the home for one server. The server is ended when the block ends."""
-    if name not in settings.mcp:
-        raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
-    home = Home.open(settings.home)
-    rules = CommandRules.of(
-        settings.limits, database_files(settings.database_url), settings.sandbox_readable
-    ).confined(settings.sandbox, home.path)
-    only = {name: settings.mcp[name]}
-    servers = McpServers(only, home, rules, settings.web, settings.secrets)
-    try:
-        yield home, servers
-    finally:
-        await servers.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

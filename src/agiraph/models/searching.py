@@ -10,11 +10,13 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.records.search import Hit, Results, SearchFailed, distinct, one_line
 from agiraph.core.domain.work import Usage
+from agiraph.models.catalogue import Catalogue
 from agiraph.models.facts.prices import Prices
 from agiraph.models.http.lookup import LookupFailed, look_up
 from agiraph.models.http.proxy import Proxies
@@ -23,6 +25,8 @@ from agiraph.models.vendors import VENDOR_BY_NAME, Vendor
 from agiraph.models.wires.anthropic import anthropic_usage
 from agiraph.models.wires.gemini import gemini_usage
 from agiraph.models.wires.usage import UsageReader, openai_usage
+from agiraph.web.access import DefaultEngine, Web
+from agiraph.web.open_sources import OpenEngine
 
 TIMEOUT_S = 60.0
 """The time limit of one search: a vendor's model searches and writes before it answers."""
@@ -366,3 +370,20 @@ def _part(whole: Part, name: str) -> Part:
 def _text_of(whole: object, name: str) -> str:
     found = cast(Part, whole).get(name) if isinstance(whole, dict) else whole
     return one_line(found)
+
+
+def web_with_keys(web: Web, models: Catalogue) -> Web:
+    """Return the web access whose search follows the keys that the models use: an engine that
+    nobody has chosen changes with them, and that of a vendor has no other key."""
+    engine, registry = web.engine, models.registry
+    if web.follows_keys:
+        vendors = partial(_vendor_engine, models)
+        kept = engine if isinstance(engine, OpenEngine) else OpenEngine()
+        return replace(web, engine=DefaultEngine(vendor_engine=vendors, open_sources=kept))
+    if isinstance(engine, VendorEngine):
+        return replace(web, engine=replace(engine, account=registry.account))
+    return web
+
+
+def _vendor_engine(models: Catalogue) -> VendorEngine | None:
+    return vendor_engine(models.registry.keys, models.prices, "", "")

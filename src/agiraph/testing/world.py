@@ -12,12 +12,13 @@ from typing import Any, Unpack
 from agiraph.app import Runtime, SharedOptions
 from agiraph.core.domain.agents import Agent, Review
 from agiraph.core.domain.chat import Thread, Turn
-from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.events import Event
+from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.core.domain.messages import Decision, Draft, Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import ANSWER, WorkNode
+from agiraph.core.home.named_secrets import NamedSecrets, SecretSource
 from agiraph.core.home.specialists import specialists
 from agiraph.core.services.lifecycle import answers, conversation, teams
 from agiraph.core.services.lifecycle.teams import NewTeam
@@ -27,38 +28,14 @@ from agiraph.core.store.engine.sqlite_connection import ready
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Aftermath
 from agiraph.core.tools.base import Tool
-from agiraph.features.extensions.declarations import ToolDeclaration, declaration_of
-from agiraph.features.extensions.own_threads import OwnThreads
-from agiraph.features.extensions.own_tools import make_tool
 from agiraph.models.base import Model
 from agiraph.models.embeddings import embeddings
 from agiraph.models.registry import Keys
-from agiraph.redaction import keep
 from agiraph.sandbox import levels
 from agiraph.sandbox.levels import Wanted
 from agiraph.testing import staging
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
-
-
-def own_tool(marked: Callable[..., Any], secrets: Mapping[str, str] | None = None) -> Tool:
-    """Return the tool that models get from a marked function; raise `Refused` with its fault.
-
-    `secrets` are the values that it is handed by name, as `[secrets]` in agiraph.toml would.
-    """
-    declared = declaration_of(marked)
-    if not isinstance(declared, ToolDeclaration):
-        raise TypeError(f"{marked!r} is not a tool; put @tool(…) above it.")
-    values = dict(secrets or {})
-
-    def secret(name: str) -> str:
-        if name not in values:
-            raise Misconfigured(f"There is no secret {name!r}: give it in `secrets`.")
-        keep({f"secret {name}": values[name]})
-        return values[name]
-
-    return make_tool(declared, secret, OwnThreads())
-
 
 SQLITE = "sqlite:///"
 
@@ -86,6 +63,8 @@ def preload(folder: Path) -> None:
     not."""
     import agiraph.api.event_models  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
+    for place in ("settings", "part"):  # features are imported when they are first used
+        brought(place)
     specialists()
     embeddings()
     _empty_database()
@@ -114,6 +93,12 @@ def learn_level(folder: Path) -> None:
         levels.learn(folder, pickle.loads(told))
 
 
+def _named(secrets: Mapping[str, str]) -> NamedSecrets:
+    """Return secrets with these values, by name."""
+    sources = {name: SecretSource(kind="env", place=name) for name in secrets}
+    return NamedSecrets(sources=sources, environ=secrets)
+
+
 class WorldOptions(SharedOptions, total=False):
     """What a world may be given, as the settings of a runtime."""
 
@@ -123,9 +108,10 @@ class WorldOptions(SharedOptions, total=False):
 class World:
     """A runtime for tests: script its models, found a team, settle, and check the results.
 
-    Use it as a context manager. `tools`, `commands`, `mcp`, `channels` and `callbacks` add your
-    own, as the settings would; a tool may be a function that `agiraph.tool` has marked, which is
-    handed its `secrets`. When it closes, it fails if an event did not match its published schema.
+    Use it as a context manager. `tools`, `commands` and `callbacks` add your own, as the settings
+    would; a tool may be a function that `agiraph.tool` has marked, which is handed its `secrets`.
+    `features` has what features read of the settings, by their names. When it closes, it fails if
+    an event did not match its published schema.
 
     Work ends as in the product: the agent says what done means with `set_acceptance`, `finish` and
     `publish` ask for evidence, and a reviewer judges what no program can check. Tests that are not
@@ -139,7 +125,7 @@ class World:
         *,
         database_url: str = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
-        secrets: Mapping[str, str] | None = None,
+        secrets: NamedSecrets | Mapping[str, str] | None = None,
         sandbox_level: Wanted = "",
         sandbox_readable: tuple[Path, ...] | None = None,
         validates_events: bool = True,
@@ -147,10 +133,10 @@ class World:
         **options: Unpack[WorldOptions],
     ) -> None:
         self.path = path
-        self._secrets = secrets or {}
+        self._secrets = secrets if isinstance(secrets, NamedSecrets) else _named(secrets or {})
         self.clock: Any = options.get("clock") or ManualClock()
         self._url = database_url or f"sqlite:///{path / 'agiraph.db'}"
-        self._tools = tuple(self._as_tool(one) for one in tools)
+        self._tools = tuple(tools)
         self._sandbox_level: Wanted = sandbox_level
         # Tests put programs and pipes beside the home.
         around = (path.absolute().parent.resolve(),)
@@ -165,10 +151,6 @@ class World:
         self.invalid_events: list[str] = []
         """What was wrong with events that did not match their schema; a test may clear it."""
         self.runtime: Runtime
-
-    def _as_tool(self, given: Tool | Callable[..., Any]) -> Tool:
-        """Return a tool; a function that `agiraph.tool` has marked becomes one."""
-        return given if isinstance(given, Tool) else own_tool(given, self._secrets)
 
     async def __aenter__(self) -> "World":
         await self.start()
@@ -202,6 +184,7 @@ class World:
             database_url=self._url,
             keys=self._keys,
             tools=self._tools,
+            secrets=self._secrets,
             level=self._sandbox_level,
             readable=self._readable,
             # Looked up when a name is first used, so that a test may script models after the start.
@@ -272,7 +255,7 @@ class World:
     async def settle(self) -> None:
         """Wait until nothing can run: every node has ended, or waits for a person or a time."""
         await self.runtime.engine.idle()
-        await self.runtime.outbox.idle()
+        await self.runtime.parts_idle()
         await self.runtime.trigger_worker.idle()  # an event trigger may have made new work
         await self.runtime.engine.idle()
 

@@ -160,8 +160,7 @@ async def enter_secret(
     Tools and MCP servers that ask for the name get it; agents and models never see it.
     """
     _check_private(api, request)
-    known = named_secrets.NamedSecrets() if api.extensions is None else api.extensions.secrets
-    await asyncio.to_thread(named_secrets.enter, api.home, known, name, body.value)
+    await asyncio.to_thread(named_secrets.enter, api.home, api.secrets, name, body.value)
 
 
 def _check_private(api: Api, request: Request) -> None:

@@ -38,6 +38,16 @@ class Feature:
     """By the beginning of a path, the place of what writes the errors below it."""
     forgets_below: str = ""
     """The place of what removes what it keeps of a folder of a home that is removed."""
+    settings: str = ""
+    """The place of what reads its settings: it gets the `Picker` of `config`. Their value is
+    `Settings.features[name]`, which its part is given."""
+    settings_tables: tuple[str, ...] = ()
+    """The names of its tables in agiraph.toml."""
+    part: str = ""
+    """The place of what opens its `Part` of a runtime (`core/runtime/parts.py`): it is awaited with
+    the `Installation`."""
+    checks: str = ""
+    """The place of what is awaited with a `Checkup` (`doctor/checkup.py`), to add its findings."""
     tables: str = ""
     """The place of a tuple of tables whose rows belong to a team. Tables that refer to others of
     them come first."""
@@ -58,8 +68,10 @@ def found_at(place: str) -> Any:
 
 
 def brought(part: str) -> list[Any]:
-    """Return the objects at one kind of place of every feature that has it: `brought("tools")`."""
-    places = [getattr(feature, part) for feature in installed()]
+    """Return the objects at one kind of place of every feature that has it, in the order of the
+    features' names: `brought("tools")`."""
+    named = sorted(installed(), key=lambda feature: feature.name)
+    places = [getattr(feature, part) for feature in named]
     return [found_at(place) for place in places if place]
 
 

@@ -9,8 +9,9 @@ from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.tools import ToolProperties
+from agiraph.core.runtime.parts import Part
 from agiraph.core.tools.base import Tool
-from agiraph.core.tools.calls.sources import OwnCode, SkillSource, ToolSource
+from agiraph.core.tools.calls.sources import ToolSource
 from agiraph.core.tools.delegation import assign_task, described
 from agiraph.core.tools.files.given_folders import git_commit
 from agiraph.core.tools.skills import use_skill
@@ -30,11 +31,9 @@ class OfferedTools:
 
     extra: tuple[Tool, ...] = ()
     """Tools of the program that embeds agiraph."""
+    parts: tuple[Part, ...] = ()
+    """Those of features, which may offer tools and skills."""
     sources: tuple[ToolSource, ...] = ()
-    extensions: OwnCode | None = None
-    """The own code that persons have enabled; it is also one of `sources`."""
-    skills: SkillSource | None = None
-    """The skills that persons have enabled."""
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
     has_search: bool = False
     _toolsets: dict[_Key, tuple[tuple[Tool, ...], Toolset]] = field(
@@ -45,7 +44,7 @@ class OfferedTools:
 
     async def skills_of(self, team: Team) -> tuple[Skill, ...]:
         """Return the skills that a person has enabled for a team."""
-        return () if self.skills is None else await self.skills.offered(team)
+        return tuple([skill for part in self.parts for skill in await part.skills(team)])
 
     async def of_team(self, team: Team, skills: tuple[Skill, ...] = ()) -> tuple[Tool, ...]:
         """Return the team's tools that are not built in. If two have the same name, the first one
@@ -54,7 +53,7 @@ class OfferedTools:
         if any(folder.is_writable for folder in team.folders):
             shipped = (*shipped, git_commit)
         found = {tool.name: tool for tool in (*shipped, *self.extra)}
-        for source in self.sources:
+        for source in (*self.parts, *self.sources):
             for tool in await source.offered(team):
                 if tool.name not in BUILT_IN:
                     found.setdefault(tool.name, tool)
@@ -68,8 +67,7 @@ class OfferedTools:
 
     def take_notices(self) -> tuple[Notice, ...]:
         """Return and clear the unsent notices about a person's own tools and skills."""
-        kept = (self.extensions, self.skills)
-        return tuple(one for part in kept if part is not None for one in part.take_notices())
+        return tuple(one for part in self.parts for one in part.take_notices())
 
     def properties(self, offered: tuple[Tool, ...]) -> Mapping[str, ToolProperties]:
         """Return the properties of all tools that a team may use, by name."""

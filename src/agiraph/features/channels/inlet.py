@@ -11,14 +11,19 @@ from functools import partial
 
 from agiraph.core.domain.errors import Refused, StoreUnavailable
 from agiraph.core.domain.ids import new_id
-from agiraph.core.domain.records.channels import Incoming
+from agiraph.core.domain.records.channels import (
+    Channel,
+    DeliveryFailed,
+    Incoming,
+    TwoWayChannel,
+    is_two_way,
+)
 from agiraph.core.domain.times.time import Clock
 from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
 from agiraph.core.store.database import Store
 from agiraph.faultpoints import fault
 from agiraph.features.channels import incoming, pairing
 from agiraph.features.channels.incoming import Taken
-from agiraph.features.channels.kinds import Channel, DeliveryFailed, TwoWayChannel, is_two_way
 
 log: logging.Logger = logging.getLogger("agiraph.channels")
 

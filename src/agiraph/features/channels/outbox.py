@@ -12,6 +12,7 @@ from typing import Any
 
 from agiraph.core.domain.ids import new_id
 from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.channels import Channel, DeliveryFailed, is_two_way
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.times.time import Clock
 from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
@@ -21,7 +22,6 @@ from agiraph.core.store import deliveries as rows
 from agiraph.core.store.database import Store
 from agiraph.core.store.tx import Aftermath, Tx
 from agiraph.faultpoints import fault
-from agiraph.features.channels.kinds import Channel, DeliveryFailed, is_two_way
 
 MAX_CONCURRENT = 4
 """Deliveries that one channel sends at the same time."""
@@ -52,11 +52,6 @@ class Outbox:
         self._sending = 0
         self._under_way: set[asyncio.Task[None]] = set()
         self._paused = asyncio.Event()
-
-    @property
-    def channels(self) -> Mapping[str, Channel]:
-        """The channels by name, own ones in the place of those that the settings only name."""
-        return self._channels
 
     async def start(self) -> None:
         wanted = {name: channel.kinds for name, channel in self._channels.items()}

@@ -7,6 +7,7 @@ from agiraph.api.routing import Router
 from agiraph.core.store import channels
 from agiraph.core.store.tx import Tx
 from agiraph.features.channels import pairing
+from agiraph.features.channels.carriers import Carriers
 
 router: Router = Router("channels")
 
@@ -24,7 +25,9 @@ async def pair_channel(channel: str, api: ApiDep, person: PersonDep) -> PairingV
     Whoever sends it may then speak in your name on this channel, and decide on requests.
     """
     made = await api.store.write(pairing.new_code, person, channel)
-    hint = api.pairing_hints.get(channel, "Send the code to the channel: {code}")
+    carriers: Carriers | None = api.parts.get(Carriers)
+    hints = {} if carriers is None else carriers.pairing_hints
+    hint = hints.get(channel, "Send the code to the channel: {code}")
     return PairingView.of(made, hint=hint.replace("{code}", made.code))
 
 

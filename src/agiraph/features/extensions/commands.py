@@ -13,7 +13,7 @@ from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.home.layout import Home
 from agiraph.features.extensions.finding import find_one
-from agiraph.features.extensions.loading import Extensions
+from agiraph.features.extensions.loading import Extensions, unopened
 from agiraph.features.extensions.skills import Skills
 from agiraph.redaction import environment
 from agiraph.sandbox.folders import given_folders
@@ -26,10 +26,7 @@ _hash = click.option(
 
 
 def _extensions() -> Extensions:
-    settings = config.load(environment())
-    home = Home.open(settings.home)
-    given = settings.extensions
-    return Extensions(home=home, secrets=given.secrets, rules=given.rules)
+    return unopened(config.load(environment()))
 
 
 def _coloured(state: str) -> str:

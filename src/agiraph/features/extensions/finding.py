@@ -16,8 +16,8 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import Entry, Folder
+from agiraph.core.tools.own_code import KINDS, Declaration, Kind, ToolDeclaration
 from agiraph.features.extensions import pinned
-from agiraph.features.extensions.declarations import KINDS, Declaration, Kind, ToolDeclaration
 from agiraph.features.extensions.pinned import Consent, Content, FileText, State, Status
 
 LONGEST_BYTES = 2**20

@@ -10,24 +10,27 @@ disabled or changed while the runtime works counts from the next run on.
 import asyncio
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import ModuleType
 from typing import Any
 
+from agiraph.config import Settings
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.messages import Notice
+from agiraph.core.domain.records.channels import Channel, WantedChannel
+from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.tools import ON_DEMAND
 from agiraph.core.home.layout import Home
 from agiraph.core.home.named_secrets import NamedSecrets
+from agiraph.core.runtime.parts import Installation, Part
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.calls.on_demand import description
-from agiraph.features.extensions import pinned
-from agiraph.features.extensions.configured import ExtensionSettings, ToolRule
-from agiraph.features.extensions.declarations import (
+from agiraph.core.tools.own_code import (
     KINDS,
+    ChannelDeclaration,
     Declaration,
     EngineDeclaration,
     Kind,
@@ -35,6 +38,8 @@ from agiraph.features.extensions.declarations import (
     ToolDeclaration,
     declaration_of,
 )
+from agiraph.features.extensions import own_channels, pinned
+from agiraph.features.extensions.configured import ToolRule
 from agiraph.features.extensions.finding import (
     PACKAGE,
     ExtensionStatus,
@@ -43,12 +48,14 @@ from agiraph.features.extensions.finding import (
     find_one,
     status,
 )
-from agiraph.features.extensions.own_engines import check_engine
-from agiraph.features.extensions.own_models import check_provider
+from agiraph.features.extensions.own_engines import OwnEngine, check_engine
+from agiraph.features.extensions.own_models import OwnProvider, check_provider
 from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
 from agiraph.features.extensions.own_tools import check_timeout, make_tool
 from agiraph.features.extensions.pinned import Consents, Notices
 from agiraph.features.extensions.results import error_text
+from agiraph.features.extensions.skills import Skills
+from agiraph.models.registry import ModelFactory
 
 log: logging.Logger = logging.getLogger("agiraph.features.extensions")
 
@@ -74,8 +81,8 @@ class _Imported:
 
 
 @dataclass(slots=True, kw_only=True)
-class Extensions:
-    """The enabled extensions of a home; a source of tools."""
+class Extensions(Part):
+    """The enabled extensions and skills of a home; a source of tools."""
 
     home: Home
     secrets: NamedSecrets = field(default_factory=NamedSecrets)
@@ -94,17 +101,49 @@ class Extensions:
     _tools: tuple[Tool, ...] = ()
     _stamp: _Stamp = ()
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _skills: Skills = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._skills = Skills(home=self.home)
+
+    async def skills(self, team: Team) -> tuple[Skill, ...]:
+        """Return the skills that a person has enabled for a team."""
+        return await self._skills.offered(team)
+
+    @property
+    def providers(self) -> Mapping[str, ModelFactory]:
+        """Return the own providers of models by name."""
+        return {
+            declared.name: OwnProvider(declared=declared, secrets=self.secrets.get)
+            for declared in self.declared.values()
+            if isinstance(declared, ProviderDeclaration)
+        }
+
+    def engine(self, name: str) -> OwnEngine | None:
+        """Return the search engine that an enabled file declares by this name."""
+        declared = self.declared.get(("engines", name))
+        if not isinstance(declared, EngineDeclaration):
+            return None
+        return OwnEngine(declared=declared, secrets=self.secrets.get, threads=self.threads)
+
+    def channel(self, wanted: WantedChannel) -> Channel | None:
+        """Return the channel that an enabled file declares by this name."""
+        declared = self.declared.get(("channels", wanted.own_name))
+        if not isinstance(declared, ChannelDeclaration):
+            return None
+        return own_channels.make(wanted, declared, self.secrets.get, self.threads)
+
+    def tool(self, marked: Callable[..., Any]) -> Tool | None:
+        """Return the tool of a function that `agiraph.tool` has marked; raise `Refused` with its
+        fault."""
+        declared = declaration_of(marked)
+        if not isinstance(declared, ToolDeclaration):
+            return None
+        return make_tool(declared, self.secrets.get, self.threads)
 
     def take_notices(self) -> list[Notice]:
         """Return and clear what the person is to be told of what is off now."""
-        return self.notices.take()
-
-    @classmethod
-    async def opened(cls, home: Home, settings: ExtensionSettings) -> "Extensions":
-        """Return the extensions of a home, with those imported that a person has enabled."""
-        made = cls(home=home, secrets=settings.secrets, rules=settings.rules)
-        await made.refresh()
-        return made
+        return [*self.notices.take(), *self._skills.take_notices()]
 
     async def offered(self, team: Team) -> tuple[Tool, ...]:
         """Return the own tools that this team's agents may be given."""
@@ -278,6 +317,20 @@ class Extensions:
 
     def _rule(self, name: str) -> ToolRule:
         return self.rules.get(name, ToolRule())
+
+
+def unopened(settings: Settings) -> Extensions:
+    """Return the extensions that these settings name, of which none is imported yet."""
+    home, rules = Home.open(settings.home), settings.features["extensions"]
+    return Extensions(home=home, secrets=settings.secrets, rules=rules)
+
+
+async def open_part(installation: Installation) -> Extensions:
+    """Return the extensions of a home, with those imported that a person has enabled."""
+    rules = installation.settings.get("extensions", {})
+    made = Extensions(home=installation.home, secrets=installation.secrets, rules=rules)
+    await made.refresh()
+    return made
 
 
 async def import_declared(

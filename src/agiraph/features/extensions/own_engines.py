@@ -8,8 +8,7 @@ from typing import Any, cast
 from agiraph.core.domain.errors import Misconfigured, Refused
 from agiraph.core.domain.records.search import Hit, Results, distinct, one_line
 from agiraph.core.domain.work import Usage
-from agiraph.features.extensions.context import Secrets
-from agiraph.features.extensions.declarations import EngineDeclaration
+from agiraph.core.tools.own_code import EngineDeclaration, Secrets
 from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
 from agiraph.features.extensions.own_tools import check_timeout
 from agiraph.features.extensions.results import error_text

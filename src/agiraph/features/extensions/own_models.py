@@ -10,8 +10,7 @@ from agiraph.core.domain.errors import (
     ModelUnavailable,
     Refused,
 )
-from agiraph.features.extensions.context import Secrets
-from agiraph.features.extensions.declarations import ProviderDeclaration
+from agiraph.core.tools.own_code import ProviderDeclaration, Secrets
 from agiraph.features.extensions.own_engines import check_name
 from agiraph.features.extensions.results import error_text
 from agiraph.features.extensions.signatures import bound

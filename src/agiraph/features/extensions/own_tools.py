@@ -20,9 +20,14 @@ from agiraph.core.tools.base import Tool
 from agiraph.core.tools.calls import added
 from agiraph.core.tools.calls.synonyms import folded
 from agiraph.core.tools.commands.shell import SHORTEST_S, home_of_command, reach_of
+from agiraph.core.tools.own_code import (
+    LONGEST_TIMEOUT_S,
+    CommandOutput,
+    Secrets,
+    ToolContext,
+    ToolDeclaration,
+)
 from agiraph.core.tools.toolsets import BUILT_IN
-from agiraph.features.extensions.context import CommandOutput, Secrets, ToolContext
-from agiraph.features.extensions.declarations import LONGEST_TIMEOUT_S, ToolDeclaration
 from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
 from agiraph.features.extensions.results import as_text, error_text
 from agiraph.features.extensions.signatures import signature_of

@@ -88,7 +88,7 @@ async def disable_extension(body: DisableRequest, api: ApiDep, caller: CallerDep
 
 
 def _of(api: Api) -> Extensions:
-    return api.extensions or Extensions(home=api.home)
+    return api.parts.get(Extensions) or Extensions(home=api.home)
 
 
 @router.get("/skills")

@@ -14,8 +14,7 @@ from pydantic.fields import FieldInfo
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.tools.calls.schemas import short_schema, whole_schema
-from agiraph.features.extensions.context import Context, Secrets
-from agiraph.features.extensions.declarations import Declaration
+from agiraph.core.tools.own_code import Context, Declaration, Secrets
 
 MOST_ARGUMENTS = 20
 LONGEST_DESCRIPTION = 2000

@@ -18,12 +18,12 @@ from agiraph.core.domain.errors import Conflict, Misconfigured, NotFound, Refuse
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
 from agiraph.core.home.layout import Home
-from agiraph.doctor.surroundings import opened
 from agiraph.features.mcp import launching, pins
+from agiraph.features.mcp.checks import opened
 from agiraph.features.mcp.connection import ServerFailed
 from agiraph.features.mcp.pins import PinnedTool, Pins, ServerStatus, reached_lines, status_of
 from agiraph.features.mcp.servers import McpServers
-from agiraph.features.mcp.settings import NAME, TABLE, McpServer
+from agiraph.features.mcp.settings import NAME, TABLE, McpServer, servers_of
 from agiraph.location import FILE
 from agiraph.redaction import environment, redact
 
@@ -93,13 +93,13 @@ async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
         "effects": effects,
     }
     settings = config.load(environment())
-    if name in settings.mcp:
-        raise Refused(f"There is an MCP server {name!r} already, in {settings.mcp[name].origin}.")
+    if (known := servers_of(settings).get(name)) is not None:
+        raise Refused(f"There is an MCP server {name!r} already, in {known.origin}.")
     home = Home.open(settings.home)
     pins.remove(home.folder, name)  # of a server that had this name before
     _write(home, name, settings_of)
     click.echo(f"Written to {home.config_path}.")
-    for path in launching.unseen_paths(config.load(environment()).mcp[name]):
+    for path in launching.unseen_paths(servers_of(config.load(environment()))[name]):
         click.echo(f"Its program does not see {path!r}: give it with --folder {path}:ro or :rw.")
     try:
         await _accept_first(name)
@@ -157,7 +157,7 @@ async def list_() -> Told:
     """List the MCP servers, and which of their tools wait for your confirmation."""
     settings = config.load(environment())
     home = Home.open(settings.home)
-    found = [status_of(home.folder, server) for server in settings.mcp.values()]
+    found = [status_of(home.folder, server) for server in servers_of(settings).values()]
     values = [_as_value(one) for one in found]
     rows = [
         (
@@ -316,7 +316,7 @@ async def remove(name: str) -> None:
     """Take the server NAME out of agiraph.toml, and forget its tools."""
     settings = config.load(environment())
     home = Home.open(settings.home)
-    server = settings.mcp.get(name)
+    server = servers_of(settings).get(name)
     if server is not None and Path(server.origin).resolve() != home.config_path.resolve():
         raise Misconfigured(f"The MCP server {name!r} is in {server.origin}; take it out there.")
     _take_out(home, name)

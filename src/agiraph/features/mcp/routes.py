@@ -15,6 +15,7 @@ from agiraph.core.domain.text.visible import visible
 from agiraph.features.mcp.connection import ServerFailed
 from agiraph.features.mcp.pins import ServerStatus
 from agiraph.features.mcp.servers import McpServers
+from agiraph.features.mcp.toolbox import McpTools
 from agiraph.redaction import redact
 
 router: Router = Router("extensions")
@@ -30,9 +31,8 @@ class ConfirmRequest(Body, example={"sha256": "0" * 64}):
 @router.get("/mcp-servers")
 async def list_mcp_servers(api: ApiDep) -> list[McpServerView]:
     """List the MCP servers that `agiraph.toml` and `.mcp.json` files name. None is started."""
-    if api.mcp is None:
-        return []
-    found = [api.mcp.status(name) for name in api.mcp.servers]
+    servers = _servers(api)
+    found = [] if servers is None else [servers.status(name) for name in servers.servers]
     return [McpServerView.of(one.server, **_fields(one)) for one in found]
 
 
@@ -71,11 +71,18 @@ async def ask_mcp_server(name: str, api: ApiDep, caller: CallerDep) -> McpServer
     return _details(servers.status(name))
 
 
+def _servers(api: Api) -> McpServers | None:
+    """Return the servers of this installation; None where no runtime has opened them."""
+    tools: McpTools | None = api.parts.get(McpTools)
+    return None if tools is None else tools.servers
+
+
 def _of(api: Api, name: str) -> McpServers:
     """Return the servers; raise `NotFound` if there is none with this name."""
-    if api.mcp is None or name not in api.mcp.servers:
+    servers = _servers(api)
+    if servers is None or name not in servers.servers:
         raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
-    return api.mcp
+    return servers
 
 
 @contextmanager

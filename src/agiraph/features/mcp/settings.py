@@ -18,9 +18,12 @@ import orjson
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from agiraph import redaction
+from agiraph.config import Picker, Settings
 from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.records.folders import split_access
 from agiraph.core.domain.sections import Section, entry
 from agiraph.core.domain.tools import Reach
+from agiraph.core.home import stored_keys
 from agiraph.core.home.named_secrets import NamedSecrets
 
 TABLE = "mcp"
@@ -179,6 +182,24 @@ def _is_for_reading(pattern: str) -> bool:
 
 def _matches(tool: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+def read(pick: Picker) -> dict[str, McpServer]:
+    """Return the MCP servers that a person wrote down, and record them."""
+    path, written = pick.path, pick.written
+    declared = {*pick.secrets.sources, *stored_keys.read(path.parent).named}
+    given = map(split_access, written.get("folders", {}).values())
+    writable = [folder for folder, access in given if access == "rw"]
+    found = servers(path, written.get(TABLE, {}), written.get(FILES_KEY, []), declared, writable)
+    for name, server in found.items():
+        redaction.keep(literals(server))
+        pick.show(f"{TABLE}.{name}", server.description, server.origin)
+    return found
+
+
+def servers_of(settings: Settings) -> dict[str, McpServer]:
+    """Return the MCP servers of an installation by name."""
+    return settings.features[TABLE]
 
 
 def servers(

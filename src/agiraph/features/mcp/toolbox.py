@@ -25,6 +25,7 @@ from agiraph.core.domain.provenance.sinks import WayOut
 from agiraph.core.domain.text.fence import enclose_foreign
 from agiraph.core.domain.tools import ON_DEMAND, Reach, ToolProperties
 from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.parts import Installation, Part
 from agiraph.core.services.mail.bus import report_once
 from agiraph.core.tools.base import NO_TEXT, WAIT, Tool, tool
 from agiraph.core.tools.calls.added import leaving
@@ -62,21 +63,27 @@ def tool_name(server: str, tool: str) -> str:
     return f"{name[: MOST_CHARACTERS - 9]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"
 
 
-class McpTools:
+class McpTools(Part):
     """The source of the tools of MCP servers."""
 
     def __init__(self, servers: McpServers) -> None:
-        self._servers = servers
+        self.servers: McpServers = servers
         self._made: dict[str, tuple[Pins | None, tuple[Tool, ...]]] = {}
+
+    async def start(self) -> None:
+        self.servers.start()
+
+    async def stop(self) -> None:
+        await self.servers.close()
 
     async def offered(self, team: Team) -> tuple[Tool, ...]:
         """Return the tools of the team's servers; the same objects while nothing changes."""
         found: list[Tool] = []
-        for name, server in self._servers.servers.items():
+        for name, server in self.servers.servers.items():
             if server.fault or not server.serves(team.id, team.name):
                 continue
             try:
-                known = self._servers.pins(name)
+                known = self.servers.pins(name)
             except AgiraphError as error:
                 log.warning("%s", error)
                 continue
@@ -89,13 +96,19 @@ class McpTools:
         return tuple(found)
 
     def _make(self, server: McpServer, known: Pins | None) -> tuple[Tool, ...]:
-        of_server = _OfServer(self._servers, server)
+        of_server = _OfServer(self.servers, server)
         tools = () if known is None else known.tools.values()
         # Of two tools that come to the same name, however a server did that, none is offered.
         names = Counter(tool_name(server.name, one.name) for one in tools)
         named = [(tool_name(server.name, one.name), one) for one in tools]
         found = (of_server.tool(name, one) for name, one in named if names[name] == 1)
         return (of_server.server_tool(known), *found)
+
+
+async def open_part(given: Installation) -> McpTools:
+    """Return the tools of the servers that the settings name; none is started."""
+    named = given.settings.get("mcp", {})
+    return McpTools(McpServers(named, given.home, given.rules, given.web, given.secrets))
 
 
 @dataclass(frozen=True, slots=True)

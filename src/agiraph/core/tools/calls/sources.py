@@ -3,8 +3,6 @@
 from typing import Protocol
 
 from agiraph.core.domain.agents import Team
-from agiraph.core.domain.messages import Notice
-from agiraph.core.domain.records.skills import Skill
 from agiraph.core.tools.base import Tool
 
 
@@ -18,18 +16,4 @@ class ToolSource(Protocol):
         raises. While nothing changes it returns the same objects: agents with the same tools
         share one toolset.
         """
-        ...
-
-
-class OwnCode(Protocol):
-    """Code or skills that a person has enabled, which may change beside them."""
-
-    def take_notices(self) -> list[Notice]:
-        """Return and clear what the person is to be told of what is off now."""
-        ...
-
-
-class SkillSource(OwnCode, Protocol):
-    async def offered(self, team: Team) -> tuple[Skill, ...]:
-        """Return the skills that a person has enabled for a team."""
         ...

@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from agiraph.config import Picker
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.messages import INBOX, MessageKind
+from agiraph.core.domain.records.channels import Channel, WantedChannel
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.sections import Section, entry, must
 from agiraph.core.home.named_secrets import NamedSecrets
-from agiraph.features.channels.kinds import Channel, WantedChannel
 from agiraph.features.channels.kinds.email import Email, MailServer
 from agiraph.features.channels.kinds.smtp import Security, Smtp
 from agiraph.features.channels.kinds.telegram import Telegram
@@ -130,6 +131,14 @@ _EXAMPLE = (
     "smtp_host, imap_host, user and password_env (or password_secret); or type = "
     '"own:NAME" for one of your own. kinds limits what goes there'
 )
+
+
+def read(pick: Picker) -> dict[str, Channel]:
+    """Return the channels of the settings by name, and record them."""
+    written = pick.written.get("channels", {})
+    found = channels(pick.path, written, pick.environ, url=pick.url, secrets=pick.secrets)
+    pick.show_each("channels", {name: each.description for name, each in found.items()})
+    return found
 
 
 def channels(

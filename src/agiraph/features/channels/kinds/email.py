@@ -20,10 +20,9 @@ from email.utils import format_datetime
 from typing import Any, cast
 
 from agiraph.core.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
-from agiraph.core.domain.records.channels import Incoming, Receipt, Received
+from agiraph.core.domain.records.channels import DeliveryFailed, Incoming, Receipt, Received
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.text.visible import visible
-from agiraph.features.channels.kinds import DeliveryFailed
 from agiraph.features.channels.kinds.mail_reading import MAX_MAIL_BYTES, incoming, receipt_of
 from agiraph.features.channels.kinds.smtp import TIMEOUT_S, Security, Smtp, header_line
 from agiraph.features.channels.kinds.wording import shown

@@ -10,9 +10,9 @@ from email.utils import format_datetime
 from typing import Literal
 
 from agiraph.core.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
+from agiraph.core.domain.records.channels import DeliveryFailed
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.text.visible import call_lines, visible
-from agiraph.features.channels.kinds import DeliveryFailed
 from agiraph.features.channels.kinds.wording import note_of
 
 TIMEOUT_S = 20.0

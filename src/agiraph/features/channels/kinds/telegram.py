@@ -18,11 +18,10 @@ from agiraph.core.domain.chat import Attachment
 from agiraph.core.domain.ids import MessageId
 from agiraph.core.domain.messages import INBOX, NEEDS_ANSWER, Decision, Message, MessageKind
 from agiraph.core.domain.records.acts import Act, describe
-from agiraph.core.domain.records.channels import Choice, Incoming, Receipt, Received
+from agiraph.core.domain.records.channels import Choice, DeliveryFailed, Incoming, Receipt, Received
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.text.visible import visible
 from agiraph.core.services.lifecycle.conversation import words_for
-from agiraph.features.channels.kinds import DeliveryFailed
 from agiraph.features.channels.kinds.webhook import connection_problem
 from agiraph.features.channels.kinds.wording import Shown, fits, shown
 

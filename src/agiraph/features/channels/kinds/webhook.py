@@ -11,8 +11,8 @@ import orjson
 from yarl import URL
 
 from agiraph.core.domain.messages import INBOX, MessageKind
+from agiraph.core.domain.records.channels import DeliveryFailed
 from agiraph.core.domain.records.deliveries import OutgoingMessage
-from agiraph.features.channels.kinds import DeliveryFailed
 
 TIMEOUT_S = 20.0
 """The time limit of one delivery, from the DNS lookup to the end of the response's headers."""

@@ -1,17 +1,22 @@
 """Own channels: sends and receives messages through a person's own code."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from agiraph.core.domain.errors import AgiraphError
 from agiraph.core.domain.messages import MessageKind
-from agiraph.core.domain.records.channels import Incoming, Receipt, Received
+from agiraph.core.domain.records.channels import (
+    Channel,
+    DeliveryFailed,
+    Incoming,
+    Receipt,
+    Received,
+    WantedChannel,
+)
 from agiraph.core.domain.records.deliveries import OutgoingMessage
-from agiraph.features.channels.kinds import Channel, DeliveryFailed, WantedChannel
-from agiraph.features.extensions.declarations import ChannelDeclaration
-from agiraph.features.extensions.loading import Extensions
+from agiraph.core.tools.own_code import ChannelDeclaration, Secrets
 from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
 from agiraph.features.extensions.results import error_text
 from agiraph.features.extensions.signatures import bound
@@ -89,24 +94,12 @@ class OwnTwoWayChannel(OwnChannel):
         await self.call(self.inner.acknowledge, incoming, notice)
 
 
-def resolved(channels: Mapping[str, Channel], extensions: Extensions) -> dict[str, Channel]:
-    """Return the channels with each `WantedChannel` replaced by the enabled one of that name, if
-    there is one."""
-    return {name: _resolved(channel, extensions) for name, channel in channels.items()}
-
-
-def _resolved(channel: Channel, extensions: Extensions) -> Channel:
-    if not isinstance(channel, WantedChannel):
-        return channel
-    declared = extensions.declared.get(("channels", channel.own_name))
-    if not isinstance(declared, ChannelDeclaration):
-        return channel
-    act = bound(declared, extensions.secrets.get)
-    common: dict[str, Any] = {
-        "declared": declared,
-        "kinds": channel.kinds,
-        "threads": extensions.threads,
-    }
+def make(
+    wanted: WantedChannel, declared: ChannelDeclaration, secrets: Secrets, threads: OwnThreads
+) -> Channel:
+    """Return the channel of a declaration; one that only says why, if its code fails."""
+    act = bound(declared, secrets)
+    common: dict[str, Any] = {"declared": declared, "kinds": wanted.kinds, "threads": threads}
     if not isinstance(declared.act, type):
         return OwnChannel(act=act, **common)
     try:
@@ -114,9 +107,7 @@ def _resolved(channel: Channel, extensions: Extensions) -> Channel:
         send = inner.send
     except Exception as error:
         # One channel must not stop the others, nor the runtime: its messages wait.
-        return WantedChannel(
-            own_name=channel.own_name, kinds=channel.kinds, problem=error_text(error)
-        )
+        return replace(wanted, problem=error_text(error))
     if not all(callable(getattr(inner, name, None)) for name in _TWO_WAY):
         return OwnChannel(act=send, **common)
     return OwnTwoWayChannel(act=send, inner=inner, **common)
