@@ -20,7 +20,7 @@ from rich.table import Column
 
 from agiraph import config
 from agiraph.app import Runtime
-from agiraph.cli.session import Told, plain_console, printing, shown, table
+from agiraph.cli.session import Columns, Told, plain_console, printing, shown, table
 from agiraph.config import Settings
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.persons import OWNER
@@ -118,20 +118,22 @@ def _fields(each: "Rendering") -> dict[str, object]:
     return {"name": each.name, "tokens": each.tokens, "most": each.most, "about": each.about}
 
 
+_NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
+_PROMPTS: "Columns[Rendering]" = (
+    ("prompt!", lambda each: shown(each.name)),
+    (Column("tokens", min_width=6, **_NUMBER), lambda each: _tokens(each)),
+    (Column("at most", min_width=7, **_NUMBER), lambda each: f"{each.most:,}"),
+    ("what it is", lambda each: shown(each.about)),
+)
+
+
+def _tokens(each: "Rendering") -> str:
+    return f"{each.tokens:,}" if each.tokens <= each.most else f"[red]{each.tokens:,}[/]"
+
+
 def _list(found: "list[Rendering]") -> None:
-    rows = [
-        (
-            shown(each.name),
-            f"{each.tokens:,}" if each.tokens <= each.most else f"[red]{each.tokens:,}[/]",
-            f"{each.most:,}",
-            shown(each.about),
-        )
-        for each in found
-    ]
-    tokens = Column("tokens", justify="right", no_wrap=True, min_width=6)
-    most = Column("at most", justify="right", no_wrap=True, min_width=7)
     console = plain_console()
-    console.print(table(rows, "prompt!", tokens, most, "what it is"))
+    console.print(table(found, _PROMPTS))
     console.print("\nA token is four bytes. `agiraph prompts NAME` shows one whole.")
 
 

@@ -6,8 +6,8 @@ import importlib
 import re
 from collections.abc import (
     AsyncGenerator,
-    Awaitable,
     Callable,
+    Coroutine,
     Generator,
     Iterable,
     Mapping,
@@ -51,9 +51,12 @@ if TYPE_CHECKING:  # most commands only talk to a server
     from agiraph.core.store.database import Store
 
 R = TypeVar("R")
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any] | click.Command)
 Told = tuple[Any, str | RenderableType | Callable[[], None]]
 """What a command returns: a value for programs, and for people words or what prints them."""
+Columns = Sequence[tuple[str | Column, Callable[[T], str | Text]]]
+"""The columns of a table: the heading of each, and what stands below it for a thing."""
 CONNECTION_LOST = "[yellow]…[/] the connection to the server was lost; connecting again"
 # Agents quote web pages. An escape sequence in one could overwrite on the screen what a person is
 # about to approve, or make the terminal type text into the shell.
@@ -72,7 +75,7 @@ def tune() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def command(act: Callable[..., Awaitable[R]]) -> Callable[..., R]:
+def command(act: Callable[..., Coroutine[Any, Any, R]]) -> Callable[..., R]:
     """Make a click callback of a coroutine function."""
 
     @wraps(act)
@@ -80,15 +83,11 @@ def command(act: Callable[..., Awaitable[R]]) -> Callable[..., R]:
         tune()
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(_awaited(act(*args, **kwargs)))
+                return runner.run(act(*args, **kwargs))
         finally:
             gc.freeze()  # the process exits: skip the last garbage collection, which takes long
 
     return run
-
-
-async def _awaited(result: Awaitable[R]) -> R:
-    return await result
 
 
 def json_option(function: F) -> F:
@@ -97,7 +96,7 @@ def json_option(function: F) -> F:
     return add(function)
 
 
-def printing(act: Callable[..., Awaitable[Told]]) -> Callable[..., None]:
+def printing(act: Callable[..., Coroutine[Any, Any, Told]]) -> Callable[..., None]:
     """Make a click callback that prints what a coroutine function returns: the words for people, or
     with the option `--json` the value for programs."""
     answer = command(act)
@@ -251,11 +250,12 @@ class Local(Client):
     async def _exchange(
         self, method: str, url: URL, headers: Mapping[str, str], data: bytes | None
     ) -> Response:
-        from agiraph import config
         from agiraph.api.access_control import OWNER_CALLER, Caller
         from agiraph.core.store import persons
 
         if url.path == "/api/cost":  # other settings may be wrong while a person only reads
+            from agiraph import config
+
             self._app.state.api.usd_per_day = config.load(environment()).usd_per_day
         owner = await self._store.read(persons.owner)
         answer: list[dict[str, Any]] = []
@@ -337,16 +337,27 @@ def plain_console() -> Console:
     return Console(highlight=False, emoji=False, soft_wrap=True)
 
 
-def table(rows: Iterable[Sequence[str | Text]], *columns: str | Column) -> Table:
-    """Return a table. A column whose name ends with `!` is never folded."""
+def table(
+    things: Iterable[T], columns: Columns[T], style: Callable[[T], str] = lambda _: ""
+) -> Table:
+    """Return a table of things, each in its style, with these columns. A heading that ends with `!`
+    is never folded, nor what is below it."""
     made = Table(box=None)
-    for column in columns:
-        if isinstance(column, str):
-            column = Column(column.removesuffix("!"), no_wrap=column.endswith("!"))
-        made.columns.append(column)
-    for row in rows:
-        made.add_row(*row)
+    for heading, _ in columns:
+        if isinstance(heading, str):
+            made.add_column(heading.removesuffix("!"), no_wrap=heading.endswith("!"))
+        else:
+            made.columns.append(heading.copy())
+    for thing in things:
+        made.add_row(*(cell(thing) for _, cell in columns), style=style(thing))
     return made
+
+
+def listing(
+    things: Sequence[T], columns: Columns[T], none: str, style: Callable[[T], str] = lambda _: ""
+) -> Told:
+    """Return what a command tells that lists things: a table, or a sentence if there are none."""
+    return things, table(things, columns, style) if things else none
 
 
 def as_json(value: Any) -> str:

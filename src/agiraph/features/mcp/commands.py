@@ -13,7 +13,7 @@ import click
 import orjson
 
 from agiraph import config, location
-from agiraph.cli.session import Told, command, plain_console, printing, table
+from agiraph.cli.session import Columns, Told, command, plain_console, printing, table
 from agiraph.core.domain.errors import Conflict, Misconfigured, NotFound, Refused
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
@@ -159,19 +159,9 @@ async def list_() -> Told:
     home = Home.open(settings.home)
     found = [status_of(home.folder, server) for server in settings.mcp.values()]
     values = [_as_value(one) for one in found]
-    rows = [
-        (
-            one.server.name,
-            visible(redact(one.server.description)),
-            "" if one.known is None else str(len(one.known.usable)),
-            _state(one),
-        )
-        for one in found
-    ]
-    if not rows:
+    if not found:
         return values, "There are no MCP servers. Add one: agiraph mcp add NAME -- COMMAND"
-    shown = table(rows, "name", "reached by", "tools", "state")
-    return values, lambda: plain_console().print(shown)
+    return values, lambda: plain_console().print(table(found, _SERVERS))
 
 
 def _state(one: ServerStatus) -> str:
@@ -183,6 +173,14 @@ def _state(one: ServerStatus) -> str:
         "changed": f"changed: agiraph mcp confirm {name}",
         "on": "ready",
     }[one.state]
+
+
+_SERVERS: Columns[ServerStatus] = (
+    ("name", lambda one: one.server.name),
+    ("reached by", lambda one: visible(redact(one.server.description))),
+    ("tools", lambda one: "" if one.known is None else str(len(one.known.usable))),
+    ("state", _state),
+)
 
 
 def _as_value(one: ServerStatus) -> dict[str, Any]:
