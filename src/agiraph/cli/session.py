@@ -13,7 +13,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -180,29 +180,30 @@ async def connected() -> AsyncGenerator[Client]:
     """Connect to the server of this home; raise `Unreachable` if none runs."""
     where = location.find(environment())
     async with Client.of(where) as client:
-        await _check(client, where)
+        try:
+            await _check(client)
+        except Unreachable as error:
+            if holder := _holder(where):
+                raise Unreachable(
+                    f"{holder} No server answers at {client.url}: if it is `agiraph up`, set "
+                    "AGIRAPH_HOST and AGIRAPH_PORT as they are set there; if not, end it first."
+                ) from error
+            raise
+        except Declined as error:
+            if error.status != 401:
+                raise
+            raise Misconfigured(
+                f"The server at {client.url} rejects the token of {str(where.home)!r}: it "
+                "may serve another home. Set AGIRAPH_HOME or AGIRAPH_PORT, or AGIRAPH_TOKEN."
+            ) from error
         yield client
 
 
-async def _check(client: Client, where: Location) -> None:
-    try:
-        if not client.has_token:
-            raise client.unreachable()
-        await client.check()
-    except Unreachable as error:
-        if holder := _holder(where):
-            raise Unreachable(
-                f"{holder} No server answers at {client.url}: if it is `agiraph up`, set "
-                "AGIRAPH_HOST and AGIRAPH_PORT as they are set there; if not, end it first."
-            ) from error
-        raise
-    except Declined as error:
-        if error.status != 401:
-            raise
-        raise Misconfigured(
-            f"The server at {client.url} rejects the token of {str(where.home)!r}: it "
-            "may serve another home. Set AGIRAPH_HOME or AGIRAPH_PORT, or AGIRAPH_TOKEN."
-        ) from error
+async def _check(client: Client) -> None:
+    """Check that this home's server answers. That of another home rejects the token."""
+    if not client.has_token:
+        raise client.unreachable()
+    await client.check()
 
 
 def _holder(where: Location) -> str:
@@ -219,23 +220,14 @@ def _holder(where: Location) -> str:
 @asynccontextmanager
 async def source(*, to_write: bool = False) -> AsyncGenerator[Client]:
     """Connect to the server of this home; if none runs, open the database."""
-    async with Client.of(location.find(environment())) as client:
-        if await _is_there(client):
-            yield client
-            return
-    async with opened(to_write=to_write) as (where, store):
-        yield Local(store, Home.open(where.home))
-
-
-async def _is_there(client: Client) -> bool:
-    """Return whether this home's server answers. The server of another home rejects the token."""
-    try:
-        if client.has_token:
-            await client.check()
-            return True
-    except (Unreachable, Declined):
-        pass
-    return False
+    async with AsyncExitStack() as stack:
+        try:
+            client = await stack.enter_async_context(Client.of(location.find(environment())))
+            await _check(client)
+        except (Unreachable, Declined):
+            where, store = await stack.enter_async_context(opened(to_write=to_write))
+            client = Local(store, Home.open(where.home))
+        yield client
 
 
 class Local(Client):

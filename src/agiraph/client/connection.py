@@ -171,7 +171,8 @@ class Connection:
                 self._has_answered = True
                 if response.status not in _RETRY_LATER:
                     return _checked(response)
-                wait = max(wait, _retry_after(response))
+                after = response.headers.get("Retry-After", "")
+                wait = max(wait, float(after) if after.isdecimal() else 0.0)
                 if wait > self._patience:
                     return _checked(response)
             await asyncio.sleep(wait)
@@ -222,13 +223,6 @@ def _query_text(query: Mapping[str, Any]) -> dict[str, str | list[str]]:
         for name, value in query.items()
         if value is not None and value != ""
     }
-
-
-def _retry_after(response: Response) -> float:
-    try:
-        return float(response.headers.get("Retry-After", "0"))
-    except ValueError:
-        return 0.0
 
 
 def _checked(response: Response) -> bytes:

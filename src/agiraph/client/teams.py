@@ -21,51 +21,44 @@ Acceptance = Sequence[str | tuple[str, LineKind | None]]
 evidence that proves it."""
 
 
-class NewTeam(TypedDict, total=False):
-    """What a new team can be given besides its goal."""
-
+class _Settings(TypedDict, total=False):
     name: str
     mode: Mode
     model: str
     soul: str
-    budget: Mapping[str, Any] | None
-    tools: Sequence[str]
-    workers: int | None
     permissions: Sequence[Mapping[str, str]]
-    learns: bool
-    start: bool
-    """Whether it starts working on the goal at once, as without this."""
+    """Its permission rules, all of them; each has `tool`, `action` and `pattern`."""
     interval: float
     review: Review
     trust: Trust
     folders: Sequence[str]
-    """Folders of the server's machine that the team sees, as PATH[:ro|rw]."""
+    """Folders of the server's machine that its agents see, as PATH[:ro|rw]; all of them."""
+
+
+class NewTeam(_Settings, total=False):
+    """What a new team can be given besides its goal."""
+
+    budget: Mapping[str, Any] | None
+    tools: Sequence[str]
+    workers: int | None
+    learns: bool
+    start: bool
+    """Whether it starts working on the goal at once, as without this."""
     effort: Effort | None
     acceptance: Acceptance
     attachments: Sequence[Mapping[str, str]]
     """What belongs to the goal: `{"name": …, "media_type": …, "data": BASE64}`."""
 
 
-class TeamSettings(TypedDict, total=False):
+class TeamSettings(_Settings, total=False):
     """The settings of a team that can be changed."""
 
-    name: str
-    soul: str
-    model: str
-    mode: Mode
-    interval: float
-    review: Review
-    trust: Trust
-    folders: Sequence[str]
-    """Folders of the server's machine that its agents see, as PATH[:ro|rw]; all of them."""
     effort: Effort | Literal["default"]
     quiet_hours: str
     """Hours in which no briefing is sent to channels, such as `22:00-07:00`; empty: none."""
     quiet_zone: str
     muted_until: datetime | None
     """Until when it sends nothing unasked; None: it is not muted."""
-    permissions: Sequence[Mapping[str, str]]
-    """Its permission rules, all of them; each has `tool`, `action` and `pattern`."""
     channel: str
     """The channel for its questions; empty: each that sends questions."""
     answer_within: float
