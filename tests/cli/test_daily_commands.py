@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
+from agiraph.cli.talk import Activity
+from agiraph.client import Client
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import SEARCH, of_page
@@ -123,6 +125,22 @@ async def test_one_task_is_cancelled_and_another_tried_again(place: Place) -> No
         missing = await place.run(command, "node_x")
         assert missing.code == 1
         assert "There is no task 'node_x'. `agiraph board TEAM` lists them." in missing.err
+
+
+async def test_a_refused_call_that_a_model_repeats_is_shown_once_in_a_chat(place: Place) -> None:
+    refused = says(call("look_into", what="nobody"))
+    answer = says("Nobody has that name.", call("no_work_needed", reason="a question"))
+    place.world.script("ada", refused, refused, refused, answer)
+    founded = await place.world.found("Watch", name="watch", start=False)
+    await place.world.chat(founded.coordinator.id, "How is nobody?")
+    await place.world.settle()
+
+    async with Client(place.served.origin, TOKEN) as client:
+        activity = Activity(client, await client.agent(founded.coordinator.id))
+        events = await client.events(founded.team.id)
+        shown = [line for event in events for line in await activity.lines(event)]
+    assert sum(event.type == "turn.added" for event in events) == 4, events
+    assert shown == ["  [dim]One moment: I look into nobody …[/]"]
 
 
 async def test_memories_and_insights_are_listed(place: Place) -> None:

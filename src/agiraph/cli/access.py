@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import click
 
+from agiraph.api.server_views import TokenView
 from agiraph.api.views import PersonView
-from agiraph.cli.session import Told, command, connected, group, printing, shown, table
+from agiraph.cli.session import Columns, Told, command, connected, group, listing, printing, shown
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.provenance.access import SCOPES, Scope
 from agiraph.core.domain.times import moments
@@ -87,20 +88,17 @@ async def link() -> Told:
 async def _tokens() -> Told:
     async with connected() as client:
         found = await client.tokens()
-    rows = [
-        (
-            token.id,
-            token.kind,
-            shown(token.name),
-            token.scope,
-            f"{token.created_at:%Y-%m-%d %H:%M}",
-            f"{token.expires_at:%Y-%m-%d %H:%M}" if token.expires_at else "revoked",
-        )
-        for token in found
-    ]
-    if not rows:
-        return found, "No tokens, besides the one in the home's file `token`."
-    return found, table(rows, "id!", "kind", "name", "scope", "since", "until")
+    return listing(found, _TOKENS, "No tokens, besides the one in the home's file `token`.")
+
+
+_TOKENS: Columns[TokenView] = (
+    ("id!", lambda token: token.id),
+    ("kind", lambda token: token.kind),
+    ("name", lambda token: shown(token.name)),
+    ("scope", lambda token: token.scope),
+    ("since", lambda token: f"{token.created_at:%Y-%m-%d %H:%M}"),
+    ("until", lambda t: f"{t.expires_at:%Y-%m-%d %H:%M}" if t.expires_at else "revoked"),
+)
 
 
 @group(_tokens)

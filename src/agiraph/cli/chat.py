@@ -18,9 +18,17 @@ from agiraph import location
 from agiraph.api.views import AgentView, MessageView
 from agiraph.cli.asking import deadline, decide, question_lines
 from agiraph.cli.inbox import everything, show
-from agiraph.cli.session import CONNECTION_LOST, clean, command, connected, plain_console, shown
+from agiraph.cli.session import (
+    CONNECTION_LOST,
+    clean,
+    command,
+    connected,
+    plain_console,
+    shown,
+    table,
+)
 from agiraph.cli.talk import Activity, act_line, find_agent, find_reply, looked
-from agiraph.cli.teams import of_agents, of_board, of_cost
+from agiraph.cli.teams import AGENTS, BOARD, of_cost
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events import Event
@@ -164,7 +172,8 @@ class Chat:
     async def _line(self) -> str | None:
         """Return the next line; None after Ctrl-C, after Ctrl-D and at the end of a pipe."""
         for identity in self._late & self._questions.keys():
-            self._ask_again(self._questions[identity])
+            self._late.discard(identity)
+            self._print_question(self._questions[identity])
         return await self._or_interrupted(self._prompt.line())
 
     def _question(self) -> MessageView | None:
@@ -240,12 +249,12 @@ class Chat:
         client, team = self._client, self._team
         match name:
             case "/board":
-                self._prompt.print(of_board(await client.board(team)))
+                self._prompt.print(table(await client.board(team), BOARD))
             case "/inbox":
                 items = await everything(client)
                 self._prompt.print_above(lambda console: show(console, items))
             case "/agents":
-                self._prompt.print(of_agents(await client.agents(team)))
+                self._prompt.print(table(await client.agents(team), AGENTS))
             case "/cost":
                 named = (await client.team(team)).name
                 self._prompt.print(of_cost(named, await client.cost(team)))
@@ -296,7 +305,7 @@ class Chat:
         """Ask for a secret without showing it, and keep it under this name."""
         if not name or " " in name:
             raise Refused("Write /secret NAME alone; you are asked for the secret itself then.")
-        value = await self._or_interrupted(self._prompt.secret(f"secret {name}: "))
+        value = await self._or_interrupted(self._prompt.line(secret=f"secret {name}: "))
         if not value:
             return self._prompt.print("[dim]Nothing was kept.[/]")
         await self._client.enter_secret(name, value)
@@ -326,7 +335,7 @@ class Chat:
                     case Resync():
                         self._shown_up_to(frame.head)
                     case ReplyDelta():
-                        pass
+                        pass  # of another agent, or of work
 
     def _shown_up_to(self, seq: int) -> None:
         self._last_shown = seq
@@ -388,10 +397,6 @@ class Chat:
             self._late.add(question.id)  # the line that is being typed is not its answer
         self._print_question(question)
 
-    def _ask_again(self, question: MessageView) -> None:
-        self._late.discard(question.id)
-        self._print_question(question)
-
     def _print_question(self, question: MessageView) -> None:
         sign = Text.from_markup(f"[bold yellow]?[/] [bold]{shown(question.sender_name)}[/]  ")
         width = self._prompt.console.width
@@ -442,32 +447,20 @@ class Prompt:
             self._editor.__exit__()
         self.end_stream()
 
-    async def line(self) -> str | None:
-        """Return the next line without its margins; None when there are no more lines."""
+    async def line(self, *, secret: str = "") -> str | None:
+        """Return the next line without its margins; None when there are no more lines. One that is
+        asked for as `secret` is neither shown nor kept in the history."""
         self.end_stream()
-        self._is_typing = self._editor is not None
+        if self._editor is None:
+            assert self._pipe is not None, "a prompt is entered before it is read"
+            read = await self._pipe.readline()
+            return read.decode(errors="replace").strip() if read else None
+        self._is_typing = True
         try:
-            line = await self._next_line()
+            line = await (self._editor.secret(secret) if secret else self._editor.line())
         finally:
             self._is_typing = False
         return None if line is None else line.strip()
-
-    async def secret(self, sign: str) -> str | None:
-        """Return the next line, which is neither shown nor kept in the history."""
-        self.end_stream()
-        self._is_typing = self._editor is not None
-        try:
-            line = await (self._next_line() if self._editor is None else self._editor.secret(sign))
-        finally:
-            self._is_typing = False
-        return None if line is None else line.strip()
-
-    async def _next_line(self) -> str | None:
-        if self._editor is not None:
-            return await self._editor.line()
-        assert self._pipe is not None, "a prompt is entered before it is read"
-        read = await self._pipe.readline()
-        return read.decode(errors="replace") if read else None
 
     @property
     def has_begun(self) -> bool:

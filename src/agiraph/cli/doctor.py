@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from agiraph import config
-from agiraph.cli.session import as_json, command, json_option, plain_console, shown, table
+from agiraph.cli.session import Columns, as_json, command, json_option, plain_console, shown, table
 from agiraph.client import Client
+from agiraph.config import Setting
 from agiraph.core.domain.errors import AgiraphError, Declined, HomeInUse, Refused, Unreachable
 from agiraph.core.domain.records.findings import Verdict
 from agiraph.core.domain.text.plurals import counted
@@ -199,13 +200,16 @@ def _as_value(checkup: Checkup) -> dict[str, Any]:
     }
 
 
+_SETTINGS: Columns[tuple[str, Setting]] = (
+    ("setting", lambda row: row[0]),
+    ("value", lambda row: shown(redact(row[1].value)) or "[dim]—[/]"),
+    ("from", lambda row: row[1].origin),
+)
+
+
 def _show(checkup: Checkup) -> None:
     console = plain_console()
-    rows = [
-        (name, shown(redact(setting.value)) or "[dim]—[/]", setting.origin)
-        for name, setting in sorted(checkup.settings.shown.items())
-    ]
-    console.print(table(rows, "setting", "value", "from"))
+    console.print(table(sorted(checkup.settings.shown.items()), _SETTINGS))
     console.print()
     for finding in checkup.findings:
         console.print(

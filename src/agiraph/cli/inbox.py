@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
 
 from agiraph.api.decision_views import DigestEntry, DigestGroup, DigestView, GrantView
 from agiraph.api.views import InboxItem
 from agiraph.cli.asking import call_text, deadline, decide, literal
 from agiraph.cli.session import (
+    Columns,
     Local,
     Told,
     clean,
     command,
     connected,
+    listing,
     naming,
     printing,
     shown,
@@ -142,7 +144,8 @@ def _next_step(item: InboxItem) -> str:
 
 def show(console: Console, items: list[InboxItem]) -> None:
     """Print the inbox; below it, each call that waits for approval, complete."""
-    console.print(_of_inbox(items))
+    style = {"unread": "bold"}
+    console.print(table(items, _INBOX, lambda item: style.get(item.state, "")))
     for message in (item.message for item in items if item.needs_answer):
         if message.call is not None:
             console.print(Text(f"\n{message.id} wants to call ", style="bold"), end="")
@@ -150,25 +153,20 @@ def show(console: Console, items: list[InboxItem]) -> None:
                 console.print(line, soft_wrap=True, highlight=False)
 
 
-def _of_inbox(items: list[InboxItem]) -> Table:
-    made = table((), "id!", "kind", "state", "text")
-    for item in items:
-        message = item.message
-        said = message.title if message.kind == "briefing" else message.text
-        # A person decides by this text: nothing in it may be hidden.
-        text = escape(visible(said)) if item.needs_answer else shown(said)
-        if message.title and message.kind in ("result", "failure", "report"):
-            text = f"[dim]{shown(message.title)}[/]\n{text}"
-        if lost := [d.channel for d in item.deliveries if d.status == "failed"]:
-            text += f" [red](not delivered: {shown(', '.join(lost))})[/]"
-        if waits := deadline(message.waits_until):
-            text += f" [dim]({waits})[/]"
-        if message.sources:
-            text += f" [yellow](holds words of {shown(str(Label(tuple(message.sources))))})[/]"
-        state = "open" if item.needs_answer else item.state
-        style = "bold" if item.state == "unread" else None
-        made.add_row(message.id, ending_text(item), state, text, style=style)
-    return made
+def _text(item: InboxItem) -> str:
+    message = item.message
+    said = message.title if message.kind == "briefing" else message.text
+    # A person decides by this text: nothing in it may be hidden.
+    text = escape(visible(said)) if item.needs_answer else shown(said)
+    if message.title and message.kind in ("result", "failure", "report"):
+        text = f"[dim]{shown(message.title)}[/]\n{text}"
+    if lost := [d.channel for d in item.deliveries if d.status == "failed"]:
+        text += f" [red](not delivered: {shown(', '.join(lost))})[/]"
+    if waits := deadline(message.waits_until):
+        text += f" [dim]({waits})[/]"
+    if message.sources:
+        text += f" [yellow](holds words of {shown(str(Label(tuple(message.sources))))})[/]"
+    return text
 
 
 def ending_text(item: InboxItem) -> str:
@@ -184,6 +182,14 @@ def ending_text(item: InboxItem) -> str:
             return "done, with doubts"
         case kind, _:
             return kind
+
+
+_INBOX: Columns[InboxItem] = (
+    ("id!", lambda item: item.message.id),
+    ("kind", ending_text),
+    ("state", lambda item: "open" if item.needs_answer else item.state),
+    ("text", _text),
+)
 
 
 @click.command()
@@ -234,22 +240,31 @@ async def grants(team: str) -> Told:
     """List what a TEAM may do without asking you: who allowed it, when, and its uses."""
     async with source() as found:
         listed = await found.grants((await found.team(team)).id)
-    return listed, _of_grants(listed) if listed else f"The team {team!r} has no grants."
+    none = f"The team {team!r} has no grants."
+    return listing(listed, _GRANTS, none, lambda one: "" if one.is_in_force else "dim")
 
 
-def _of_grants(listed: list[GrantView]) -> Table:
-    # What is allowed is folded, never cut: a person decides by its end, too.
-    made = table((), "id!", "kind!", "until!", "used!", Column("allows", overflow="fold"))
-    for one in listed:
-        until = "revoked" if one.revoked_at else "used up" if one.uses_left == 0 else ""
-        until = until or (f"{one.until:%Y-%m-%d}" if one.until else "")
-        where = "" if one.team_id else " in all teams"
-        how = "an address typed by" if one.is_typed else "by"
-        by = f"{how} {one.person_id} on {one.created_at:%Y-%m-%d}{where}"
-        allows = literal(f"{one.pattern}\n({by})")
-        style = "" if one.is_in_force else "dim"
-        made.add_row(one.id, one.kind, until, str(one.used), allows, style=style)
-    return made
+def _end(one: GrantView) -> str:
+    if one.revoked_at or one.uses_left == 0:
+        return "revoked" if one.revoked_at else "used up"
+    return f"{one.until:%Y-%m-%d}" if one.until else ""
+
+
+def _allows(one: GrantView) -> Text:
+    where = "" if one.team_id else " in all teams"
+    how = "an address typed by" if one.is_typed else "by"
+    by = f"{how} {one.person_id} on {one.created_at:%Y-%m-%d}{where}"
+    return literal(f"{one.pattern}\n({by})")
+
+
+_GRANTS: Columns[GrantView] = (
+    ("id!", lambda one: one.id),
+    ("kind!", lambda one: one.kind),
+    ("until!", _end),
+    ("used!", lambda one: str(one.used)),
+    # Folded, never cut: a person decides by its end, too.
+    (Column("allows", overflow="fold"), _allows),
+)
 
 
 @click.command()

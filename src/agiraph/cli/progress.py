@@ -1,10 +1,8 @@
 """Progress: a team's events as lines of a terminal; `agiraph tail`; a goal on a server."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,28 +12,33 @@ from rich.live import Live
 from rich.markup import escape
 from rich.spinner import Spinner
 
-from agiraph.api.views import InboxItem, MessageView, NodeDetail, NodeView, TeamView
-from agiraph.cli import asking
-from agiraph.cli.inbox import everything
+from agiraph.api.views import TeamView
 from agiraph.cli.session import CONNECTION_LOST, command, connected, plain_console, shown
 from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
-from agiraph.client.teams import NewTeam
-from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
 from agiraph.core.domain.waits import told_person
-from agiraph.core.domain.work import NodeStatus
 
 WIDTH = 100
+
+
+_LINES = {
+    "node.output": "  [dim]│[/] {who}[dim]{text}[/]",
+    "node.checkpoint": "[cyan]▸[/] {summary}",
+    "stage.started": "[blue]▷[/] stage {name} begins",
+    "stage.reconvened": "[blue]▣[/] {assessment}",
+}
+"""The lines of events that are always printed in the same way."""
 
 
 def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return a text as one line, cut if it is long."""
     line = _line(text)
     return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
 
@@ -92,7 +95,7 @@ class Progress:
 
     def show_delta(self, words: str) -> None:
         """Show a piece of a reply that is being streamed."""
-        self._set_activity(_short("thinking: " + words))
+        self._set_activity(short("thinking: " + words))
 
     def _set_activity(self, activity: str) -> None:
         self.activity = activity
@@ -124,13 +127,14 @@ class Progress:
     def show(self, event: Event) -> None:
         """Print one event, if a person who watches wants to see it."""
         data = event.data
-        match event.type.partition(".")[0]:
-            case "node":
-                self._show_node(event.type, data)
-            case "stage":
-                self._show_stage(event.type, data)
-            case _:
-                self._show_other(event.type, data)
+        if event.type in _LINES:
+            facts = {name: shown(short(str(told))) for name, told in data.items()}
+            who = self._worker(data) if "node_id" in data else ""
+            self.console.print(_LINES[event.type].format_map({**facts, "who": who}))
+        elif event.type.startswith(("node.", "stage.")):
+            self._show_node(event.type, data)
+        else:
+            self._show_other(event.type, data)
 
     def _show_other(self, kind: str, data: Mapping[str, Any]) -> None:
         match kind:
@@ -139,7 +143,7 @@ class Progress:
             case "tool.result":
                 mark = "[red]✗[/]" if data["failed"] else "[green]✓[/]"
                 who = self._worker(data)
-                self.console.print(f"  {mark} {who}[dim]{shown(_short(data['text']))}[/]")
+                self.console.print(f"  {mark} {who}[dim]{shown(short(data['text']))}[/]")
                 self._set_activity("thinking")
             case "agent.hired":
                 self._show_hired(data)
@@ -159,9 +163,9 @@ class Progress:
         self.unpriced = self.unpriced or data["usd"] is None
         who = self._agent(data["agent_id"])
         if data["text"].strip():
-            self.console.print(f"[cyan]●[/] {who}{shown(_short(data['text']))}")
+            self.console.print(f"[cyan]●[/] {who}{shown(short(data['text']))}")
         for call in data["calls"]:
-            subject = _short(str(next(iter(call["arguments"].values()), "")))
+            subject = short(str(next(iter(call["arguments"].values()), "")))
             self.console.print(f"  [dim]→[/] {who}{call['name']} [dim]{shown(subject)}[/]")
             self._set_activity(f"{call['name']} {subject}")
 
@@ -190,27 +194,13 @@ class Progress:
             case "node.stalled":
                 who = self._agent(data["agent_id"]) or "the worker "
                 self.console.print(f"[yellow]![/] {who}has shown no progress for a while")
-            case "node.output":
-                text = shown(_short(data["text"]))
-                self.console.print(f"  [dim]│[/] {self._worker(data)}[dim]{text}[/]")
-            case "node.checkpoint":
-                self.console.print(f"[cyan]▸[/] {shown(_short(data['summary']))}")
             case "node.partial":
                 self._show_failure(data["result"].partition("\n")[0])  # what there is comes last
             case "node.failed" if data["result"] != self.failure:
                 self._show_failure(data["result"])
-            case _:
-                pass
-
-    def _show_stage(self, kind: str, data: Mapping[str, Any]) -> None:
-        match kind:
-            case "stage.started":
-                self.console.print(f"[blue]▷[/] stage {shown(data['name'])} begins")
             case "stage.ended":
                 how = data["status"].replace("_", " ")
                 self.console.print(f"[blue]▣[/] stage {shown(data['name'])}: {how}")
-            case "stage.reconvened":
-                self.console.print(f"[blue]▣[/] {shown(_short(data['assessment']))}")
             case _:
                 pass
 
@@ -299,6 +289,16 @@ async def _without_copies(frames: AsyncGenerator[Frame]) -> AsyncGenerator[Frame
         yield frame
 
 
+_ENDS = ("paused", "resumed", "stopped", "completed", "archived", "deleted")
+_OF_TEAM: dict[str, str] = {
+    **{f"team.{end}": f"[blue]■[/] the team is {end}" for end in _ENDS},
+    **{f"work.{end}": f"[blue]■[/] all work was {end}" for end in ("stopped", "resumed")},
+    "team.restored": "[blue]■[/] the team was taken out of the archive",
+    "team.changed": "[blue]■[/] the team's settings were changed",
+    "trigger.fired": "[blue]◷[/] a trigger fired",
+}
+
+
 def _print_event(console: Console, event: Event) -> None:
     """Print messages, questions and changes of the team; `Progress` prints the work itself."""
     data = event.data
@@ -320,143 +320,7 @@ def _print_event(console: Console, event: Event) -> None:
             console.print(f"[dim]? {shown(data['text'])}[/]")
         case "question.answered":
             console.print(f"[green]you[/] {shown(data['decision'] or data['text'])}")
-        case (
-            "team.paused" | "team.resumed" | "team.stopped" | "team.completed"
-            | "team.archived" | "team.deleted"
-        ):  # fmt: skip
-            console.print(f"[blue]■[/] the team is {event.type.removeprefix('team.')}")
-        case "work.stopped" | "work.resumed":
-            console.print(f"[blue]■[/] all work was {event.type.removeprefix('work.')}")
-        case "team.restored":
-            console.print("[blue]■[/] the team was taken out of the archive")
-        case "team.changed":
-            console.print("[blue]■[/] the team's settings were changed")
-        case "trigger.fired":
-            console.print("[blue]◷[/] a trigger fired")
+        case kind if kind in _OF_TEAM:
+            console.print(_OF_TEAM[kind])
         case _:
             pass
-
-
-# A goal that a server works on
-
-_MAY_END = frozenset(
-    {"node.waiting", "node.completed", "node.partial", "node.failed", "node.cancelled",
-     "question.asked", "team.stopped", "team.archived", "team.deleted"}
-)  # fmt: skip
-"""Event types after which the goal may be done, or may wait for an answer."""
-
-
-class Remote:
-    """Creates or resumes a team on the server, shows its progress and asks its questions here."""
-
-    def __init__(self, client: Client, console: Console, home: Path) -> None:
-        self.client: Client = client
-        self.console: Console = console
-        self._home = home
-        self.progress: Progress = Progress(console)
-        self.shown_up_to: int = 0
-        """The number of the newest event that was shown."""
-        self._stopped = asyncio.Event()
-
-    async def begin(self, goal: str, settings: NewTeam) -> int:
-        return await self.watch(await self.client.create_team(goal, **settings))
-
-    async def resume(self, name: str, model: str | None) -> int:
-        team = await self.client.team(name)
-        if model is not None:
-            team = await self.client.change_team(team.id, model=model)
-        if team.status == "paused":
-            team = await self.client.resume(team.id)
-        return await self.watch(team, after=team.head)
-
-    async def watch(self, team: TeamView, *, after: int = 0) -> int:
-        """Show progress until the goal's node ends or waits for a person. Return the exit code."""
-        self.shown_up_to = after
-        [coordinator, *_] = await self.client.agents(team.id)
-        asking.greet(self.console, team.name, team.id, coordinator.model)
-        asking.catch_interrupt(self._stopped)
-        with self.progress:
-            watching = asyncio.create_task(self._until_over(team, after))
-            stopping = asyncio.create_task(self._stopped.wait())
-            await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
-            if self._stopped.is_set():
-                watching.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watching
-        return await self.close(team)
-
-    async def _until_over(self, team: TeamView, after: int) -> None:
-        async with contextlib.aclosing(self.client.watch(team.id, after)) as frames:
-            # An end that falls between this check and the connection is not missed: the server
-            # replays all events after `after`.
-            if await self._is_over(team):
-                return
-            async for frame in frames:
-                self._show(frame)
-                may_end = isinstance(frame, Event) and frame.type in _MAY_END
-                if may_end and await self._is_over(team):
-                    return
-
-    def _show(self, frame: Frame) -> None:
-        match frame:
-            case Event():
-                self.progress.show(frame)
-                self.shown_up_to = frame.seq
-            case ReplyDelta():
-                self.progress.show_delta(frame.text)
-            case ConnectionLost():
-                self.console.print(CONNECTION_LOST)
-            case _:
-                pass
-
-    async def _is_over(self, team: TeamView) -> bool:
-        """Return whether the goal's node has ended, or waits for an answer nobody gives here."""
-        root = await self._root(team)
-        if root is None or root.status.is_final:
-            return True
-        if root.status is not NodeStatus.WAITING:
-            return False
-        for question in await self.questions(team):
-            answer = await asking.ask(self.progress, question, self._stopped)
-            if answer is None:
-                return True
-            text, decision = answer
-            # Somebody may have answered elsewhere meanwhile: the first answer counts.
-            with contextlib.suppress(Refused):
-                await self.client.answer(question.id, text, decision=decision)
-        return False
-
-    async def _root(self, team: TeamView) -> NodeView | None:
-        board = await self.client.board(team.id)
-        return next((node for node in board if node.parent_id is None), None)
-
-    async def questions(self, team: TeamView) -> list[MessageView]:
-        def is_open(item: InboxItem) -> bool:
-            return item.needs_answer and item.message.team_id == team.id
-
-        return [i.message for i in await everything(self.client) if is_open(i)]
-
-    async def close(self, team: TeamView) -> int:
-        root, bill = await self._root(team), self.progress.bill
-        if root is not None and root.status.is_final:
-            detail = await self.client.node(root.id)
-            return asking.print_end(self.console, bill, root, self._files(detail))
-        self.print_next(team, await self.questions(team), bill)
-        return 130 if self._stopped.is_set() else 1
-
-    def print_next(self, team: TeamView, questions: Sequence[MessageView], bill: str) -> None:
-        """Print what a person can do about a goal that has not ended."""
-        self.console.print(
-            f"\n[bold yellow]Not done yet.[/] The team keeps working. [dim]{bill}[/]"
-        )
-        asking.print_questions(self.console, questions)
-        self.console.print(f"Watch it with: agiraph tail {team.id}")
-        self.console.print(f"Stop it with: agiraph stop {team.id}")
-
-    def _files(self, node: NodeDetail) -> list[str]:
-        """Return the published files; as paths of this machine if the server's home is here."""
-        folder = self._home / "teams" / node.team_id
-        if not folder.is_dir():
-            folder = Path()
-        return [str(folder / f"nodes/{node.id}/published/{name}") for name in sorted(node.manifest)]

@@ -20,7 +20,7 @@ from rich.table import Column
 
 from agiraph import config
 from agiraph.app import Runtime
-from agiraph.cli.session import Told, plain_console, printing, shown, table
+from agiraph.cli.session import Columns, Told, plain_console, printing, shown, table
 from agiraph.config import Settings
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.persons import OWNER
@@ -118,20 +118,22 @@ def _fields(each: "Rendering") -> dict[str, object]:
     return {"name": each.name, "tokens": each.tokens, "most": each.most, "about": each.about}
 
 
+_NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
+_PROMPTS: "Columns[Rendering]" = (
+    ("prompt!", lambda each: shown(each.name)),
+    (Column("tokens", min_width=6, **_NUMBER), lambda each: _tokens(each)),
+    (Column("at most", min_width=7, **_NUMBER), lambda each: f"{each.most:,}"),
+    ("what it is", lambda each: shown(each.about)),
+)
+
+
+def _tokens(each: "Rendering") -> str:
+    return f"{each.tokens:,}" if each.tokens <= each.most else f"[red]{each.tokens:,}[/]"
+
+
 def _list(found: "list[Rendering]") -> None:
-    rows = [
-        (
-            shown(each.name),
-            f"{each.tokens:,}" if each.tokens <= each.most else f"[red]{each.tokens:,}[/]",
-            f"{each.most:,}",
-            shown(each.about),
-        )
-        for each in found
-    ]
-    tokens = Column("tokens", justify="right", no_wrap=True, min_width=6)
-    most = Column("at most", justify="right", no_wrap=True, min_width=7)
     console = plain_console()
-    console.print(table(rows, "prompt!", tokens, most, "what it is"))
+    console.print(table(found, _PROMPTS))
     console.print("\nA token is four bytes. `agiraph prompts NAME` shows one whole.")
 
 
@@ -153,18 +155,14 @@ async def renderings(settings: Settings) -> list[Rendering]:
     recorder = _Recorder()
     with tempfile.TemporaryDirectory(prefix="agiraph-prompts-") as folder:
         home = Path(folder)
-        _copy_specialists(settings.home, home)
+        (home / "agents").mkdir()
+        for file in (settings.home / "agents").glob("*.md"):
+            (home / "agents" / file.name).write_bytes(file.read_bytes())
         async with asyncio.timeout(TIMEOUT_S):
             await _play(settings, home, recorder)
     order = [*REQUESTS, *sorted(recorder.found)]
     requests = sorted(recorder.found.values(), key=lambda each: order.index(each.name))
     return [*requests, *map(_later, _LATER)]
-
-
-def _copy_specialists(source: Path, home: Path) -> None:
-    (home / "agents").mkdir()
-    for file in sorted((source / "agents").glob("*.md")):
-        (home / "agents" / file.name).write_bytes(file.read_bytes())
 
 
 async def _play(settings: Settings, home: Path, recorder: "_Recorder") -> None:
@@ -232,18 +230,20 @@ class _Recorder:
         if request.schema is not None:
             return Reply(text='{"insights": [], "score": 0, "title": "", "text": ""}')
         if "give_verdict" in shown:
-            return _calls(("give_verdict", {"verdict": "accept"}))
+            return _says("", ("give_verdict", {"verdict": "accept"}))
         if "no_work_needed" in shown:
-            return Reply(text="One task is under way.", calls=_made([("no_work_needed", {})]))
+            return _says("One task is under way.", ("no_work_needed", {}))
         if key := re.search(
             r"The key for this reply is (\w+)\.", request.transcript.turns[-1].text
         ):
-            return Reply(text=_text_call(key[1], *_ending(())))
+            name, arguments = _ending(())
+            made = orjson.dumps(arguments).decode()
+            return Reply(text=f"<call {key[1]} {name}>\n{made}\n</call>")
         if not shown:
             return Reply(text="They cost the same.")
         if is_first and name == "coordinator":
-            return _calls(*self._delegations())
-        return _calls(_ending(shown))
+            return _says("", *self._delegations())
+        return _says("", _ending(shown))
 
     def _delegations(self) -> list[tuple[str, dict[str, Any]]]:
         single: dict[str, Any] = {"task": TASK, "max_turns": 1, "assigned_to": f"new:{FULL}"}
@@ -299,19 +299,12 @@ def _ending(shown: Collection[str]) -> tuple[str, dict[str, Any]]:
     return name, {"summary": summary, "reached": "yes"}
 
 
-def _text_call(key: str, name: str, arguments: dict[str, Any]) -> str:
-    return f"<call {key} {name}>\n{orjson.dumps(arguments).decode()}\n</call>"
-
-
-def _calls(*made: tuple[str, dict[str, Any]]) -> Reply:
-    return Reply(text="", calls=_made(made))
-
-
-def _made(calls: Collection[tuple[str, dict[str, Any]]]) -> tuple[ToolCall, ...]:
-    return tuple(
+def _says(text: str, *made: tuple[str, dict[str, Any]]) -> Reply:
+    calls = (
         ToolCall(id=f"call_{number}", name=name, arguments=arguments)
-        for number, (name, arguments) in enumerate(calls)
+        for number, (name, arguments) in enumerate(made)
     )
+    return Reply(text=text, calls=tuple(calls))
 
 
 def _rendered(name: str, request: Request) -> Rendering:

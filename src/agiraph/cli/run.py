@@ -11,9 +11,8 @@ from rich.console import Console
 from agiraph import config
 from agiraph.api.views import MessageView, TeamView
 from agiraph.app import Runtime
-from agiraph.cli import asking
+from agiraph.cli.goal import Remote
 from agiraph.cli.models import with_model
-from agiraph.cli.progress import Remote
 from agiraph.cli.session import Local, command, plain_console
 from agiraph.cli.settings import confirm_open, money, new_team, option
 from agiraph.client import Client, Frame
@@ -162,11 +161,8 @@ class Run(Remote):
                 await self._runtime.parts_idle()
         return await super().close(team)
 
-    def print_next(self, team: TeamView, questions: Sequence[MessageView], bill: str) -> None:
-        self.console.print(
-            f"\n[bold yellow]Not done yet.[/] The work so far is saved. [dim]{bill}[/]"
-        )
-        asking.print_questions(self.console, questions)
+    def print_next(self, team: TeamView, questions: Sequence[MessageView]) -> None:
+        self.print_questions("The work so far is saved.", questions)
         self.console.print(f"Continue with: agiraph run --resume {team.id}")
 
 

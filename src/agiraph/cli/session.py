@@ -6,14 +6,14 @@ import importlib
 import re
 from collections.abc import (
     AsyncGenerator,
-    Awaitable,
     Callable,
+    Coroutine,
     Generator,
     Iterable,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -51,9 +51,12 @@ if TYPE_CHECKING:  # most commands only talk to a server
     from agiraph.core.store.database import Store
 
 R = TypeVar("R")
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any] | click.Command)
 Told = tuple[Any, str | RenderableType | Callable[[], None]]
 """What a command returns: a value for programs, and for people words or what prints them."""
+Columns = Sequence[tuple[str | Column, Callable[[T], str | Text]]]
+"""The columns of a table: the heading of each, and what stands below it for a thing."""
 CONNECTION_LOST = "[yellow]…[/] the connection to the server was lost; connecting again"
 # Agents quote web pages. An escape sequence in one could overwrite on the screen what a person is
 # about to approve, or make the terminal type text into the shell.
@@ -72,7 +75,7 @@ def tune() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def command(act: Callable[..., Awaitable[R]]) -> Callable[..., R]:
+def command(act: Callable[..., Coroutine[Any, Any, R]]) -> Callable[..., R]:
     """Make a click callback of a coroutine function."""
 
     @wraps(act)
@@ -80,15 +83,11 @@ def command(act: Callable[..., Awaitable[R]]) -> Callable[..., R]:
         tune()
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(_awaited(act(*args, **kwargs)))
+                return runner.run(act(*args, **kwargs))
         finally:
             gc.freeze()  # the process exits: skip the last garbage collection, which takes long
 
     return run
-
-
-async def _awaited(result: Awaitable[R]) -> R:
-    return await result
 
 
 def json_option(function: F) -> F:
@@ -97,7 +96,7 @@ def json_option(function: F) -> F:
     return add(function)
 
 
-def printing(act: Callable[..., Awaitable[Told]]) -> Callable[..., None]:
+def printing(act: Callable[..., Coroutine[Any, Any, Told]]) -> Callable[..., None]:
     """Make a click callback that prints what a coroutine function returns: the words for people, or
     with the option `--json` the value for programs."""
     answer = command(act)
@@ -181,29 +180,30 @@ async def connected() -> AsyncGenerator[Client]:
     """Connect to the server of this home; raise `Unreachable` if none runs."""
     where = location.find(environment())
     async with Client.of(where) as client:
-        await _check(client, where)
+        try:
+            await _check(client)
+        except Unreachable as error:
+            if holder := _holder(where):
+                raise Unreachable(
+                    f"{holder} No server answers at {client.url}: if it is `agiraph up`, set "
+                    "AGIRAPH_HOST and AGIRAPH_PORT as they are set there; if not, end it first."
+                ) from error
+            raise
+        except Declined as error:
+            if error.status != 401:
+                raise
+            raise Misconfigured(
+                f"The server at {client.url} rejects the token of {str(where.home)!r}: it "
+                "may serve another home. Set AGIRAPH_HOME or AGIRAPH_PORT, or AGIRAPH_TOKEN."
+            ) from error
         yield client
 
 
-async def _check(client: Client, where: Location) -> None:
-    try:
-        if not client.has_token:
-            raise client.unreachable()
-        await client.check()
-    except Unreachable as error:
-        if holder := _holder(where):
-            raise Unreachable(
-                f"{holder} No server answers at {client.url}: if it is `agiraph up`, set "
-                "AGIRAPH_HOST and AGIRAPH_PORT as they are set there; if not, end it first."
-            ) from error
-        raise
-    except Declined as error:
-        if error.status != 401:
-            raise
-        raise Misconfigured(
-            f"The server at {client.url} rejects the token of {str(where.home)!r}: it "
-            "may serve another home. Set AGIRAPH_HOME or AGIRAPH_PORT, or AGIRAPH_TOKEN."
-        ) from error
+async def _check(client: Client) -> None:
+    """Check that this home's server answers. That of another home rejects the token."""
+    if not client.has_token:
+        raise client.unreachable()
+    await client.check()
 
 
 def _holder(where: Location) -> str:
@@ -220,23 +220,14 @@ def _holder(where: Location) -> str:
 @asynccontextmanager
 async def source(*, to_write: bool = False) -> AsyncGenerator[Client]:
     """Connect to the server of this home; if none runs, open the database."""
-    async with Client.of(location.find(environment())) as client:
-        if await _is_there(client):
-            yield client
-            return
-    async with opened(to_write=to_write) as (where, store):
-        yield Local(store, Home.open(where.home))
-
-
-async def _is_there(client: Client) -> bool:
-    """Return whether this home's server answers. The server of another home rejects the token."""
-    try:
-        if client.has_token:
-            await client.check()
-            return True
-    except (Unreachable, Declined):
-        pass
-    return False
+    async with AsyncExitStack() as stack:
+        try:
+            client = await stack.enter_async_context(Client.of(location.find(environment())))
+            await _check(client)
+        except (Unreachable, Declined):
+            where, store = await stack.enter_async_context(opened(to_write=to_write))
+            client = Local(store, Home.open(where.home))
+        yield client
 
 
 class Local(Client):
@@ -256,6 +247,8 @@ class Local(Client):
         from agiraph.core.store import persons
 
         if url.path == "/api/cost":  # other settings may be wrong while a person only reads
+            from agiraph import config
+
             self._app.state.api.usd_per_day = config.load(environment()).usd_per_day
         owner = await self._store.read(persons.owner)
         answer: list[dict[str, Any]] = []
@@ -337,16 +330,27 @@ def plain_console() -> Console:
     return Console(highlight=False, emoji=False, soft_wrap=True)
 
 
-def table(rows: Iterable[Sequence[str | Text]], *columns: str | Column) -> Table:
-    """Return a table. A column whose name ends with `!` is never folded."""
+def table(
+    things: Iterable[T], columns: Columns[T], style: Callable[[T], str] = lambda _: ""
+) -> Table:
+    """Return a table of things, each in its style, with these columns. A heading that ends with `!`
+    is never folded, nor what is below it."""
     made = Table(box=None)
-    for column in columns:
-        if isinstance(column, str):
-            column = Column(column.removesuffix("!"), no_wrap=column.endswith("!"))
-        made.columns.append(column)
-    for row in rows:
-        made.add_row(*row)
+    for heading, _ in columns:
+        if isinstance(heading, str):
+            made.add_column(heading.removesuffix("!"), no_wrap=heading.endswith("!"))
+        else:
+            made.columns.append(heading.copy())
+    for thing in things:
+        made.add_row(*(cell(thing) for _, cell in columns), style=style(thing))
     return made
+
+
+def listing(
+    things: Sequence[T], columns: Columns[T], none: str, style: Callable[[T], str] = lambda _: ""
+) -> Told:
+    """Return what a command tells that lists things: a table, or a sentence if there are none."""
+    return things, table(things, columns, style) if things else none
 
 
 def as_json(value: Any) -> str:

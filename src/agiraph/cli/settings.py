@@ -11,9 +11,11 @@ from rich.table import Column
 from rich.text import Text
 
 from agiraph import location
+from agiraph.api.file_views import FolderChangeView
 from agiraph.api.views import TeamView
-from agiraph.cli.progress import Remote
+from agiraph.cli.goal import Remote
 from agiraph.cli.session import (
+    Columns,
     F,
     Told,
     as_json,
@@ -21,9 +23,9 @@ from agiraph.cli.session import (
     command,
     connected,
     json_option,
+    listing,
     plain_console,
     printing,
-    table,
 )
 from agiraph.client.teams import NewTeam
 from agiraph.core.domain.agents import Trust, name_from_goal
@@ -347,13 +349,17 @@ async def changes(
             sys.stdout.buffer.write(await client.read_copy(found.id, change, side))
             raise click.exceptions.Exit(0)
         listed = await client.folder_changes(found.id, node=node, limit=200)
-    made = table((), "when!", "what!", "by!", "id!", Column("path", overflow="fold"))
-    for one in listed:
-        what = one.kind if one.is_kept else f"{one.kind}, no copy"
-        by = one.node_id or "undone by a person"
-        row = (f"{one.created_at:%m-%d %H:%M}", what, by, one.id, clean(one.path))
-        made.add_row(*map(Text, row), style="dim" if one.undone_at else "")
-    return listed, made if listed else "Nothing was changed in the folders of this team."
+    none = "Nothing was changed in the folders of this team."
+    return listing(listed, _CHANGES, none, lambda one: "dim" if one.undone_at else "")
+
+
+_CHANGES: Columns[FolderChangeView] = (
+    ("when!", lambda one: f"{one.created_at:%m-%d %H:%M}"),
+    ("what!", lambda one: one.kind if one.is_kept else f"{one.kind}, no copy"),
+    ("by!", lambda one: one.node_id or "undone by a person"),
+    ("id!", lambda one: one.id),
+    (Column("path", overflow="fold"), lambda one: Text(clean(one.path))),
+)
 
 
 @click.command()

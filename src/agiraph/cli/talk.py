@@ -173,7 +173,7 @@ class Activity:
     _replies: set[str] = field(default_factory=set[str])
     """Nodes that are replies to a person, not work."""
     _shown: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """The card of each node as it was last printed."""
+    """What was last printed of each node: a model may repeat a call that is refused."""
 
     async def status(self) -> str:
         """Return a line with the numbers of running and waiting tasks; empty if there are none."""
@@ -198,18 +198,19 @@ class Activity:
         data = event.data
         if event.type == "node.created" and data["lane"] != "work":
             self._replies.add(data["node_id"])
-        if event.type == "turn.added" and data["node_id"] in self._replies:
-            return looks(data) if data["agent_id"] == self.agent.id else []
-        if event.type not in _SHOWN_EVENTS or data["node_id"] in self._replies:
+        lines: list[str] = []
+        if data.get("node_id") in self._replies:
+            if event.type == "turn.added" and data["agent_id"] == self.agent.id:
+                lines = looks(data)
+        elif event.type in _SHOWN_EVENTS:
+            jobs = await self.client.jobs(self.agent.team_id)
+            job = next((job for job in jobs if job.node_id == data["node_id"]), None)
+            if job is not None and (job.is_research or job.parent_id is None):
+                lines = card(job)
+        if not lines or self._shown.get(data["node_id"]) == lines:
             return []
-        jobs = await self.client.jobs(self.agent.team_id)
-        job = next((job for job in jobs if job.node_id == data["node_id"]), None)
-        if job is None or not (job.is_research or job.parent_id is None):
-            return []
-        lines = card(job)
-        is_new = self._shown.get(job.node_id) != lines
-        self._shown[job.node_id] = lines
-        return lines if is_new else []
+        self._shown[data["node_id"]] = lines
+        return lines
 
 
 def card(job: JobView) -> list[str]:

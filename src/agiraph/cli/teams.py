@@ -1,6 +1,5 @@
 """`agiraph teams` and others: list teams, tasks, agents, costs and triggers, and act on them."""
 
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from textwrap import shorten
@@ -8,7 +7,7 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Column
 from rich.tree import Tree
 
 from agiraph.api.server_views import StatusView
@@ -21,11 +20,13 @@ from agiraph.api.views import (
     TriggerView,
 )
 from agiraph.cli.session import (
+    Columns,
     Local,
     Told,
     clean,
     command,
     connected,
+    listing,
     naming,
     printing,
     shown,
@@ -59,6 +60,46 @@ def coloured(status: str) -> str:
     return f"[{_COLOURS[status]}]{words}[/]" if status in _COLOURS else words
 
 
+_TEAMS: Columns[TeamView] = (
+    ("id!", lambda team: team.id),
+    ("name", lambda team: shown(team.name)),
+    ("status!", lambda team: coloured("waiting_for_you" if team.waits_for_you else team.status)),
+    ("questions", lambda team: f"[bold yellow]{team.open_questions or ''}[/]"),
+    ("cost", lambda team: f"${team.usd:.4f}"),
+)
+BOARD: Columns[NodeView] = (
+    ("task!", lambda node: node.id),
+    ("title", lambda node: "  " * node.depth + shown(node.title)),
+    ("agent", lambda node: shown(node.assignee or "")),
+    ("status", lambda node: coloured(node.status) + (", with doubts" if node.doubts else "")),
+    ("", lambda node: shown(_note(node))),
+)
+AGENTS: Columns[AgentView] = (
+    ("name!", lambda agent: shown(agent.name)),
+    ("role", lambda agent: shown(agent.role)),
+    ("model", lambda agent: shown(agent.model if agent.command is None else agent.command)),
+    ("status!", lambda agent: coloured(agent.status)),
+    ("task", lambda agent: shown(agent.node_title)),
+    (Column("thread", overflow="fold"), lambda agent: agent.thread_id or ""),
+    ("id!", lambda agent: agent.id),
+)
+_KNOWLEDGE: Columns[Memory | Insight] = (
+    ("id!", lambda item: item.id),
+    ("kind", lambda item: item.type if isinstance(item, Insight) else "memory"),
+    ("since", lambda item: f"{item.created_at:%Y-%m-%d}"),
+    ("status", lambda item: coloured(item.status)),
+    ("what", lambda item: shown(item.content)),
+)
+_TRIGGERS: Columns[TriggerView] = (
+    ("id!", lambda one: one.id),
+    ("type", lambda one: one.type),
+    ("status", lambda one: coloured(one.status)),
+    (Column("due", min_width=10), lambda one: _due(one)),  # a whole date
+    ("fired", lambda one: _fired(one)),
+    ("skipped", lambda one: str(one.skipped)),
+    ("what", lambda one: shown(_words(one.payload)[:60])),
+)
+
 # Listing
 
 
@@ -68,23 +109,7 @@ async def teams() -> Told:
     """List all teams, with their open questions and their cost."""
     async with source() as found:
         listed = await found.teams()
-    return listed, _of_teams(
-        listed
-    ) if listed else 'No teams yet. Create one with: agiraph new "GOAL"'
-
-
-def _of_teams(teams: list[TeamView]) -> Table:
-    rows = [
-        (
-            team.id,
-            shown(team.name),
-            coloured("waiting_for_you" if team.waits_for_you else team.status),
-            f"[bold yellow]{team.open_questions}[/]" if team.open_questions else "",
-            f"${team.usd:.4f}",
-        )
-        for team in teams
-    ]
-    return table(rows, "id!", "name", "status!", "questions", "cost")
+    return listing(listed, _TEAMS, 'No teams yet. Create one with: agiraph new "GOAL"')
 
 
 @click.command()
@@ -94,21 +119,7 @@ async def board(team: str) -> Told:
     """Show the tasks of a TEAM (its id or name) with their status and result."""
     async with source() as found:
         work = await found.board((await found.team(team)).id)
-    return work, of_board(work)
-
-
-def of_board(work: list[NodeView]) -> Table:
-    rows = [
-        (
-            node.id,
-            "  " * node.depth + shown(node.title),
-            shown(node.assignee or ""),
-            coloured(node.status) + (", with doubts" if node.doubts else ""),
-            shown(_note(node)),
-        )
-        for node in work
-    ]
-    return table(rows, "task!", "title", "agent", "status", "")
+    return work, table(work, BOARD)
 
 
 def _note(node: NodeView) -> str:
@@ -127,24 +138,7 @@ async def agents(team: str, all_: bool) -> Told:
     """List the agents of a TEAM (its id or name), with their tasks and threads."""
     async with source() as found:
         roster = await found.agents((await found.team(team)).id, all=all_)
-    return roster, of_agents(roster)
-
-
-def of_agents(agents: list[AgentView]) -> Table:
-    rows = [
-        (
-            shown(agent.name),
-            shown(agent.role),
-            shown(agent.command if agent.command is not None else agent.model),
-            coloured(agent.status),
-            shown(agent.node_title),
-            agent.thread_id or "",
-            agent.id,
-        )
-        for agent in agents
-    ]
-    thread = Column("thread", overflow="fold")
-    return table(rows, "name!", "role", "model", "status!", "task", thread, "id!")
+    return roster, table(roster, AGENTS)
 
 
 @click.command()
@@ -180,7 +174,7 @@ async def memories(agent: str, team: str | None) -> Told:
     """List what an AGENT remembers about you: an agent's id, or a team for its coordinator."""
     async with source() as found:
         known = await found.memories((await find_agent(found, agent, team)).id, limit=LISTED)
-    return known, _of_knowledge(known) if known else "It remembers nothing about you yet."
+    return listing(known, _KNOWLEDGE, "It remembers nothing about you yet.")
 
 
 @click.command()
@@ -193,22 +187,7 @@ async def insights(agent: str, team: str | None, query: str) -> Told:
     async with source() as found:
         who = await find_agent(found, agent, team)
         known = await found.insights(who.id, query=query, limit=LISTED)
-    none = "Nothing fits." if query else "It has learned nothing yet."
-    return known, _of_knowledge(known) if known else none
-
-
-def _of_knowledge(known: Sequence[Memory | Insight]) -> Table:
-    rows = [
-        (
-            item.id,
-            item.type if isinstance(item, Insight) else "memory",
-            f"{item.created_at:%Y-%m-%d}",
-            coloured(item.status),
-            shown(item.content),
-        )
-        for item in known
-    ]
-    return table(rows, "id!", "kind", "since", "status", "what")
+    return listing(known, _KNOWLEDGE, "Nothing fits." if query else "It has learned nothing yet.")
 
 
 @click.command()
@@ -466,27 +445,17 @@ async def triggers(team: str, cancel: str | None) -> Told:
         raise click.exceptions.Exit(0)
     async with source() as found:
         listed = await found.triggers((await found.team(team)).id)
-    return listed, _of_triggers(listed) if listed else f"The team {team!r} has no triggers."
+    return listing(listed, _TRIGGERS, f"The team {team!r} has no triggers.")
 
 
-def _of_triggers(triggers: list[TriggerView]) -> Table:
-    due = Column("due", min_width=10)  # a whole date
-    rows = [
-        (
-            one.id,
-            one.type,
-            coloured(one.status),
-            (f"{local(one.due_at, one.zone):%Y-%m-%d %H:%M %Z}" if one.due_at else "")
-            + (" [red]overdue[/]" if one.is_overdue else ""),
-            f"{one.fired} ({quiet} with nothing to do)"
-            if (quiet := one.nothing_to_do)
-            else str(one.fired),
-            str(one.skipped),
-            shown(_words(one.payload)[:60]),
-        )
-        for one in triggers
-    ]
-    return table(rows, "id!", "type", "status", due, "fired", "skipped", "what")
+def _due(one: TriggerView) -> str:
+    due = f"{local(one.due_at, one.zone):%Y-%m-%d %H:%M %Z}" if one.due_at else ""
+    return f"{due} [red]overdue[/]" if one.is_overdue else due
+
+
+def _fired(one: TriggerView) -> str:
+    quiet = one.nothing_to_do
+    return f"{one.fired} ({quiet} with nothing to do)" if quiet else str(one.fired)
 
 
 def _words(payload: dict[str, Any]) -> str:

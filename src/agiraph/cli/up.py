@@ -23,7 +23,7 @@ from agiraph.redaction import environment
 @command
 async def up() -> None:
     """Run the API, the web UI and the background work in one process. Ctrl-C stops it."""
-    settings = await with_model(_with_logs(config.load(environment())))
+    settings = await with_model(_begin())
     asked = serving.asked_to_stop()  # also while the database is still being opened
     async with _unless_stopped(), serving.serve(settings, asked, works=True) as opened:
         await _greet(settings, opened)
@@ -35,7 +35,7 @@ async def up() -> None:
 @command
 async def serve() -> None:
     """Run only the API and the web UI; `agiraph work` does the work. Needs PostgreSQL."""
-    settings = _with_logs(_require_postgresql(config.load(environment())))
+    settings = _begin(needs_postgresql=True)
     asked = serving.asked_to_stop()  # also while the database is still being opened
     async with _unless_stopped(), serving.serve(settings, asked, works=False) as opened:
         await _greet(settings, opened)
@@ -46,7 +46,7 @@ async def serve() -> None:
 @command
 async def work() -> None:
     """Run only the background work, in as many processes as you like. Needs PostgreSQL."""
-    settings = _with_logs(_require_postgresql(config.load(environment())))
+    settings = _begin(needs_postgresql=True)
     asked = serving.asked_to_stop()  # also while the database is still being opened
     async with _unless_stopped(), serving.work(settings, asked):
         _say("At work. Ctrl-C stops this process; another one takes over its work.")
@@ -62,17 +62,15 @@ async def _unless_stopped() -> AsyncGenerator[None]:
         _say("Stopped before the database could be reached.")
 
 
-def _with_logs(settings: Settings) -> Settings:
-    logs.begin(settings.log)
-    return settings
-
-
-def _require_postgresql(settings: Settings) -> Settings:
-    if settings.database_url.startswith("sqlite:"):
+def _begin(*, needs_postgresql: bool = False) -> Settings:
+    """Return the settings, with the log that they name begun."""
+    settings = config.load(environment())
+    if needs_postgresql and settings.database_url.startswith("sqlite:"):
         raise Misconfigured(
             "`agiraph serve` and `agiraph work` need PostgreSQL: set AGIRAPH_DATABASE_URL to a "
             "postgresql:// address. With SQLite, use `agiraph up`."
         )
+    logs.begin(settings.log)
     return settings
 
 

@@ -6,28 +6,12 @@ async with Client("http://127.0.0.1:8717", token) as client:
         ...
 """
 
-from agiraph.client.features import (
-    ExtensionOperations,
-    FileOperations,
-    HistoryOperations,
-    KnowledgeOperations,
-    ServerOperations,
-    TriggerOperations,
-)
+from agiraph.client.features import FeatureOperations
 from agiraph.client.live import ConnectionLost, Frame, Live, ReplyDelta, Resync
 from agiraph.client.teams import TeamOperations
 
 __all__ = ["Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"]
 
 
-class Client(
-    TeamOperations,
-    KnowledgeOperations,
-    TriggerOperations,
-    FileOperations,
-    HistoryOperations,
-    ExtensionOperations,
-    ServerOperations,
-    Live,
-):
+class Client(TeamOperations, FeatureOperations, Live):
     """A client of one server. A refusal of the server is raised as `Declined` with its message."""

@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import secrets
 import ssl
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, wraps
 from string import Formatter
@@ -114,7 +114,7 @@ class Connection:
         return Unreachable(f"No agiraph is running at {self.url}; start it with `agiraph up`.")
 
     async def get(self, kind: type[T] | Any, path: str, **query: Any) -> T:
-        return _read(kind, await self.ask("GET", path, query=query))
+        return read(kind, await self.ask("GET", path, query=query))
 
     async def pages(self, kind: type[T], path: str, **query: Any) -> list[T]:
         """Return all entries of a list that is paged by id."""
@@ -127,12 +127,9 @@ class Connection:
                 return found
             after = getattr(page[-1], "id")  # noqa: B009 - T is any view that has one
 
-    def read(self, kind: Any, answer: bytes) -> Any:
-        return _read(kind, answer)
-
     async def make(self, kind: type[T] | Any, path: str, body: Any) -> T:
         """Send a POST with an Idempotency-Key: it takes effect once, even if it is retried."""
-        return _read(kind, await self.ask("POST", path, body=body, key=secrets.token_urlsafe(18)))
+        return read(kind, await self.ask("POST", path, body=body, key=secrets.token_urlsafe(18)))
 
     async def ask(
         self,
@@ -174,7 +171,8 @@ class Connection:
                 self._has_answered = True
                 if response.status not in _RETRY_LATER:
                     return _checked(response)
-                wait = max(wait, _retry_after(response))
+                after = response.headers.get("Retry-After", "")
+                wait = max(wait, float(after) if after.isdecimal() else 0.0)
                 if wait > self._patience:
                     return _checked(response)
             await asyncio.sleep(wait)
@@ -219,19 +217,12 @@ def _query_text(query: Mapping[str, Any]) -> dict[str, str | list[str]]:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     return {
-        name: [text(one) for one in cast("list[object]", value)]
-        if isinstance(value, list)
+        name: [text(one) for one in cast("Sequence[object]", value)]
+        if isinstance(value, Sequence) and not isinstance(value, str)
         else text(value)
         for name, value in query.items()
         if value is not None and value != ""
     }
-
-
-def _retry_after(response: Response) -> float:
-    try:
-        return float(response.headers.get("Retry-After", "0"))
-    except ValueError:
-        return 0.0
 
 
 def _checked(response: Response) -> bytes:
@@ -283,7 +274,7 @@ def operation(
             sent = {"query": told} if method == "GET" else {} if is_alone else {"body": told}
             key = secrets.token_urlsafe(18) if once else None
             answer = await self.ask(method, address.rstrip("/"), key=key, **sent)
-            return _read(signature.return_annotation, answer)
+            return read(signature.return_annotation, answer)
 
         return cast(Operation, call)
 
@@ -295,7 +286,7 @@ def _placed(value: str, kind: str | None) -> str:
     return path_of(*filter(None, value.split("/")) if kind else (value,)).removeprefix("/")
 
 
-def _read(kind: Any, answer: bytes) -> Any:
+def read(kind: Any, answer: bytes) -> Any:
     """Return a response as a value of this type; bytes and text as they are."""
     if kind in (None, bytes):
         return answer if kind else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+from agiraph.api import file_views, server_views, views
 from agiraph.api.feature_views.channels import ChannelView, PairingView
 from agiraph.api.feature_views.extensions import ContentView, ExtensionView, SkillFile, SkillView
 from agiraph.api.feature_views.history import BoardMomentView, TimelineView
@@ -13,40 +14,7 @@ from agiraph.api.feature_views.knowledge import PageTextView, SearchHitView, Unc
 from agiraph.api.feature_views.mcp import McpServerDetails, McpServerView
 from agiraph.api.feature_views.research import Depth, ResearchView
 from agiraph.api.feature_views.specialists import PromptPreview, SpecialistFile, SpecialistView
-from agiraph.api.file_views import (
-    FileVersionView,
-    FolderChangeView,
-    FoundPathView,
-    FoundView,
-    ResultPage,
-    SavedView,
-    UndoneView,
-)
-from agiraph.api.server_views import (
-    EmergencyStopView,
-    ExaminationView,
-    HealthView,
-    IssuedToken,
-    LinkView,
-    ModelsView,
-    ModelTestView,
-    OperationsView,
-    ProviderStatusView,
-    ResumedView,
-    SetupView,
-    StatusView,
-    TokenView,
-    WorkStopView,
-)
-from agiraph.api.views import (
-    CreatedTriggerView,
-    FileView,
-    FolderView,
-    NodeView,
-    PersonView,
-    TriggerView,
-)
-from agiraph.client.connection import Connection, operation, path_of
+from agiraph.client.connection import Connection, operation, path_of, read
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.knowledge import Change, Insight, InsightType, Memory
 from agiraph.core.domain.provenance.access import AuditEntry, Scope
@@ -64,7 +32,9 @@ class EventLogPage:
     head: int
 
 
-class KnowledgeOperations(Connection):
+class FeatureOperations(Connection):
+    # Knowledge and research
+
     @operation("GET", "/agents/{agent}/memories")
     async def memories(self, agent: str, *, limit: int = 100) -> list[Memory]: ...
     @operation("POST", "/agents/{agent}/memories", once=True)
@@ -112,7 +82,7 @@ class KnowledgeOperations(Connection):
         max_searches: int | None = None,
         max_pages: int | None = None,
         continues: str | None = None,
-    ) -> NodeView:
+    ) -> views.NodeView:
         """Start research on a question; the report arrives in the inbox.
 
         `continues` is the node of an earlier research whose findings it goes on from.
@@ -130,7 +100,9 @@ class KnowledgeOperations(Connection):
     @operation("GET", "/teams/{team}/memory/page")
     async def page_text(self, team: str, url: str) -> PageTextView: ...
     @operation("GET", "/search")
-    async def search(self, query: str, *, team: str = "", limit: int = 8) -> list[FoundView]:
+    async def search(
+        self, query: str, *, team: str = "", limit: int = 8
+    ) -> list[file_views.FoundView]:
         """Search all teams, or one, for teams, agents, work, files, messages, knowledge, steps."""
         ...
 
@@ -144,10 +116,11 @@ class KnowledgeOperations(Connection):
     @operation("POST", "/knowledge/{item}/reject")
     async def reject_knowledge(self, item: str) -> Insight | Memory | Note: ...
 
+    # Triggers
 
-class TriggerOperations(Connection):
     @operation("GET", "/teams/{team}/triggers")
-    async def triggers(self, team: str) -> list[TriggerView]: ...
+    async def triggers(self, team: str) -> list[views.TriggerView]: ...
+    @operation("POST", "/teams/{team}/triggers", once=True)
     async def create_trigger(
         self,
         team: str,
@@ -157,11 +130,9 @@ class TriggerOperations(Connection):
         config: Mapping[str, Any] | None = None,
         action: ActionType = "wake_agent",
         payload: Mapping[str, Any] | None = None,
-    ) -> CreatedTriggerView:
+    ) -> views.CreatedTriggerView:
         """Create a trigger that wakes an agent, by default the coordinator."""
-        body = {"type": type, "agent": agent, "action": action}
-        body |= {"config": config or {}, "payload": payload or {}}
-        return await self.make(CreatedTriggerView, path_of("teams", team, "triggers"), body)
+        ...
 
     @operation("PATCH", "/teams/{team}/triggers/{trigger}")
     async def change_trigger(
@@ -173,7 +144,7 @@ class TriggerOperations(Connection):
         config: Mapping[str, Any] | None = None,
         action: ActionType | None = None,
         payload: Mapping[str, Any] | None = None,
-    ) -> TriggerView:
+    ) -> views.TriggerView:
         """Pause or resume a trigger, or change when it fires and what it does."""
         ...
 
@@ -188,20 +159,20 @@ class TriggerOperations(Connection):
         headers = {"X-Agiraph-Secret": secret}
         headers |= {} if delivery is None else {"X-Delivery-Id": delivery}
         path = path_of("hooks", trigger)
-        return self.read(Firing, await self.ask("POST", path, body=body, headers=headers))
+        return read(Firing, await self.ask("POST", path, body=body, headers=headers))
 
+    # Files
 
-class FileOperations(Connection):
-    async def list_files(self, team: str, path: str = "") -> list[FileView]:
+    async def list_files(self, team: str, path: str = "") -> list[views.FileView]:
         """List a folder of the team."""
         return (await self._folder(team, "files", path)).entries
 
-    async def list_memory(self, team: str, path: str = "") -> list[FileView]:
+    async def list_memory(self, team: str, path: str = "") -> list[views.FileView]:
         """List a folder of the team's notes."""
         return (await self._folder(team, "memory", path)).entries
 
     @operation("GET", "/teams/{team}/{kind}/{path:path}")
-    async def _folder(self, team: str, kind: str, path: str) -> FolderView: ...
+    async def _folder(self, team: str, kind: str, path: str) -> views.FolderView: ...
     @operation("GET", "/teams/{team}/files/{path:path}")
     async def read_file(self, team: str, path: str, *, offset: int = 0) -> bytes:
         """Return a file of the team: at most eight MiB from the offset on."""
@@ -210,19 +181,21 @@ class FileOperations(Connection):
     @operation("GET", "/teams/{team}/memory/{path:path}")
     async def read_memory(self, team: str, path: str) -> bytes: ...
     @operation("PUT", "/teams/{team}/files/{path:path}")
-    async def save_file(self, team: str, path: str, text: str, *, expected: str) -> SavedView:
+    async def save_file(
+        self, team: str, path: str, text: str, *, expected: str
+    ) -> file_views.SavedView:
         """Save a text of the team. `expected` is the SHA-256 of what it holds, `none` without a
         file; if it holds something else by now, nothing is saved."""
         ...
 
     @operation("GET", "/teams/{team}/versions")
-    async def file_versions(self, team: str, path: str) -> list[FileVersionView]: ...
+    async def file_versions(self, team: str, path: str) -> list[file_views.FileVersionView]: ...
     @operation("GET", "/teams/{team}/versions/{version}")
     async def read_file_version(self, team: str, path: str, version: str) -> bytes: ...
     @operation("POST", "/teams/{team}/versions/{version}/restore")
     async def restore_file_version(
         self, team: str, path: str, version: str, *, expected: str
-    ) -> SavedView:
+    ) -> file_views.SavedView:
         """Bring an earlier content of a text back. `expected` is the SHA-256 of what it holds."""
         ...
 
@@ -233,30 +206,30 @@ class FileOperations(Connection):
         data: bytes,
         *,
         if_exists: Literal["refuse", "replace", "keep_both"] = "refuse",
-    ) -> SavedView:
+    ) -> file_views.SavedView:
         """Upload a file for the team: all its agents may read it in `user_uploads/`."""
         body = {"name": name, "data": b64encode(data).decode(), "if_exists": if_exists}
         path = path_of("teams", team, "uploads")
-        return self.read(SavedView, await self.ask("POST", path, body=body))
+        return read(file_views.SavedView, await self.ask("POST", path, body=body))
 
     @operation("GET", "/teams/{team}/changes")
     async def folder_changes(
         self, team: str, *, node: str | None = None, limit: int = 100
-    ) -> list[FolderChangeView]:
+    ) -> list[file_views.FolderChangeView]:
         """List what was changed in the folders that the team was given, newest first."""
         ...
 
     @operation("GET", "/teams/{team}/results")
     async def results(
         self, team: str, *, parts: bool = True, before: str = "", limit: int = 30
-    ) -> ResultPage:
+    ) -> file_views.ResultPage:
         """List what the team has delivered, newest first."""
         ...
 
-    async def find_paths(self, team: str, texts: Sequence[str]) -> list[FoundPathView]:
+    @operation("GET", "/teams/{team}/paths", texts="text")
+    async def find_paths(self, team: str, texts: Sequence[str]) -> list[file_views.FoundPathView]:
         """Find the files and folders of the team that a text names."""
-        path = path_of("teams", team, "paths")
-        return await self.get(list[FoundPathView], path, text=list(texts))
+        ...
 
     @operation("GET", "/teams/{team}/archive")
     async def download_archive(self, team: str, path: str = "", *, results: bool = False) -> bytes:
@@ -271,12 +244,12 @@ class FileOperations(Connection):
     @operation("POST", "/teams/{team}/undo")
     async def undo(
         self, team: str, *, node: str | None = None, paths: Sequence[str] = (), force: bool = False
-    ) -> UndoneView:
+    ) -> file_views.UndoneView:
         """Put files back as they were before agents changed them."""
         ...
 
+    # History
 
-class HistoryOperations(Connection):
     @operation("GET", "/teams/{team}/timeline")
     async def timeline(self, team: str, *, after: int = 0, limit: int = 2000) -> TimelineView: ...
     @operation("GET", "/teams/{team}/board/at")
@@ -302,8 +275,8 @@ class HistoryOperations(Connection):
         asked |= {"agent": agent, "node": node, "text": text}
         return await self.get(EventLogPage, path_of("teams", team, "event-log"), **asked)
 
+    # Extensions and models
 
-class ExtensionOperations(Connection):
     @operation("GET", "/extensions")
     async def extensions(self) -> list[ExtensionView]:
         """List the files and packages of the person, with the state of each one."""
@@ -375,14 +348,16 @@ class ExtensionOperations(Connection):
         ...
 
     @operation("GET", "/models")
-    async def models(self) -> ModelsView: ...
+    async def models(self) -> server_views.ModelsView: ...
     @operation("POST", "/models/test")
-    async def test_model(self, model: str) -> ModelTestView:
+    async def test_model(self, model: str) -> server_views.ModelTestView:
         """Call a model once each for words, a tool call, a schema and its cache."""
         ...
 
     @operation("POST", "/operations/keys")
-    async def set_api_key(self, key: str, *, provider: str = "", model: str = "") -> SetupView:
+    async def set_api_key(
+        self, key: str, *, provider: str = "", model: str = ""
+    ) -> server_views.SetupView:
         """Give the server an API key. It is tested, and if the model answers, stored and used."""
         ...
 
@@ -393,21 +368,21 @@ class ExtensionOperations(Connection):
         ...
 
     @operation("POST", "/operations/default-model")
-    async def set_default_model(self, model: str) -> SetupView:
+    async def set_default_model(self, model: str) -> server_views.SetupView:
         """Test a model, and if it answers make it the default of new teams."""
         ...
 
+    # Persons, access and the server
 
-class ServerOperations(Connection):
     @operation("GET", "/persons/me")
-    async def me(self) -> PersonView: ...
+    async def me(self) -> views.PersonView: ...
     @operation("PATCH", "/persons/me", until="away_until")
-    async def set_away(self, until: datetime | None) -> PersonView:
+    async def set_away(self, until: datetime | None) -> views.PersonView:
         """Say that the person is away until this moment, which has an offset; None: back."""
         ...
 
     @operation("PATCH", "/persons/me")
-    async def set_zone(self, zone: str) -> PersonView: ...
+    async def set_zone(self, zone: str) -> views.PersonView: ...
     @operation("GET", "/channels")
     async def channels(self) -> list[ChannelView]: ...
     @operation("POST", "/channels/{channel}/pair")
@@ -423,18 +398,18 @@ class ServerOperations(Connection):
         ...
 
     @operation("GET", "/tokens")
-    async def tokens(self) -> list[TokenView]: ...
+    async def tokens(self) -> list[server_views.TokenView]: ...
     @operation("POST", "/tokens")
     async def create_token(
         self, name: str, *, scope: Scope = "read", days: int | None = None
-    ) -> IssuedToken:
+    ) -> server_views.IssuedToken:
         """Create a token for a program. Only this response contains its secret."""
         ...
 
     @operation("DELETE", "/tokens/{token}")
     async def revoke_token(self, token: str) -> None: ...
     @operation("POST", "/tokens/link")
-    async def create_link(self) -> LinkView:
+    async def create_link(self) -> server_views.LinkView:
         """Create a link that signs a browser in, once."""
         ...
 
@@ -453,38 +428,38 @@ class ServerOperations(Connection):
         ...
 
     @operation("POST", "/stop")
-    async def stop_everything(self) -> EmergencyStopView:
+    async def stop_everything(self) -> server_views.EmergencyStopView:
         """Cancel the open work of all teams and end every process they started."""
         ...
 
     @operation("GET", "/operations")
-    async def operations(self) -> OperationsView: ...
+    async def operations(self) -> server_views.OperationsView: ...
     @operation("GET", "/operations/providers")
-    async def provider_status(self) -> list[ProviderStatusView]:
+    async def provider_status(self) -> list[server_views.ProviderStatusView]:
         """Return the last calls of each provider of models, and what it cost today."""
         ...
 
     @operation("POST", "/operations/doctor")
-    async def examine(self) -> ExaminationView:
+    async def examine(self) -> server_views.ExaminationView:
         """Make all health checks of `agiraph doctor` on the server."""
         ...
 
     @operation("POST", "/operations/stop")
-    async def stop_all_work(self) -> WorkStopView:
+    async def stop_all_work(self) -> server_views.WorkStopView:
         """Interrupt all work of all teams until it is resumed. Nothing is cancelled."""
         ...
 
     @operation("POST", "/operations/resume")
-    async def resume_all_work(self) -> ResumedView:
+    async def resume_all_work(self) -> server_views.ResumedView:
         """End the emergency stop."""
         ...
 
     @operation("GET", "/healthz")
-    async def alive(self) -> HealthView: ...
+    async def alive(self) -> server_views.HealthView: ...
     @operation("GET", "/readyz")
-    async def ready(self) -> HealthView: ...
+    async def ready(self) -> server_views.HealthView: ...
     @operation("GET", "/status")
-    async def status(self) -> StatusView: ...
+    async def status(self) -> server_views.StatusView: ...
     @operation("GET", "/metrics")
     async def metrics(self) -> str:
         """Return the metrics in the Prometheus text format."""

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from agiraph.client.connection import PAGE, Connection, path_of
+from agiraph.client.connection import PAGE, Connection, operation, path_of
 from agiraph.core.domain.errors import Declined
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import TeamId
@@ -70,10 +70,10 @@ class _Position:
 
 
 class Live(Connection):
+    @operation("GET", "/teams/{team}/events")
     async def events(self, team: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:
         """Return a page of a team's events after a number."""
-        path = path_of("teams", team, "events")
-        return await self.get(list[Event], path, after=after, limit=limit)
+        ...
 
     async def follow(self, team: str, after: int = 0) -> AsyncGenerator[Event]:
         """Yield a team's events after a number, then new ones; each once and in order."""

@@ -5,24 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
-from agiraph.api.decision_views import BulkView, DecidedView, DigestView, GrantView
-from agiraph.api.views import (
-    AgentView,
-    DeletionView,
-    InboxItem,
-    InboxPage,
-    JobView,
-    MessageView,
-    NodeDetail,
-    NodeView,
-    RulesPreview,
-    StageView,
-    TeamOverview,
-    TeamSettingsView,
-    TeamView,
-    ThreadView,
-    TurnView,
-)
+from agiraph.api import decision_views, views
 from agiraph.client.connection import PAGE, Connection, operation, path_of
 from agiraph.core.domain.agents import Mode, Review, Trust
 from agiraph.core.domain.costs import DayCosts, TeamCosts
@@ -38,51 +21,44 @@ Acceptance = Sequence[str | tuple[str, LineKind | None]]
 evidence that proves it."""
 
 
-class NewTeam(TypedDict, total=False):
-    """What a new team can be given besides its goal."""
-
+class _Settings(TypedDict, total=False):
     name: str
     mode: Mode
     model: str
     soul: str
-    budget: Mapping[str, Any] | None
-    tools: Sequence[str]
-    workers: int | None
     permissions: Sequence[Mapping[str, str]]
-    learns: bool
-    start: bool
-    """Whether it starts working on the goal at once, as without this."""
+    """Its permission rules, all of them; each has `tool`, `action` and `pattern`."""
     interval: float
     review: Review
     trust: Trust
     folders: Sequence[str]
-    """Folders of the server's machine that the team sees, as PATH[:ro|rw]."""
+    """Folders of the server's machine that its agents see, as PATH[:ro|rw]; all of them."""
+
+
+class NewTeam(_Settings, total=False):
+    """What a new team can be given besides its goal."""
+
+    budget: Mapping[str, Any] | None
+    tools: Sequence[str]
+    workers: int | None
+    learns: bool
+    start: bool
+    """Whether it starts working on the goal at once, as without this."""
     effort: Effort | None
     acceptance: Acceptance
     attachments: Sequence[Mapping[str, str]]
     """What belongs to the goal: `{"name": …, "media_type": …, "data": BASE64}`."""
 
 
-class TeamSettings(TypedDict, total=False):
+class TeamSettings(_Settings, total=False):
     """The settings of a team that can be changed."""
 
-    name: str
-    soul: str
-    model: str
-    mode: Mode
-    interval: float
-    review: Review
-    trust: Trust
-    folders: Sequence[str]
-    """Folders of the server's machine that its agents see, as PATH[:ro|rw]; all of them."""
     effort: Effort | Literal["default"]
     quiet_hours: str
     """Hours in which no briefing is sent to channels, such as `22:00-07:00`; empty: none."""
     quiet_zone: str
     muted_until: datetime | None
     """Until when it sends nothing unasked; None: it is not muted."""
-    permissions: Sequence[Mapping[str, str]]
-    """Its permission rules, all of them; each has `tool`, `action` and `pattern`."""
     channel: str
     """The channel for its questions; empty: each that sends questions."""
     answer_within: float
@@ -93,9 +69,9 @@ class TeamSettings(TypedDict, total=False):
 
 
 class TeamOperations(Connection):
-    async def create_team(self, goal: str, **settings: Unpack[NewTeam]) -> TeamView:
+    async def create_team(self, goal: str, **settings: Unpack[NewTeam]) -> views.TeamView:
         """Create a team, which starts working on the goal unless `start` is false."""
-        return await self.make(TeamView, "/teams", {"goal": goal, **_with_lines(settings)})
+        return await self.make(views.TeamView, "/teams", {"goal": goal, **_with_lines(settings)})
 
     async def set_goal(
         self,
@@ -105,26 +81,26 @@ class TeamOperations(Connection):
         budget: Mapping[str, Any] | None = None,
         acceptance: Acceptance = (),
         attachments: Sequence[Mapping[str, str]] = (),
-    ) -> TeamView:
+    ) -> views.TeamView:
         """Give a team a new goal. Limits that `budget` does not name are those of the last goal;
         attachments are as those of a new team."""
         body = {"goal": goal, "budget": budget, "attachments": list(attachments)}
         body |= _with_lines({"acceptance": acceptance})
-        return await self.make(TeamView, path_of("teams", team, "goal"), body)
+        return await self.make(views.TeamView, path_of("teams", team, "goal"), body)
 
     @operation("PATCH", "/teams/{team}")
-    async def change_team(self, team: str, **settings: Unpack[TeamSettings]) -> TeamView:
+    async def change_team(self, team: str, **settings: Unpack[TeamSettings]) -> views.TeamView:
         """Change settings of a team; what is left out stays as it is."""
         ...
 
-    async def teams(self) -> list[TeamView]:
+    async def teams(self) -> list[views.TeamView]:
         """List all teams, oldest first."""
-        return await self.pages(TeamView, "/teams")
+        return await self.pages(views.TeamView, "/teams")
 
-    async def team(self, team: str) -> TeamView:
+    async def team(self, team: str) -> views.TeamView:
         """Return a team by its id or name."""
         if "/" not in team:
-            return await self.get(TeamView, path_of("teams", team))
+            return await self.get(views.TeamView, path_of("teams", team))
         # Servers decode %2F before routing, so no path can contain such a name.
         named = [found for found in await self.teams() if found.name == team]
         if not named:
@@ -132,11 +108,11 @@ class TeamOperations(Connection):
         return named[-1]
 
     @operation("GET", "/teams/{team}/settings")
-    async def team_settings(self, team: str) -> TeamSettingsView: ...
+    async def team_settings(self, team: str) -> views.TeamSettingsView: ...
     @operation("POST", "/teams/{team}/permissions/preview")
     async def preview_permissions(
         self, team: str, rules: Sequence[Mapping[str, str]]
-    ) -> RulesPreview:
+    ) -> views.RulesPreview:
         """Tell which of the team's newest tool calls these rules would have decided on."""
         ...
 
@@ -146,45 +122,45 @@ class TeamOperations(Connection):
         ...
 
     @operation("POST", "/teams/{team}/delete")
-    async def delete_team(self, team: str, *, name: str, stop: bool = False) -> DeletionView:
+    async def delete_team(self, team: str, *, name: str, stop: bool = False) -> views.DeletionView:
         """Delete a team for good; `name` is its name, to make sure. With `stop` its work ends."""
         ...
 
     @operation("DELETE", "/teams/{team}")
     async def archive(self, team: str) -> None: ...
     @operation("POST", "/teams/{team}/restore")
-    async def restore(self, team: str) -> TeamView: ...
+    async def restore(self, team: str) -> views.TeamView: ...
     @operation("GET", "/overview")
-    async def overview(self, *, archived: bool = False) -> list[TeamOverview]:
+    async def overview(self, *, archived: bool = False) -> list[views.TeamOverview]:
         """List all teams with their members, or the archived ones; newest activity first."""
         ...
 
     @operation("POST", "/teams/{team}/pause")
-    async def pause(self, team: str) -> TeamView: ...
+    async def pause(self, team: str) -> views.TeamView: ...
     @operation("POST", "/teams/{team}/resume")
-    async def resume(self, team: str) -> TeamView: ...
+    async def resume(self, team: str) -> views.TeamView: ...
     @operation("POST", "/teams/{team}/stop")
-    async def stop(self, team: str) -> TeamView: ...
+    async def stop(self, team: str) -> views.TeamView: ...
     @operation("GET", "/teams/{team}/agents")
-    async def agents(self, team: str, *, all: bool = False) -> list[AgentView]:
+    async def agents(self, team: str, *, all: bool = False) -> list[views.AgentView]:
         """List a team's members, coordinator first; `all` includes those who have left."""
         ...
 
     @operation("GET", "/agents/{agent}")
-    async def agent(self, agent: str) -> AgentView: ...
-    async def board(self, team: str) -> list[NodeView]:
+    async def agent(self, agent: str) -> views.AgentView: ...
+    async def board(self, team: str) -> list[views.NodeView]:
         """List a team's nodes in the order of creation."""
-        return await self.pages(NodeView, path_of("teams", team, "board"))
+        return await self.pages(views.NodeView, path_of("teams", team, "board"))
 
     @operation("GET", "/teams/{team}/jobs")
-    async def jobs(self, team: str) -> list[JobView]:
+    async def jobs(self, team: str) -> list[views.JobView]:
         """List a team's work with its progress: open work first, then what ended last."""
         ...
 
     @operation("GET", "/teams/{team}/stages")
-    async def stages(self, team: str) -> list[StageView]: ...
+    async def stages(self, team: str) -> list[views.StageView]: ...
     @operation("GET", "/nodes/{node}")
-    async def node(self, node: str) -> NodeDetail: ...
+    async def node(self, node: str) -> views.NodeDetail: ...
     async def set_effort(self, effort: Effort | None, *, agent: str = "", node: str = "") -> None:
         """Set how much the model of an agent or a node thinks; None: as is set for the team."""
         path = path_of("agents", agent) if agent else path_of("nodes", node)
@@ -201,11 +177,11 @@ class TeamOperations(Connection):
         ...
 
     @operation("POST", "/nodes/{node}/retry")
-    async def retry_node(self, node: str) -> NodeView: ...
-    async def extend_node(self, node: str, more: Extension) -> NodeView:
+    async def retry_node(self, node: str) -> views.NodeView: ...
+    async def extend_node(self, node: str, more: Extension) -> views.NodeView:
         """Raise a node's limits by these amounts; a node that a limit ended goes on."""
         body = {name: amount for name, amount in asdict(more).items() if amount}
-        return await self.make(NodeView, path_of("nodes", node, "extend"), body)
+        return await self.make(views.NodeView, path_of("nodes", node, "extend"), body)
 
     @operation("GET", "/cost")
     async def day_cost(self) -> DayCosts:
@@ -224,7 +200,7 @@ class TeamOperations(Connection):
         client_id: str | None = None,
         attachments: Sequence[Mapping[str, str]] = (),
         mentions: Sequence[str] = (),
-    ) -> MessageView:
+    ) -> views.MessageView:
         """Send a message. It is stored when this returns; the reply comes as an event.
 
         With `mentions`, ids of agents, it goes to these instead of the agent of the conversation.
@@ -234,28 +210,28 @@ class TeamOperations(Connection):
     @operation("PUT", "/agents/{agent}/read")
     async def read_up_to(self, agent: str, seq: int) -> None: ...
     @operation("POST", "/teams/{team}/broadcast", once=True)
-    async def broadcast(self, team: str, message: str) -> list[MessageView]: ...
+    async def broadcast(self, team: str, message: str) -> list[views.MessageView]: ...
     @operation("GET", "/agents/{agent}/conversation")
     async def conversation(
         self, agent: str, *, before: str = "", limit: int = 100
-    ) -> list[MessageView]:
+    ) -> list[views.MessageView]:
         """Return the messages with this agent: the newest page, or the page before an id."""
         ...
 
     @operation("POST", "/messages/{message}/acts/{place}/undo")
-    async def undo_act(self, message: str, place: int) -> MessageView:
+    async def undo_act(self, message: str, place: int) -> views.MessageView:
         """Undo one thing that a reply did, by its place from 0; return the reply."""
         ...
 
-    async def threads(self, agent: str) -> list[ThreadView]:
-        return await self.pages(ThreadView, path_of("agents", agent, "threads"))
+    async def threads(self, agent: str) -> list[views.ThreadView]:
+        return await self.pages(views.ThreadView, path_of("agents", agent, "threads"))
 
-    async def thread(self, thread: str) -> list[TurnView]:
+    async def thread(self, thread: str) -> list[views.TurnView]:
         """Return all turns of a thread."""
-        found: list[TurnView] = []
+        found: list[views.TurnView] = []
         path = path_of("threads", thread)
         while page := await self.get(
-            list[TurnView], path, after=found[-1].seq if found else 0, limit=PAGE
+            list[views.TurnView], path, after=found[-1].seq if found else 0, limit=PAGE
         ):
             found += page
         return found
@@ -269,7 +245,7 @@ class TeamOperations(Connection):
         kind: MessageKind | None = None,
         after: str = "",
         limit: int = 100,
-    ) -> InboxPage:
+    ) -> views.InboxPage:
         """Return a page of the inbox; items that need an answer come first."""
         ...
 
@@ -280,15 +256,15 @@ class TeamOperations(Connection):
         ids: Sequence[str],
         *,
         until: datetime | None = None,
-    ) -> BulkView:
+    ) -> decision_views.BulkView:
         """Apply one action to many items of the inbox or entries of the digest, and return the
         outcome of each. `until` is when snoozed items return."""
         ...
 
     @operation("GET", "/inbox/{item}")
-    async def item(self, item: str) -> InboxItem: ...
+    async def item(self, item: str) -> views.InboxItem: ...
     @operation("POST", "/inbox/{item}/read")
-    async def mark_read(self, item: str) -> InboxItem: ...
+    async def mark_read(self, item: str) -> views.InboxItem: ...
     @operation("POST", "/inbox/{item}/answer", once=True)
     async def answer(
         self,
@@ -298,15 +274,15 @@ class TeamOperations(Connection):
         decision: Decision | None = None,
         note: str = "",
         always: bool = False,
-    ) -> InboxItem:
+    ) -> views.InboxItem:
         """Answer a question, or decide on an approval. The first answer counts. `always` approves
         all later calls of the same kind as well."""
         ...
 
     @operation("POST", "/inbox/{item}/rate")
-    async def rate(self, item: str, thumb: Rating) -> InboxItem: ...
+    async def rate(self, item: str, thumb: Rating) -> views.InboxItem: ...
     @operation("GET", "/teams/{team}/grants")
-    async def grants(self, team: str) -> list[GrantView]:
+    async def grants(self, team: str) -> list[decision_views.GrantView]:
         """List the grants of a team and of the whole home, newest first."""
         ...
 
@@ -319,17 +295,19 @@ class TeamOperations(Connection):
         *,
         until: datetime | None = None,
         home: bool = False,
-    ) -> GrantView:
+    ) -> decision_views.GrantView:
         """Allow something from now on, in a team or (`home`) in all teams."""
         ...
 
     @operation("DELETE", "/teams/{team}/grants/{grant}")
-    async def revoke_grant(self, team: str, grant: str) -> GrantView:
+    async def revoke_grant(self, team: str, grant: str) -> decision_views.GrantView:
         """Revoke a grant: the next such call asks again."""
         ...
 
     @operation("GET", "/inbox/digest")
-    async def digest(self, team: str = "", *, words: bool = False) -> list[DigestView]:
+    async def digest(
+        self, team: str = "", *, words: bool = False
+    ) -> list[decision_views.DigestView]:
         """List what the person may decide on; with `words`, in the exact words."""
         ...
 
@@ -343,7 +321,7 @@ class TeamOperations(Connection):
         always: Sequence[str] = (),
         stop: Sequence[str] = (),
         as_of: datetime | None = None,
-    ) -> DecidedView:
+    ) -> decision_views.DecidedView:
         """Decide on many entries of the digest at once: all of it, or nothing."""
         ...
 

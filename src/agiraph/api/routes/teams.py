@@ -46,14 +46,12 @@ from agiraph.core.domain.ids import PersonId, TeamId
 from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.home import file_lock
 from agiraph.core.home.layout import DEFAULT_SOUL, soul_text
-from agiraph.core.policies.permission import first_match
 from agiraph.core.services.board import budgets, labels
 from agiraph.core.services.lifecycle import continuations, removal, settings
 from agiraph.core.services.lifecycle import teams as verbs
 from agiraph.core.store import teams
 from agiraph.core.store.lists import overview, team_threads
 from agiraph.core.store.tx import Tx
-from agiraph.core.tools.toolsets import BUILT_IN
 from agiraph.sandbox.folders import given_folders
 
 router: Router = Router("teams")
@@ -292,6 +290,10 @@ def preview_permissions(tx: Tx, team: str, body: RulesRequest) -> RulesPreview:
 
 
 def _preview(rules: Sequence[Rule], calls: Sequence[MatchedCall]) -> RulesPreview:
+    # All tools are loaded only here and below: commands without a server load this module, too.
+    from agiraph.core.policies.permission import first_match
+    from agiraph.core.tools.toolsets import BUILT_IN
+
     matched: list[list[MatchedCall]] = [[] for _ in rules]
     for call in calls:
         tool = BUILT_IN.get(call.tool)
@@ -308,6 +310,8 @@ def _preview(rules: Sequence[Rule], calls: Sequence[MatchedCall]) -> RulesPrevie
 
 def _first_argument(call: dict[str, Any]) -> str:
     """Return the argument that rules are compared with: the first of the tool's signature."""
+    from agiraph.core.tools.toolsets import BUILT_IN
+
     arguments: dict[str, Any] = call.get("arguments") or {}
     tool = BUILT_IN.get(str(call.get("name", "")))
     order = [*(tool.arguments.model_fields if tool is not None else ()), *arguments]

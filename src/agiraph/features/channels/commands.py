@@ -2,22 +2,27 @@
 
 import click
 
-from agiraph.cli.session import Told, command, connected, group, printing, shown, table
+from agiraph.api.feature_views.channels import ChannelView
+from agiraph.cli.session import Columns, Told, command, connected, group, listing, printing, shown
 
 
 @printing
 async def _channels() -> Told:
     async with connected() as client:
         found = await client.channels()
-    rows: list[tuple[str, ...]] = []
-    for each in found:
-        paired = each.address or "nobody: agiraph channels pair " + each.name
-        kinds = "everything" if len(each.kinds) == 6 else ", ".join(each.kinds)
-        dropped = str(each.dropped) if each.is_two_way else ""
-        rows.append((shown(each.name), kinds, shown(paired) if each.is_two_way else "-", dropped))
-    if not rows:
-        return found, "No channels. Add a [channels.NAME] table to agiraph.toml."
-    return found, table(rows, "name!", "sends", "paired with", "unknown senders")
+    return listing(found, _CHANNELS, "No channels. Add a [channels.NAME] table to agiraph.toml.")
+
+
+def _paired(one: ChannelView) -> str:
+    return shown(one.address or f"nobody: agiraph channels pair {one.name}")
+
+
+_CHANNELS: Columns[ChannelView] = (
+    ("name!", lambda one: shown(one.name)),
+    ("sends", lambda one: "everything" if len(one.kinds) == 6 else ", ".join(one.kinds)),
+    ("paired with", lambda one: _paired(one) if one.is_two_way else "-"),
+    ("unknown senders", lambda one: str(one.dropped) if one.is_two_way else ""),
+)
 
 
 @group(_channels)

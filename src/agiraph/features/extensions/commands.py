@@ -7,13 +7,14 @@ from contextlib import redirect_stdout
 import click
 
 from agiraph import config
-from agiraph.cli.session import Told, command, group, plain_console, printing, shown, table
+from agiraph.cli.session import Columns, Told, command, group, plain_console, printing, shown, table
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.home.layout import Home
 from agiraph.features.extensions.finding import find_one
 from agiraph.features.extensions.loading import Extensions, unopened
+from agiraph.features.extensions.pinned import Status
 from agiraph.features.extensions.skills import Skills
 from agiraph.redaction import environment
 from agiraph.sandbox.folders import given_folders
@@ -29,8 +30,16 @@ def _extensions() -> Extensions:
     return unopened(config.load(environment()))
 
 
-def _coloured(state: str) -> str:
-    return f"[{_COLOURS[state]}]{state}[/]"
+_SKILLS: Columns[Status] = (
+    ("id!", lambda one: shown(one.id)),
+    ("state", lambda one: f"[{_COLOURS[one.state]}]{one.state}[/]"),
+    ("", lambda one: shown(one.summary)),
+)
+_TOOLS: Columns[Status] = (
+    *_SKILLS[:2],
+    ("sha256", lambda one: one.sha256[:HASH_CHARACTERS]),
+    *_SKILLS[2:],
+)
 
 
 @printing
@@ -40,16 +49,12 @@ async def _tools() -> Told:
     with redirect_stdout(sys.stderr):
         found = await extensions.listed()
     folder = f"{extensions.home.path}/tools"
-    rows = [
-        (shown(one.id), _coloured(one.state), one.sha256[:HASH_CHARACTERS], shown(one.summary))
-        for one in found
-    ]
 
     def show() -> None:
         if extensions.problem:
             click.echo(extensions.problem, err=True)
-        if rows:
-            return plain_console().print(table(rows, "id!", "state", "sha256", ""))
+        if found:
+            return plain_console().print(table(found, _TOOLS))
         return click.echo(f"None. Put a Python file into {folder}; docs/own-tools.md shows how.")
 
     return found, show
@@ -100,9 +105,8 @@ async def _skills() -> Told:
     settings = config.load(environment())
     home = Home.open(settings.home)
     found = Skills(home=home).listed(_named(home, settings.folders.values()))
-    rows = [(shown(one.id), _coloured(one.state), shown(one.summary)) for one in found]
-    if rows:
-        return found, lambda: plain_console().print(table(rows, "id!", "state", ""))
+    if found:
+        return found, lambda: plain_console().print(table(found, _SKILLS))
     how = f"Put a folder with a SKILL.md into {home.path}/skills; docs/skills.md shows how."
     return found, f"None. {how}"
 

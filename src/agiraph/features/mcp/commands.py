@@ -13,7 +13,7 @@ import click
 import orjson
 
 from agiraph import config, location
-from agiraph.cli.session import Told, command, plain_console, printing, table
+from agiraph.cli.session import Columns, Told, command, plain_console, printing, table
 from agiraph.core.domain.errors import Conflict, Misconfigured, NotFound, Refused
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
@@ -27,7 +27,6 @@ from agiraph.features.mcp.settings import NAME, TABLE, McpServer, servers_of
 from agiraph.location import FILE
 from agiraph.redaction import environment, redact
 
-_HEADER = re.compile(r"^\s*\[")
 SIGN_IN_S = 600.0
 """How long a person may take to sign in."""
 
@@ -102,7 +101,11 @@ async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
     for path in launching.unseen_paths(servers_of(config.load(environment()))[name]):
         click.echo(f"Its program does not see {path!r}: give it with --folder {path}:ro or :rw.")
     try:
-        await _accept_first(name)
+        async with opened(config.load(environment()), name) as (home, servers):
+            found, _ = await _looked(servers, name)
+            _show_tools(servers.servers[name], found.usable.values(), is_whole=True)
+            # What is pending was not shown; `agiraph mcp confirm` shows it.
+            pins.save(home.folder, name, replace(found, is_seen=True))
     except ServerFailed as error:
         raise ServerFailed(
             f"{error} It is in agiraph.toml now: try it again with `agiraph mcp test {name}`, or "
@@ -130,14 +133,6 @@ async def _looked(servers: McpServers, name: str) -> tuple[Pins, float]:
         raise
 
 
-async def _accept_first(name: str) -> None:
-    async with opened(config.load(environment()), name) as (home, servers):
-        found, _ = await _looked(servers, name)
-        _show_tools(servers.servers[name], found.usable.values(), is_whole=True)
-        # What is pending was not shown; `agiraph mcp confirm` shows it.
-        pins.save(home.folder, name, replace(found, is_seen=True))
-
-
 def _show_tools(server: McpServer, tools: Iterable[PinnedTool], *, is_whole: bool = False) -> None:
     """Print the tools: their summaries, or all that a model reads of them."""
     found = list(tools)
@@ -159,19 +154,9 @@ async def list_() -> Told:
     home = Home.open(settings.home)
     found = [status_of(home.folder, server) for server in servers_of(settings).values()]
     values = [_as_value(one) for one in found]
-    rows = [
-        (
-            one.server.name,
-            visible(redact(one.server.description)),
-            "" if one.known is None else str(len(one.known.usable)),
-            _state(one),
-        )
-        for one in found
-    ]
-    if not rows:
+    if not found:
         return values, "There are no MCP servers. Add one: agiraph mcp add NAME -- COMMAND"
-    shown = table(rows, "name", "reached by", "tools", "state")
-    return values, lambda: plain_console().print(shown)
+    return values, lambda: plain_console().print(table(found, _SERVERS))
 
 
 def _state(one: ServerStatus) -> str:
@@ -183,6 +168,14 @@ def _state(one: ServerStatus) -> str:
         "changed": f"changed: agiraph mcp confirm {name}",
         "on": "ready",
     }[one.state]
+
+
+_SERVERS: Columns[ServerStatus] = (
+    ("name", lambda one: one.server.name),
+    ("reached by", lambda one: visible(redact(one.server.description))),
+    ("tools", lambda one: "" if one.known is None else str(len(one.known.usable))),
+    ("state", _state),
+)
 
 
 def _as_value(one: ServerStatus) -> dict[str, Any]:
@@ -223,7 +216,8 @@ async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
         known, server = pins.load(home.folder, name), servers.servers[name]
         if why := pins.unconfirmed(server, known):
             click.echo(f"{name} {why.partition('. ')[0]}:")
-            _show_reached(server)
+            for line in reached_lines(server):  # as its file says it
+                click.echo(f"  {visible(line, keep='')}")
             if not yes and not click.confirm("Start it, and ask for its tools?"):
                 return click.echo("Nothing was accepted.")
             pins.save(home.folder, name, replace(known or Pins(), reached=server.reached_hash))
@@ -240,12 +234,6 @@ async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
         return click.echo("Nothing was accepted.")
     pins.save(home.folder, name, known.confirmed(tools or None))
     click.echo("Accepted. Running work uses it at its next turn.")
-
-
-def _show_reached(server: McpServer) -> None:
-    """Print how a server is reached, as its file says it."""
-    for line in reached_lines(server):
-        click.echo(f"  {visible(line, keep='')}")
 
 
 def _show_change(known: Pins, tool: str) -> None:
@@ -354,14 +342,10 @@ def _take_out(home: Home, name: str) -> None:
     tables = cast(dict[str, Any], before.get(TABLE, {}))
     if name not in tables:
         raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
-    kept: list[str] = []
-    is_inside = False
-    for line in text.splitlines(keepends=True):
-        if _HEADER.match(line):
-            is_inside = _names(line, name)
-        if not is_inside:
-            kept.append(line)
-    made = "".join(kept)
+    key = re.escape(name)
+    # The table of this server, or one inside of it, to the next table or the end.
+    begin = rf"^[ \t]*\[\s*{TABLE}\s*\.\s*(?:{key}|\"{key}\"|'{key}')\s*[.\]]"
+    made = re.sub(rf"{begin}.*?(?=^[ \t]*\[|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
     del tables[name]
     after = tomllib.loads(made)
     if {TABLE: {}, **after} != {TABLE: {}, **before}:
@@ -370,13 +354,6 @@ def _take_out(home: Home, name: str) -> None:
             "the table out by hand."
         )
     home.folder.write(FILE, made.encode())
-
-
-def _names(header: str, name: str) -> bool:
-    """Whether a line begins the table of this server, or one inside of it."""
-    named = re.escape(name)
-    quoted = rf"(?:{named}|\"{named}\"|'{named}')"
-    return re.match(rf"\s*\[\s*{TABLE}\s*\.\s*{quoted}\s*[.\]]", header) is not None
 
 
 def _text(home: Home) -> str:
