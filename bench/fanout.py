@@ -31,9 +31,9 @@ def _coordinate(request: Request) -> Says:
     answers = [t.text for t in request.transcript.turns if t.role == "tool"]
     made = [text.split()[1].strip(",") for text in answers if text.startswith("Created")]
     if len(made) < WORKERS:
-        half = range(WORKERS // 2)
-        task = [call("create_work_node", task=f"{n}", assigned_to="new:openai/stub") for n in half]
-        return says(*task)
+        half = range(len(made), len(made) + WORKERS // 2)  # the same task again is refused
+        given = {"assigned_to": "new:openai/stub"}
+        return says(*(call("create_work_node", task=f"Do part {n}", **given) for n in half))
     if len(answers) == WORKERS:
         terms = {"turns_per_node": TURNS + 5, "timeout_seconds": 60}
         return says(call("start_stage", name="all", nodes=made, contract=terms))

@@ -29,6 +29,8 @@ from bench.stub import Stub
 
 TURNS = 800
 MARKS = (50, 200, 800)
+MODEL = "openai/gpt-4.1"
+"""A model with a listed price, which is looked up for each turn."""
 WINDOW = 40
 RESULT = "noted: " + "y" * 200
 
@@ -65,9 +67,7 @@ async def ours(url: str, stamps: Stamps) -> dict[str, float]:
     )
     before = written()
     async with world:
-        founded = await world.found(
-            "Take notes", model="openai/stub", budget=Budget(turns=TURNS + 10)
-        )
+        founded = await world.found("Take notes", model=MODEL, budget=Budget(turns=TURNS + 10))
         await world.settle()
         [goal] = await world.board(founded.team.id)
         assert goal.status == "completed", (goal.status, goal.stop_reason, goal.result)

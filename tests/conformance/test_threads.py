@@ -1,6 +1,6 @@
 """A thread can continue with any provider, and each request extends the bytes of the last."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -248,10 +248,10 @@ class CountingTranscript(Transcript):
         self.shown = 0
         super().__init__(turns)
 
-    def spoken(self, start: int = 0) -> Iterator[Turn]:
-        for spoken in super().spoken(start):
-            self.shown += 1
-            yield spoken
+    def spoken(self, start: int = 0) -> list[Turn]:
+        found = super().spoken(start)
+        self.shown += len(found)
+        return found
 
 
 @pytest.mark.parametrize("encode", ENCODES.values(), ids=ENCODES.keys())

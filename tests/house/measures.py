@@ -99,7 +99,7 @@ async def _reply(world: World) -> Trace:
     return trace
 
 
-async def _turns(world: World) -> int:
+async def calls_of_a_turn(world: World) -> int:
     """Return the Python calls of a turn that only writes a checkpoint."""
     counts: list[int] = []
     trace = Trace()
@@ -185,7 +185,7 @@ def rows() -> list[tuple[str, str, str]]:
     return [
         ("files and hops of a goal with a task", f"{len(goal.files)}; {goal.hops}", "90; 2400"),
         ("files of a reply to a person", f"{len(reply.files)}", "70"),
-        ("Python calls of a durable turn", f"{asyncio.run(_in_world(_turns))}", "700"),
+        ("Python calls of a durable turn", f"{asyncio.run(_in_world(calls_of_a_turn))}", "700"),
         ("branches on kinds outside of them", f"{branches}", "0"),
         ("modules with one importer", f"{len(single)}", "60"),
         (f"of them below {SMALL} lines", f"{sum(size[n] < SMALL for n in single)}", "0"),

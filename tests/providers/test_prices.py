@@ -1,11 +1,15 @@
 """The price of a call: what was read from and written to a vendor's cache, thoughts, searches."""
 
+from random import Random
 from typing import Any
 
 import pytest
+from genai_prices import Usage as Listed
+from genai_prices import calc_price
 
 from agiraph.core.domain.work import Usage
-from agiraph.models.facts.prices import Prices, Terms
+from agiraph.models.facts.prices import Prices, Terms, listed_models
+from agiraph.models.vendors import price_list_id
 from agiraph.models.wires.gemini import GeminiReader
 from agiraph.models.wires.responses import ResponsesReader
 
@@ -30,6 +34,37 @@ def test_a_listed_model_has_prices_for_each_part_of_a_call(usage: Usage, usd: fl
 def test_a_model_without_a_price_for_cache_writes_pays_them_as_input() -> None:
     written = Usage(input_tokens=MILLION, cache_write_tokens=MILLION)
     assert Prices().usd("openai/gpt-4.1", written) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("vendor", ["anthropic", "openai", "gemini"])
+def test_the_rates_of_a_listed_model_give_the_price_of_its_list(vendor: str) -> None:
+    rng, prices, parts = Random(5), Prices(), ("input_tokens", "output_tokens", "web_searches")
+    known = [m for m in listed_models(vendor) if prices.usd(f"{vendor}/{m}", Usage()) is not None]
+    assert len(known) > 10
+    for model in known:
+        for most in (0, 1_000, 200_000, 200_001, 272_001, 1_000_000):
+            read = rng.randint(0, most)
+            stored, thought = rng.randint(0, most - read), rng.randint(0, most)
+            listed = calc_price(
+                Listed(
+                    **dict(zip(parts, (most, most, 3), strict=True)),
+                    cache_read_tokens=read,
+                    cache_write_tokens=stored or None,
+                    output_reasoning_tokens=thought or None,
+                ),
+                model_ref=model,
+                provider_id=price_list_id(vendor),
+            )
+            usage = Usage(
+                input_tokens=most,
+                output_tokens=most,
+                cached_tokens=read,
+                cache_write_tokens=stored,
+                thinking_tokens=thought,
+                searches=3,
+            )
+            found = prices.usd(f"{vendor}/{model}", usage)
+            assert found == pytest.approx(float(listed.total_price), rel=1e-9), (model, usage)
 
 
 @pytest.mark.parametrize(("cache_write_usd", "usd"), [(None, 7.0), (10.0, 9.0)])

@@ -1,4 +1,4 @@
-"""The statements of an ordinary turn: each costs time in every turn of every team."""
+"""The statements and calls of an ordinary turn: each costs time in every turn of every team."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,9 +8,12 @@ import pytest
 from agiraph.core.store.engine.sqlite import SqliteStore
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line
+from tests.house.measures import calls_of_a_turn
 
 MOST = {"checkpoint": 22, "write_file": 15, "two calls": 22}
 """Statements of one turn, with those that begin and commit transactions."""
+MOST_CALLS = 650
+"""Calls of Python functions in one turn, on all threads, with those of asyncio and the test kit."""
 TURNS = 10
 
 
@@ -50,3 +53,10 @@ async def test_an_ordinary_turn_needs_few_statements(tmp_path: Path, kind: str) 
     # The first turns also read what a run keeps in memory afterwards.
     usual = sorted(turn.total() for turn in by_turn[TURNS : 2 * TURNS])
     assert usual[TURNS // 2] <= MOST[kind], by_turn[TURNS]
+
+
+async def test_an_ordinary_turn_makes_few_calls(tmp_path: Path) -> None:
+    world = World(tmp_path / "home", validates_events=False, easy_endings=True)
+    calls = await calls_of_a_turn(world)
+    await world.stop()
+    assert calls <= MOST_CALLS

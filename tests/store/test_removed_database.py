@@ -14,7 +14,7 @@ from agiraph.core.domain.errors import HomeInUse, StoreGone
 from agiraph.core.domain.ids import MessageId
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.store import teams as rows
-from agiraph.core.store.engine import sqlite
+from agiraph.core.store.engine import sqlite, sqlite_files
 from agiraph.core.store.engine.sqlite import SqliteStore
 from agiraph.testing import ManualClock, World
 from agiraph.testing.world import prepare_database
@@ -35,9 +35,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-@pytest.fixture
-async def store(folder: Path) -> AsyncIterator[SqliteStore]:
+@pytest.fixture(params=["new", "settled"])
+async def store(
+    folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[SqliteStore]:
+    """A store whose folder has changed just now; or so long ago that the next change must show."""
     opened = SqliteStore(folder / "agiraph.db", ManualClock(), sole=True)
+    if request.param == "settled":
+        monkeypatch.setattr(sqlite_files, "_TICK_NS", 0)
+        changed, probe = folder.stat().st_ctime_ns, folder.parent / "probe"
+        probe.touch()
+        while probe.stat().st_ctime_ns <= changed:  # the file system's clock goes in steps
+            probe.touch()
     yield opened
     await opened.close()
 

@@ -203,9 +203,8 @@ class Catalogue:
 
     def usd(self, names: str, tokens: int) -> float:
         """Return the highest price of this many input tokens in the chain; 0 if not known."""
-        return max(
-            self.prices.price_of_input(name, tokens) for name in self._names_for_prices(names)
-        )
+        chain = self._names_for_prices(names)
+        return max([self.prices.price_of_input(name, tokens) for name in chain])
 
     def is_priced(self, names: str) -> bool:
         """Whether calls of this model cost money that is known."""

@@ -54,6 +54,8 @@ class Inventory:
         self._answers: dict[str, Answer] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._shown: set[str] = set()
+        self._facts: dict[str, ModelFacts] = {}
+        """What was gathered of a model since a server has answered."""
 
     async def learn(self, name: str) -> None:
         """Ask the model's server for what neither settings nor packages say. Never raises."""
@@ -69,6 +71,7 @@ class Inventory:
         said = await ask_for_model(endpoint, answer.said, model)
         self._shown.add(name)
         self._answers[provider] = Answer(at=answer.at, said=said)
+        self._facts.clear()
 
     async def ask(self, provider: str) -> Answer | None:
         """Return the answer of the provider's server; None if there is nobody to ask."""
@@ -89,12 +92,14 @@ class Inventory:
                     is_wrong_key=error.is_wrong_key,
                 )
             self._answers[provider] = answer
+            self._facts.clear()
             self._shown = {n for n in self._shown if parts_of(n)[0] != provider}
             return answer
 
     def forget(self, provider: str) -> None:
         """Forget what a provider's server said: its address or its key has changed."""
         self._answers.pop(provider, None)
+        self._facts.clear()
         self._shown = {name for name in self._shown if parts_of(name)[0] != provider}
 
     def answer(self, provider: str) -> Answer | None:
@@ -103,11 +108,16 @@ class Inventory:
 
     def facts(self, name: str) -> ModelFacts:
         """Return what is known of a model now; `learn` asks its server first."""
+        if name not in self._facts:
+            self._facts[name] = self._gather(name)
+        return self._facts[name]
+
+    def _gather(self, name: str) -> ModelFacts:
         terms, told = self._prices.terms_of(name), self._from_server(name)
         packed = packaged.known(name)
         input_usd, output_usd = self._usd(name)
         return ModelFacts(
-            window=self.window(name),
+            window=self._window(name),
             output_limit=first((terms.output, "file"), (packed.output, "package")),
             tools=first((terms.tools, "file"), (told.tools, "server"), (packed.tools, "package")),
             images=first(
@@ -140,6 +150,9 @@ class Inventory:
 
     def window(self, name: str) -> Fact[int]:
         """Return the tokens that a request to the model may hold, as far as it is known."""
+        return self.facts(name).window
+
+    def _window(self, name: str) -> Fact[int]:
         known = self._window_on_file(name)
         if (told := self._from_server(name).window) is not None and (
             known is None or known.origin == "package"

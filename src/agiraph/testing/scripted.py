@@ -67,7 +67,7 @@ class ScriptedModel:
             Asked(
                 system=request.transcript.system,
                 turns=tuple(request.transcript.spoken()),
-                tools=tuple(t.name for t in request.tools) if request.may_call else (),
+                tools=tuple([t.name for t in request.tools]) if request.may_call else (),
                 effort=request.effort,
             )
         )

@@ -1,6 +1,6 @@
 """Chat: threads of turns. A thread is the checkpoint from which work continues after a crash."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal, cast
@@ -329,6 +329,10 @@ class Transcript:
         self._called: set[str] = set()
         self._intents: dict[str, Turn] = {}
         self._refs: set[str] = set()
+        self._counted = 0
+        """The tokens that the provider counted with the newest reply, if it is still shown."""
+        self._uncounted = 0
+        """The bytes that came since; all, if no provider has counted yet."""
         self.cuts: int = 0
         self.first: int = 0
         """The index of the first turn that is shown: the newest summary, if there is one."""
@@ -344,8 +348,10 @@ class Transcript:
                 self._before_cut = len(self._steps)
                 # The encoded bytes contain turns that the model is no longer shown.
                 self.wire.clear()
+                self._counted, self._uncounted = 0, _count_bytes(self.system)
             self.turns.append(turn)
-            if turn.label:
+            self._count(turn)
+            if turn.label.sources:
                 self.label |= turn.label
             if turn.role == "assistant":
                 self._replies.append(turn)
@@ -366,11 +372,20 @@ class Transcript:
                     self._refs = {r for r in self._refs if note_kind(r) not in OF_ATTEMPT}
                 self._refs.add(turn.ref)
 
-    def spoken(self, start: int = 0) -> Iterator[Turn]:
-        """Yield the turns that a model is shown, in order, from index `start` on."""
-        for index in range(max(start, self.first), len(self.turns)):
-            if self.turns[index].role not in ("intent", "system"):
-                yield self.turns[index]
+    def _count(self, turn: Turn) -> None:
+        given = sent = 0
+        for call in turn.calls:
+            given += len(str(call.arguments))
+            sent += len(str(call.as_sent.arguments))
+        if turn.role == "assistant" and turn.usage.input_tokens:
+            self._counted, self._uncounted = turn.usage.tokens, sent - given
+        else:
+            self._uncounted += _count_bytes(turn.text) + sent
+
+    def spoken(self, start: int = 0) -> list[Turn]:
+        """Return the turns that a model is shown, in order, from index `start` on."""
+        turns = self.turns[max(start, self.first) :]
+        return [turn for turn in turns if turn.role not in ("intent", "system")]
 
     @property
     def system(self) -> str:
@@ -425,14 +440,7 @@ class Transcript:
     def next_tokens(self) -> int:
         """The estimated tokens of the next request: the provider's last count, and what came since,
         in bytes divided by four."""
-        size = 0
-        for turn in reversed(self.turns[self.first :]):
-            arguments = sum(len(str(call.as_sent.arguments)) for call in turn.calls)
-            if turn.role == "assistant" and turn.usage.input_tokens:
-                left_out = sum(len(str(call.arguments)) for call in turn.calls) - arguments
-                return turn.usage.tokens + (size - left_out) // 4
-            size += _count_bytes(turn.text) + arguments
-        return (size + _count_bytes(self.system)) // 4
+        return self._counted + self._uncounted // 4
 
     @property
     def head(self) -> int:

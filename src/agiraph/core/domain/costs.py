@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.value import value
 from agiraph.core.domain.work import Lane
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CostSum:
     """The totals of a set of model calls and paid web searches."""
 
@@ -67,7 +68,7 @@ class GoalBudget:
     the cycles and triggers that it pays for. None: no work waits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CostLine:
     """What one node cost for one purpose with one model, without the nodes below it."""
 
@@ -76,7 +77,7 @@ class CostLine:
     sum: CostSum
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NodeCosts:
     """The costs of a node, with the bills of the nodes below it."""
 

@@ -230,10 +230,6 @@ AMOUNTS = ("turns", "tokens", "usd", "seconds")
 """The limits that a person can change. Both `Budget` and `Extension` have a field for each."""
 
 
-def _tokens(value: object) -> int:
-    return min(max(value, 0), MOST_TOKENS) if isinstance(value, int) else 0
-
-
 MOST_TOKENS = 10**8
 """More tokens than any call takes: a higher count is an error of the vendor."""
 MOST_USD = 10**6
@@ -268,18 +264,22 @@ class Usage:
 
         A token count that is not a number becomes 0, one that is too high MOST_TOKENS.
         """
-        tokens = _tokens(self.input_tokens)
-        cached = min(_tokens(self.cached_tokens), tokens)
-        written = _tokens(self.output_tokens)
-        usd = self.usd
+        counts: tuple[object, ...] = (
+            self.input_tokens, self.cached_tokens, self.cache_write_tokens,
+            self.output_tokens, self.thinking_tokens, self.searches,
+        )  # fmt: skip
+        tokens, cached, cache_written, written, thinking, searches = [
+            min(max(count, 0), MOST_TOKENS) if isinstance(count, int) else 0 for count in counts
+        ]
+        cached, usd = min(cached, tokens), self.usd
         return Usage(
             input_tokens=tokens,
             output_tokens=written,
             cached_tokens=cached,
             usd=usd if isinstance(usd, (int, float)) and 0 <= usd <= MOST_USD else None,
-            cache_write_tokens=min(_tokens(self.cache_write_tokens), tokens - cached),
-            thinking_tokens=min(_tokens(self.thinking_tokens), written),
-            searches=_tokens(self.searches),
+            cache_write_tokens=min(cache_written, tokens - cached),
+            thinking_tokens=min(thinking, written),
+            searches=searches,
             is_estimated=self.is_estimated is True,
         )
 

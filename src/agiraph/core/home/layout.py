@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -66,6 +66,10 @@ class Home:
 
     path: Path
     folder: Folder
+    _settled: set[TeamId] = field(
+        default_factory=set[TeamId], init=False, repr=False, compare=False
+    )
+    """Teams whose folder is durable, as this process knows."""
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -119,7 +123,10 @@ class Home:
 
     def settle(self, team_id: TeamId, node_id: NodeId) -> None:
         """Make the node's folder durable, before work in it is acknowledged."""
-        self.folder.sync_path(f"teams/{_name(team_id)}/nodes/{_name(node_id)}")
+        # Of a team that had a node before, the folders above are durable already.
+        above = 1 if team_id in self._settled else None
+        self.folder.sync_path(f"teams/{_name(team_id)}/nodes/{_name(node_id)}", above=above)
+        self._settled.add(team_id)
 
     def team(self, team_id: TeamId) -> "TeamFolder":
         folder = self.folder.sub(f"teams/{_name(team_id)}", create=True)

@@ -244,7 +244,8 @@ class Folder:
             os.rename(before[-1], after[-1], src_dir_fd=source, dst_dir_fd=target)
             # The target first: a power cut between the two may leave two names, but never none.
             os.fsync(target)
-            os.fsync(source)
+            if before[:-1] != after[:-1]:
+                os.fsync(source)
 
     def remove(self, rel: str) -> None:
         """Remove a file or link, or a folder with its content."""
@@ -262,10 +263,11 @@ class Folder:
         with self.sub(rel) as folder:
             os.fsync(folder._fd)
 
-    def sync_path(self, rel: str) -> None:
-        """Make durable that a folder exists: sync it and every folder above it."""
+    def sync_path(self, rel: str, *, above: int | None = None) -> None:
+        """Make durable that a folder exists: sync it and every folder above it, or so many."""
         names = split(rel)
-        for depth in range(len(names), -1, -1):
+        last = 0 if above is None else len(names) - above
+        for depth in range(len(names), last - 1, -1):
             self.sync("/".join(names[:depth]))
 
     def remove_partial_files(self) -> None:

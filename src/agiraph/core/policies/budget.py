@@ -92,7 +92,7 @@ class BudgetPolicy:
         # much until the real cost is known; too little could overdraw an envelope that several
         # agents share.
         fresh = ctx.transcript.turns[-8:] if last else ctx.transcript.turns
-        tokens = known + sum(len(t.text) for t in fresh) // 4 + REPLY_TOKENS
+        tokens = known + sum([len(t.text) for t in fresh]) // 4 + REPLY_TOKENS
         usd = self.price(ctx.agent.model, tokens)
         return Reservation(model=ctx.agent.model, tokens=tokens, usd=usd)
 

@@ -290,8 +290,9 @@ async def _run_in_time(
 ) -> Answer | InTransaction:
     """Run the tool for no longer than the node's time limit allows."""
     is_once = tool.effect == "once"
-    left = ctx.seconds_left
-    limit = asyncio.timeout(None if left is None else left + GRACE_S * is_once)
+    if (left := ctx.seconds_left) is None:
+        return await tool.act(ctx, **arguments)
+    limit = asyncio.timeout(left + GRACE_S * is_once)
     try:
         async with limit:
             return await tool.act(ctx, **arguments)

@@ -78,16 +78,13 @@ class Executor:
         # The prompt and its compaction follow the window, which a server of one's own may tell.
         if loaded.agent.has_model:
             await self.models.learn(self.model_for(loaded))
+        runner = cast(Runner, found_at(loaded.node.kind.runner))
         if self.tracing is None:
-            return await self._run(lease, loaded)
+            return await runner.run(self, lease, loaded)
         with self.tracing.run(loaded.agent, loaded.node, lease) as span:
-            outcome = await self._run(lease, loaded)
+            outcome = await runner.run(self, lease, loaded)
             self.tracing.set_outcome(span, outcome)
             return outcome
-
-    async def _run(self, lease: Lease, loaded: Loaded) -> Outcome:
-        runner = cast(Runner, found_at(loaded.node.kind.runner))
-        return await runner.run(self, lease, loaded)
 
     def means_of(self, agent: Agent) -> Means:
         """Return what the settings offer to an agent that gives work away."""

@@ -236,7 +236,10 @@ class Steps:
         """Commit a reply with its cost."""
         # A model may call tools although it was told not to. The calls are dropped: nothing would
         # answer them.
-        made = [replace(c, arguments=clean(c.arguments)) for c in reply.calls] if may_call else []
+        made: list[ToolCall] = []
+        for call in reply.calls if may_call else ():
+            given = clean(call.arguments)
+            made.append(call if given is call.arguments else replace(call, arguments=given))
         read = read_calls(made, self.caller.tools, is_cut=reply.is_cut)
         # Some vendors repeat call ids, by which answers are found.
         calls = ctx.transcript.with_unique_ids([one.call for one in read])

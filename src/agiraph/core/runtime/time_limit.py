@@ -19,6 +19,8 @@ async def within(seconds: float | None, ask: Callable[[], Awaitable[T]]) -> T:
     """
     if seconds is not None and seconds <= 0:
         raise OutOfTime(SPENT, unused=True)
+    if seconds is None:
+        return await ask()
     limit = asyncio.timeout(seconds)
     try:
         async with limit:

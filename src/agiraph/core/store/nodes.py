@@ -10,7 +10,7 @@ from agiraph.core.domain.ids import AgentId, NodeId, TeamId
 from agiraph.core.domain.work import Halt, Lane, NodeStatus, Queue, StopReason, WorkNode
 from agiraph.core.store.engine.work_stop import IS_STOPPED
 from agiraph.core.store.messages import is_heard_in
-from agiraph.core.store.rows import Table, to_micros
+from agiraph.core.store.rows import Table, from_json, to_micros
 from agiraph.core.store.tx import Tx
 
 NODES = Table("nodes", WorkNode)
@@ -263,6 +263,43 @@ def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> lis
 def everything(tx: Tx, team_id: TeamId) -> list[WorkNode]:
     """Return all nodes of a team, of every lane, oldest first."""
     return NODES.select(tx, "team_id = :team_id order by id", team_id=team_id)
+
+
+class Titled(NamedTuple):
+    """A node of a list: its place in the tree, and what it is called."""
+
+    id: NodeId
+    parent_id: NodeId | None
+    payer_id: NodeId | None
+    lane: Lane
+    assignee_id: AgentId | None
+    title: str
+    task: str
+
+    @property
+    def is_work(self) -> bool:
+        return self.lane == "work"
+
+
+def titles(tx: Tx, team_id: TeamId) -> list[Titled]:
+    """Return all nodes of a team, of every lane, oldest first, with the start of their tasks."""
+    rows = tx.all(
+        "select id, parent_id, payer_id, lane, assignee_id, title, substr(task, 1, 2000)"
+        " from nodes where team_id = :team_id order by id",
+        team_id=team_id,
+    )
+    return [Titled(*row) for row in rows]
+
+
+def newest_manifests(tx: Tx, team_id: TeamId, *, limit: int) -> list[dict[str, str]]:
+    """Return the published files of up to `limit` work nodes that have some, newest first."""
+    rows = tx.all(
+        "select manifest from nodes where team_id = :team_id and lane = 'work'"
+        " and manifest <> '{}' order by id desc limit :limit",
+        team_id=team_id,
+        limit=limit,
+    )
+    return [from_json(row[0]) for row in rows]
 
 
 def latest(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:

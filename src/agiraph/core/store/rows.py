@@ -46,7 +46,7 @@ def from_micros(micros: int) -> datetime:
 
 def to_text(text: str) -> str:
     """Return text that both databases store: NUL and lone surrogates replaced, secrets redacted."""
-    return redact(_storable(text))
+    return redact(text if text.isascii() and "\0" not in text else _storable(text))
 
 
 def _storable(text: str) -> str:
@@ -83,18 +83,17 @@ def _same(value: Any) -> Any:
     return value
 
 
+def _required(hint: Any) -> tuple[Any, bool]:
+    """Return the type of a field without None, and whether it may be None."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return next(a for a in get_args(hint) if a is not type(None)), True
+    return hint, False
+
+
 def _codec(hint: Any) -> tuple[Codec, Codec]:
     """Return the encoder and decoder of a field, from its type; chosen once per table."""
     if isinstance(hint, NewType):
         hint = hint.__supertype__
-    if get_origin(hint) in (Union, types.UnionType):
-        encode, decode = _codec(next(a for a in get_args(hint) if a is not type(None)))
-        if encode is _same and decode is _same:
-            return _same, _same
-        return (
-            lambda v: None if v is None else encode(v),
-            lambda v: None if v is None else decode(v),
-        )
     if hint is datetime:
         return to_micros, from_micros
     if hint is bool:
@@ -121,31 +120,44 @@ class Table(Generic[T]):
         self.value_type = value_type
         self.key = key
         self.fields: list[str] = [f.name for f in fields(value_type)]  # pyright: ignore[reportArgumentType]
-        codecs = {field: _codec(hints[field]) for field in self.fields}
-        self._encode = {field: codec[0] for field, codec in codecs.items()}
-        decoders = [codecs[field][1] for field in self.fields]
-        # Most columns are used as they are stored; only the others cost time for each row.
-        self._decode = [(place, d) for place, d in enumerate(decoders) if d is not _same]
+        # Most columns are stored as they are; only the others cost time for each row.
+        self._encode: dict[str, tuple[Codec, bool]] = {}
+        self._decode: list[tuple[int, Codec, bool]] = []
+        for place, column in enumerate(self.fields):
+            hint, may_lack = _required(hints[column])
+            encode, decode = _codec(hint)
+            if encode is not _same:
+                self._encode[column] = encode, may_lack
+            if decode is not _same:
+                self._decode.append((place, decode, may_lack))
         self.columns: str = ", ".join(self.fields)
         marks = ", ".join(f":{f}" for f in self.fields)
         self._insert = f"insert into {name} ({self.columns}) values ({marks})"
         self._by_key = f"select {self.columns} from {name} where {key} = :key"
 
     def insert(self, tx: Tx, thing: T) -> T:
-        tx.run(self._insert, **{f: e(getattr(thing, f)) for f, e in self._encode.items()})
+        tx.run(self._insert, **self._stored({f: getattr(thing, f) for f in self.fields}))
         return thing
+
+    def _stored(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields' values as the row holds them."""
+        for field, (encode, may_lack) in self._encode.items():
+            if field in values and (values[field] is not None or not may_lack):
+                values[field] = encode(values[field])
+        return values
 
     def insert_if_new(self, tx: Tx, thing: T) -> None:
         """Insert a row; do nothing if there is a row with its key, or with an equal value in a
         unique column."""
-        values = {f: e(getattr(thing, f)) for f, e in self._encode.items()}
+        values = self._stored({f: getattr(thing, f) for f in self.fields})
         tx.run(f"{self._insert} on conflict do nothing", **values)
 
     def load(self, row: Sequence[Any]) -> T:
         values = [*row]
         try:
-            for place, decode in self._decode:
-                values[place] = decode(values[place])
+            for place, decode, may_lack in self._decode:
+                if values[place] is not None or not may_lack:
+                    values[place] = decode(values[place])
             return self.value_type(**dict(zip(self.fields, values, strict=True)))
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
@@ -178,4 +190,4 @@ class Table(Generic[T]):
         """Set these fields of one row; return 1, or 0 if there is no such row."""
         sets = ", ".join(f"{f} = :{f}" for f in changes)
         sql = f"update {self.name} set {sets} where {self.key} = :_key"
-        return tx.run(sql, _key=key, **{f: self._encode[f](v) for f, v in changes.items()})
+        return tx.run(sql, _key=key, **self._stored(changes))

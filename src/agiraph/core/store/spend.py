@@ -53,7 +53,7 @@ _ADD = (
 
 def day_of(moment: datetime) -> str:
     """Return the day that a cost at this time counts for."""
-    return f"{moment:%Y-%m-%d}"
+    return moment.date().isoformat()
 
 
 def settle(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> None:
@@ -90,6 +90,37 @@ def _add(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage, lost: 
 
 def of_team(tx: Tx, team_id: TeamId) -> list[Spend]:
     return SPEND.select(tx, "team_id = :team_id order by node_id, purpose, day", team_id=team_id)
+
+
+Counts = list[float]
+"""Calls, searches, lost calls, the tokens in the order of `Spend`, dollars, and the calls that are
+unpriced and estimated: sums that are added up as they are."""
+COUNTS = 11
+
+
+class NodeSpend(NamedTuple):
+    """What one agent has spent on one node for one purpose with one model, on all days."""
+
+    node_id: str
+    agent_id: str
+    purpose: str
+    model: str
+    counts: Counts
+
+
+def by_node(tx: Tx, team_id: TeamId) -> list[NodeSpend]:
+    """Return what a team has spent, summed over the days."""
+    rows = tx.all(
+        "select node_id, agent_id, purpose, model,"
+        " sum(case when purpose = :search then 0 else calls end),"
+        " sum(case when purpose = :search then calls else 0 end), sum(lost), sum(input_tokens),"
+        " sum(output_tokens), sum(cached_tokens), sum(cache_write_tokens), sum(thinking_tokens),"
+        " sum(usd), sum(unpriced), sum(estimated) from spend where team_id = :team_id"
+        " group by node_id, agent_id, purpose, model order by node_id, agent_id, purpose, model",
+        team_id=team_id,
+        search=SEARCH,
+    )
+    return [NodeSpend(n, a, p, m, [*map(float, sums)]) for n, a, p, m, *sums in rows]
 
 
 def of_node(tx: Tx, node_id: NodeId) -> list[Spend]:

@@ -62,6 +62,7 @@ _LAST = (
     " join turns u on u.place > t.number * 4294967296 and u.place < (t.number + 1) * 4294967296"
     " where t.id = :id)"
 )
+_NO_USAGE = Usage()
 _CALLS = TypeAdapter(tuple[ToolCall, ...])
 _ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
 
@@ -137,11 +138,11 @@ def append(
         text=to_text(text),
         at=tx.now,
         ref=ref,
-        usage=usage or Usage(),
+        usage=usage or _NO_USAGE,
         **details,
     )
     # The mark of the thread commits with the turn: no later step may see one without the other.
-    if turn.label:
+    if turn.label.sources:
         add_label(tx, at.thread_id, turn.label)
     in_extra = details.keys() - {"calls", "attachments", "model"}
     stored = turn_details.stored_details(turn) if in_extra else None
@@ -159,7 +160,7 @@ def append(
         model=turn.model,
         usage=to_json(turn_details.stored_usage(usage)) if usage is not None else None,
     )
-    return at._replace(head=turn.seq), turn
+    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq, at.has_word), turn
 
 
 def add_label(tx: Tx, thread_id: ThreadId, label: Label) -> None:

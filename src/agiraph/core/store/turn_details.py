@@ -80,7 +80,7 @@ def stored_details(turn: Turn) -> dict[str, Any]:
         stored["cut"] = True
     if turn.is_cut:
         stored["broken_off"] = True
-    if turn.label:
+    if turn.label.sources:
         stored["label"] = turn.label.to_list()
     if turn.timeout_s:
         stored["seconds"] = turn.timeout_s

@@ -103,8 +103,7 @@ class Tool:
         Every call that a person may have to decide on takes `wait`, which is in no schema. A tool
         with an argument of that name keeps it.
         """
-        is_its_own = WAIT in self.arguments.model_fields
-        if self.way_out is None or WAIT not in given or is_its_own:
+        if WAIT not in given or self.way_out is None or WAIT in self.arguments.model_fields:
             return given, False
         rest = {name: value for name, value in given.items() if name != WAIT}
         return rest, str(given[WAIT]).strip().lower() not in _NO

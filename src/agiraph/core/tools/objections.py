@@ -104,12 +104,14 @@ def _sent_back(ctx: RunContext, found: Sequence[str], ending: str, *, has_lines:
 def _load(tx: Tx, node: WorkNode) -> _Rows:
     tasks = [n for n in nodes.children(tx, node.id) if not n.is_step]
     # A goal is asked for files of its own; other work may be about those of earlier work.
-    others = tasks if node.is_goal else nodes.latest(tx, node.team_id, limit=200)
+    others = [task.manifest for task in tasks]
+    if not node.is_goal:
+        others = nodes.newest_manifests(tx, node.team_id, limit=200)
     return _Rows(
         node=NODES.get(tx, node.id),
         tasks=tasks,
         unread=frozenset(task.id for task in tasks if _is_unread(tx, node, task)),
-        published=frozenset(base(name) for other in others for name in other.manifest),
+        published=frozenset(base(name) for manifest in others for name in manifest),
         is_promise=promises.is_kept_in(tx, node),
     )
 

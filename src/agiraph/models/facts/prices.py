@@ -2,12 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from agiraph.core.domain.sections import entry
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import Model, OnDelta, Reply, Request, parts_of
 from agiraph.models.vendors import VENDOR_BY_NAME, price_list_id
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelPrice
 
 
 @entry
@@ -36,35 +42,78 @@ class Terms:
 NO_TERMS = Terms()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """What a call costs: dollars for a million of each count."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cached: float = 0.0
+    cache_write: float = 0.0
+    thinking: float = 0.0
+    search: float = 0.0
+    call: float = 0.0
+    """For the call itself, in millionths of a dollar."""
+
+    def usd(self, usage: Usage) -> float:
+        """Return the price of a call."""
+        plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+        millionths = plain * self.input + usage.cached_tokens * self.cached
+        millionths += usage.cache_write_tokens * self.cache_write
+        millionths += (usage.output_tokens - usage.thinking_tokens) * self.output
+        millionths += usage.thinking_tokens * self.thinking + usage.searches * self.search
+        return (millionths + self.call) / 1_000_000
+
+
+_FREE = Rates()
+
+
 @dataclass(frozen=True, slots=True)
 class Prices:
     """Looks in the settings first, then in the genai-prices table, which is read offline."""
 
     terms: Mapping[str, Terms] = field(default_factory=dict[str, Terms])
+    _rates: dict[str, Rates | None] = field(
+        default_factory=dict[str, Rates | None], init=False, repr=False, compare=False
+    )
+    """By model: what its settings say of its price; None: the table says it."""
 
     def terms_of(self, name: str) -> Terms:
         """Return what the settings say of a model; `text/…` is the model behind it, unless it has
         settings of its own."""
         return self.terms.get(name) or self.terms.get(name.removeprefix("text/"), NO_TERMS)
 
+    def rates(self, name: str, input_tokens: int) -> Rates | None:
+        """Return what a call of `provider/model` with so much input costs; None if not known."""
+        if name not in self._rates:
+            self._rates[name] = _set_rates(self.terms_of(name)) or (
+                _FREE if is_free(name) else None
+            )
+        return self._rates[name] or _listed_rates(name, input_tokens)
+
     def usd(self, name: str, usage: Usage) -> float | None:
         """Return the price of a call to `provider/model`; None if it is not known."""
-        terms = self.terms_of(name)
-        if terms.input_usd is not None and terms.output_usd is not None:
-            cached_usd = terms.input_usd if terms.cached_usd is None else terms.cached_usd
-            write_usd = terms.input_usd if terms.cache_write_usd is None else terms.cache_write_usd
-            plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
-            millionths = plain * terms.input_usd + usage.cached_tokens * cached_usd
-            millionths += usage.cache_write_tokens * write_usd
-            millionths += usage.searches * (terms.search_usd or 0.0) * 1_000
-            return (millionths + usage.output_tokens * terms.output_usd) / 1_000_000
-        if is_free(name):
-            return 0.0
-        return _listed_usd(name, usage)
+        rates = self.rates(name, usage.input_tokens)
+        return None if rates is None else rates.usd(usage)
 
     def price_of_input(self, name: str, tokens: int) -> float:
         """Return the price of this many input tokens; 0 if it is not known."""
-        return self.usd(name, Usage(input_tokens=tokens)) or 0.0
+        rates = self.rates(name, tokens)
+        return 0.0 if rates is None else (tokens * rates.input + rates.call) / 1_000_000
+
+
+def _set_rates(terms: Terms) -> Rates | None:
+    """Return the rates of a model whose price is in the settings."""
+    if terms.input_usd is None or terms.output_usd is None:
+        return None
+    return Rates(
+        input=terms.input_usd,
+        output=terms.output_usd,
+        cached=terms.input_usd if terms.cached_usd is None else terms.cached_usd,
+        cache_write=terms.input_usd if terms.cache_write_usd is None else terms.cache_write_usd,
+        thinking=terms.output_usd,
+        search=(terms.search_usd or 0.0) * 1_000,
+    )
 
 
 def is_free(name: str) -> bool:
@@ -84,25 +133,56 @@ def _price_list_ids(name: str) -> tuple[str, str]:
     return price_list_id(provider), model
 
 
-def _listed_usd(name: str, usage: Usage) -> float | None:
+def _listed_rates(name: str, input_tokens: int) -> Rates | None:
     if "/" not in name or not _is_listed(name):
         return None
-    from genai_prices import Usage as Listed  # a large table, imported only where it is needed
-    from genai_prices import calc_price
+    from genai_prices import data_snapshot  # a large table, imported only where it is needed
 
     provider, model = _price_list_ids(name)
+    listed = data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1]
+    price = listed.get_prices(datetime.now(UTC))  # some prices change with the day or the hour
+    if id(price) not in _tiers:
+        _tiers[id(price)] = price, _tiers_of(price)
+    return next(rates for start, rates in _tiers[id(price)][1] if input_tokens > start)
+
+
+_tiers: dict[int, tuple["ModelPrice", list[tuple[int, Rates]]]] = {}
+"""By the id of a listed price, which is kept beside them: its tiers."""
+
+
+def _tiers_of(price: "ModelPrice") -> list[tuple[int, Rates]]:
+    """Return the rates of a listed price, for calls with more input tokens than the number beside
+    them; the highest number first."""
+    from genai_prices.types import TieredPrices
+
+    values = [value for value in vars(price).values() if isinstance(value, TieredPrices)]
+    starts = sorted({tier.start for value in values for tier in value.tiers})
+    first = (-1, _rates_at(price, starts[0] if starts else 1_000_000))
+    return [*((start, _rates_at(price, start + 1)) for start in reversed(starts)), first]
+
+
+def _rates_at(price: "ModelPrice", tokens: int) -> Rates:
+    """Return the rates of calls with about so many input tokens, which decide the tier."""
+    from genai_prices import Usage as Listed
+
+    def usd(**counts: int) -> Decimal:
+        return price.calc_price(Listed(**counts))["total_price"]
+
     # Nothing is added for images and PDFs: OpenAI, Anthropic and Google turn them into tokens,
-    # count these among the input tokens that they report, and charge them as such.
-    counted = Listed(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cached_tokens or None,
-        # A model without a price of its own for these pays them as input or output tokens.
-        cache_write_tokens=usage.cache_write_tokens or None,
-        output_reasoning_tokens=usage.thinking_tokens or None,
-        web_searches=usage.searches or None,
-    )
-    return float(calc_price(counted, model_ref=model, provider_id=provider).total_price)
+    # count these among the input tokens that they report, and charge them as such. A model without
+    # a price of its own for a kind of tokens pays them as input or output.
+    call, plain = usd(input_tokens=0), usd(input_tokens=tokens)
+    sums = {
+        "input": plain - call,
+        "cached": usd(input_tokens=tokens, cache_read_tokens=tokens) - call,
+        "cache_write": usd(input_tokens=tokens, cache_write_tokens=tokens) - call,
+        "output": usd(input_tokens=tokens, output_tokens=tokens) - plain,
+        "thinking": usd(input_tokens=tokens, output_tokens=tokens, output_reasoning_tokens=tokens)
+        - plain,
+        "search": usd(input_tokens=tokens, web_searches=tokens) - plain,
+    }
+    rates = {name: float(total * 1_000_000 / tokens) for name, total in sums.items()}
+    return Rates(**rates, call=float(call * 1_000_000))
 
 
 @lru_cache(256)
@@ -152,5 +232,6 @@ class Priced:
         reply = await self.model.reply(request, on_delta)
         usage = reply.usage.bounded()
         # OpenRouter sends what the call really cost, which is better than any list.
-        usd = usage.usd if usage.usd is not None else self.prices.usd(self.name, usage)
-        return replace(reply, usage=replace(usage, usd=usd), model=self.name)
+        name = self.name
+        usd = usage.usd if usage.usd is not None else self.prices.usd(name, usage)
+        return replace(reply, usage=replace(usage, usd=usd), model=name)

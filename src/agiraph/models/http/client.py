@@ -1,10 +1,9 @@
 """HTTP client: POST requests to model servers, and the `ModelError` that each failure means."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol, TypeVar
 
 from agiraph.core.domain.errors import (
@@ -28,7 +27,7 @@ from agiraph.models.http.connection import (
 )
 from agiraph.models.http.errors import delay_in_body, error_for_status, error_text
 from agiraph.models.http.patience import Patience, PatienceSettings, default_patience
-from agiraph.models.http.proxy import ProxiedClient, Proxies, Proxy, ProxyRefused
+from agiraph.models.http.proxy import ProxiedClient, Proxies, ProxyRefused
 from agiraph.models.http.rate_limits import Rate, RateLimits, Slot
 
 T = TypeVar("T")
@@ -115,12 +114,14 @@ class HttpClient:
         host = target.host_header.decode()
         patience = patience or self.patience_with(url)
         try:
+            handled = partial(self._handled, host=host, handle=handle, slot=slot)
             if (proxy := self._proxies.for_url(url)) is not None:
-                exchange = self._by_proxy(proxy, url, target, headers, body, patience)
-            else:
-                exchange = self._directly(target, headers, body, patience)
-            async with exchange as answered:
-                return await self._handled(answered, host, handle, slot)
+                # Direct requests are checked in `_fixed_head`, which this path does not use.
+                _refuse_line_breaks(target.path, headers.values())
+                headers = {**headers, "accept-encoding": "identity"}
+                async with self._proxied.post(proxy, url, headers, body, patience) as exchange:
+                    return await handled(exchange)
+            return await self._directly(target, headers, body, patience, handled)
         except CertificateUntrusted as error:
             raise ModelRefused(
                 f"The certificate of {host} is not trusted ({error}). If the server is your own, "
@@ -135,37 +136,26 @@ class HttpClient:
                 raise ModelSilent(message) from error
             raise ModelUnavailable(message, unused=error.is_unsent) from error
 
-    @asynccontextmanager
     async def _directly(
-        self, target: Target, headers: dict[str, str], body: Body, patience: Patience
-    ) -> AsyncGenerator[Response]:
+        self,
+        target: Target,
+        headers: dict[str, str],
+        body: Body,
+        patience: Patience,
+        handled: ResponseHandler[T],
+    ) -> T:
         head = _request_head(target, headers, body)
         connection: HttpConnection = await self._pool.acquire(target.origin)
         is_answered = False
         try:
             await connection.send_request(head, body, patience)
-            yield connection
+            found = await handled(connection)
             is_answered = True
+            return found
         finally:
             # Cancellation passes here too. The connection is then closed, so that the vendor can
             # stop computing a reply that nobody reads.
             self._pool.release(target.origin, connection, is_answered=is_answered)
-
-    @asynccontextmanager
-    async def _by_proxy(
-        self,
-        proxy: Proxy,
-        url: str,
-        target: Target,
-        headers: dict[str, str],
-        body: Body,
-        patience: Patience,
-    ) -> AsyncGenerator[Response]:
-        # Direct requests are checked in `_fixed_head`, which this path does not use.
-        _refuse_line_breaks(target.path, headers.values())
-        headers = {**headers, "accept-encoding": "identity"}
-        async with self._proxied.post(proxy, url, headers, body, patience) as exchange:
-            yield exchange
 
     async def _handled(
         self, response: Response, host: str, handle: ResponseHandler[T], slot: Slot | None

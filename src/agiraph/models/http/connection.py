@@ -133,7 +133,8 @@ class HttpConnection(asyncio.Protocol):
         self._last_read_at = self._sent_at = self._loop.time()
         # One timer per request: `data_received` only notes the time, and the timer sets itself
         # again. A timer per read would cancel and create one for every event of a stream.
-        self._timer = self._loop.call_later(patience.first_byte_s, self._check_stall)
+        first_s = min(patience.first_byte_s, patience.between_bytes_s)
+        self._timer = self._loop.call_later(first_s, self._check_stall)
         # Head and body are written together, so that a short request leaves in one packet.
         await self._write((head, *body))
         while not self._has_headers:
@@ -176,10 +177,7 @@ class HttpConnection(asyncio.Protocol):
 
     def begin(self) -> None:
         """Note that the first event of the reply is here: from now on silence has to be short."""
-        if not self._has_begun and self._timer is not None:
-            self._has_begun = True
-            self._timer.cancel()
-            self._timer = self._loop.call_later(self._patience.between_bytes_s, self._check_stall)
+        self._has_begun = True
 
     async def _wait_for_data(self) -> None:
         if self._error is not None:
@@ -294,14 +292,16 @@ class HttpConnection(asyncio.Protocol):
         """
         now, patience = self._loop.time(), self._patience
         limit_s = patience.between_bytes_s if self._has_begun else patience.first_byte_s
-        left_s = limit_s - (now - self._last_read_at)
+        next_s = left_s = limit_s - (now - self._last_read_at)
         if not self._has_begun:
             left_s = min(left_s, patience.first_event_s - (now - self._sent_at))
+            # As soon as the reply begins, the shorter limit counts from its last byte.
+            next_s = min(left_s, patience.between_bytes_s)
         if self._transport.is_reading() and left_s <= 0:
             self._fail(ServerSilent(limit_s, has_begun=self._has_begun))
             self._transport.abort()
         else:
-            self._timer = self._loop.call_later(max(left_s, 0.01), self._check_stall)
+            self._timer = self._loop.call_later(max(next_s, 0.01), self._check_stall)
 
     def _fail(self, error: Exception) -> None:
         self._error = self._error or error

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -69,6 +70,7 @@ LOCAL = Patience(first_byte_s=900.0, between_bytes_s=180.0)
 """A server on this machine or network may load a model first, and read a long prompt slowly."""
 
 
+@lru_cache(256)
 def default_patience(url: str) -> Patience:
     """Return the patience with the server of this URL if the settings say nothing."""
     return LOCAL if _is_near(urlsplit(url).hostname or "") else REMOTE

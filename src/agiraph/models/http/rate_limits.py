@@ -141,11 +141,14 @@ class RateLimiter:
     )
     """Waiting calls by team; the first team is served next."""
     _serving: asyncio.Task[None] | None = field(default=None, init=False)
+    _is_free: bool = field(default=False, init=False)
+    """Whether there is no limit so far, so that no call can have to wait."""
 
     def __post_init__(self) -> None:
         now = self.clock.monotonic()
         self._requests = _Bucket(self.rate.requests_per_minute, filled_at=now)
         self._tokens = _Bucket(self.rate.tokens_per_minute, filled_at=now)
+        self._is_free = self._requests.capacity is None and self._tokens.capacity is None
 
     async def acquire(
         self, team: str, estimated: int, longest_wait_s: float | None = None
@@ -156,7 +159,7 @@ class RateLimiter:
         place.
         """
         tokens = estimated if self.counts_cached else estimated * self._new_share
-        wait_s = self.wait_s(tokens)
+        wait_s = 0.0 if self._is_free else self.wait_s(tokens)
         if not self._waiting and wait_s <= 0:
             self._take(tokens)
             return tokens
@@ -198,6 +201,7 @@ class RateLimiter:
     def block(self, seconds: float) -> None:
         """Let no call begin for some seconds: the server refused one and asks to wait."""
         if seconds <= LONGEST_BLOCK_S:
+            self._is_free = False
             until = self.clock.monotonic() + seconds
             self._blocked_until = max(self._blocked_until, until)
 
@@ -214,6 +218,7 @@ class RateLimiter:
                     continue
                 left = _number(headers.get(left_name))
                 reset_s = self._seconds(headers.get(reset_name))
+                self._is_free = False
                 bucket.fill(now)
                 bucket.learn(
                     limit,
@@ -251,8 +256,9 @@ class RateLimiter:
         return max(self._blocked_until - now, self._requests.wait_s(1), self._tokens.wait_s(tokens))
 
     def _take(self, tokens: float) -> None:
-        self._requests.take(1)
-        self._tokens.take(tokens)
+        if not self._is_free:
+            self._requests.take(1)
+            self._tokens.take(tokens)
         self._requests_under_way += 1
         self._under_way += tokens
 

@@ -61,8 +61,23 @@ class OpenAIModel(RemoteModel):
         self, request: Request, settings: Settings, on_delta: OnDelta | None
     ) -> Reply:
         while True:
+            body = encode(
+                self.model,
+                request,
+                vendor=self.vendor,
+                adjustments=self.learned,
+                default_limit=self.max_output_tokens,
+                settings=settings,
+            )
             try:
-                return await self._send(request, settings, on_delta)
+                return await self.post(
+                    "/chat/completions",
+                    body,
+                    ChatReader(self.vendor),
+                    key_header=BEARER,
+                    request=request,
+                    on_delta=on_delta,
+                )
             # llama.cpp answers 500 to messages that its template refuses.
             except (ModelRefused, ModelUnavailable) as error:
                 # Each form is tried once and then kept for the life of the process, so that only
@@ -71,23 +86,6 @@ class OpenAIModel(RemoteModel):
                 if not wanted:
                     raise
                 self.learned.update(wanted)
-
-    async def _send(self, request: Request, settings: Settings, on_delta: OnDelta | None) -> Reply:
-        return await self.post(
-            "/chat/completions",
-            encode(
-                self.model,
-                request,
-                vendor=self.vendor,
-                adjustments=self.learned,
-                default_limit=self.max_output_tokens,
-                settings=settings,
-            ),
-            ChatReader(self.vendor),
-            key_header=BEARER,
-            request=request,
-            on_delta=on_delta,
-        )
 
 
 def encode(
@@ -137,7 +135,7 @@ def _buffer(request: Request, vendor: str, forms: frozenset[str]) -> RequestBuff
     system = request.transcript.system
     first = {"role": role, "content": system} if system else None
     encoder = ChatEncoder(vendor, forms)
-    return RequestBuffer(encoder, first, lambda before, after: filler(forms, before, after))
+    return RequestBuffer(encoder, first, partial(filler, forms) if forms else None)
 
 
 @lru_cache(64)
@@ -224,8 +222,6 @@ def wanted_forms(error: ModelError, known: Collection[str]) -> set[str]:
 
 def filler(forms: Collection[str], before: str, role: str) -> Part | None:
     """Return the message that a strict template needs between two messages of these roles."""
-    if not forms:
-        return None
     if role == "user" and before == "tool":
         return _UNDERSTOOD if {"assistant_after_tool", "alternate"} & {*forms} else None
     if "alternate" not in forms:

@@ -81,14 +81,22 @@ def _without_half(escape: re.Match[str]) -> str:
 
 
 def clean(value: Any) -> Any:
-    """Return a JSON value whose texts are `without_surrogates`."""
+    """Return a JSON value whose texts are `without_surrogates`; the value itself if they are."""
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:  # half a character, or a number of more than 64 bits
+        return _clean(value)
+    return value
+
+
+def _clean(value: Any) -> Any:
     match value:
         case str():
             return without_surrogates(value)
         case list():
-            return [clean(item) for item in cast(list[Any], value)]
+            return [_clean(item) for item in cast(list[Any], value)]
         case dict():
-            return {clean(k): clean(item) for k, item in cast(dict[Any, Any], value).items()}
+            return {_clean(k): _clean(item) for k, item in cast(dict[Any, Any], value).items()}
         case _:
             return value
 
@@ -158,17 +166,18 @@ def is_too_deep(value: Any) -> bool:
     """Whether a value is nested deeper than other code, which recurses, can take."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        parts = [part for whole in level for part in _values(whole)]
-        level = [part for part in parts if isinstance(part, (dict, list))]
-        if not level:
+        below: list[Any] = []
+        for whole in level:
+            parts: Iterable[Any] = ()
+            if isinstance(whole, dict):
+                parts = cast(dict[str, Any], whole).values()
+            elif isinstance(whole, list):
+                parts = cast(list[Any], whole)
+            below += [part for part in parts if isinstance(part, (dict, list))]
+        if not below:
             return False
+        level = below
     return True
-
-
-def _values(whole: Any) -> Iterable[Any]:
-    if isinstance(whole, dict):
-        return cast(dict[str, Any], whole).values()
-    return cast(list[Any], whole) if isinstance(whole, list) else ()
 
 
 def _loaded(text: str) -> Any:

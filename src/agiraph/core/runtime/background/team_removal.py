@@ -54,8 +54,9 @@ class TeamRemoval:
             await self._rested.wait()
 
     def _after_commit(self, aftermath: Aftermath) -> None:
-        if any(event.type == "team.deleted" for event in aftermath.events):
-            self._begun.set()
+        for event in aftermath.events:
+            if event.type == "team.deleted":
+                self._begun.set()
 
     async def _remove_all(self) -> Wait:
         # Before the read, so that a deletion which is committed meanwhile is not missed.

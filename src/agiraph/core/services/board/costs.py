@@ -1,91 +1,106 @@
 """Costs: add up what a team's work has cost, by agent, purpose, model and node."""
 
 from collections import defaultdict
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Iterable
+from operator import add
 
 from agiraph.core.domain.costs import CostLine, CostSum, NodeCosts, TeamCosts
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.services.board import texts
 from agiraph.core.store import nodes, spend, teams
-from agiraph.core.store.spend import Spend
+from agiraph.core.store.nodes import Titled
+from agiraph.core.store.spend import Counts, NodeSpend
 from agiraph.core.store.tx import Tx
 
-K = TypeVar("K", str, tuple[str, str])
+_NOTHING: Counts = [0] * spend.COUNTS
 
 
 def of_team(tx: Tx, team_id: TeamId) -> TeamCosts:
     """Return all costs of a team, with one bill for each root node."""
-    lines = spend.of_team(tx, team_id)
+    lines = spend.by_node(tx, team_id)
     names: dict[str, str] = {agent.id: agent.name for agent in teams.everyone(tx, team_id)}
     return TeamCosts(
         team_id=team_id,
-        total=_sum(lines),
-        by_agent=_by(lines, lambda line: names.get(line.agent_id, line.agent_id)),
-        by_purpose=_by(lines, lambda line: line.purpose),
-        by_model=_by(lines, lambda line: line.model),
+        total=_sum(_total(line.counts for line in lines)),
+        by_agent=_by((names.get(line.agent_id, line.agent_id), line.counts) for line in lines),
+        by_purpose=_by((line.purpose, line.counts) for line in lines),
+        by_model=_by((line.model, line.counts) for line in lines),
         runs=_bills(tx, team_id, lines, names),
     )
 
 
-def _sum(lines: list[Spend]) -> CostSum:
+def _total(counts: Iterable[Counts]) -> Counts:
+    total = _NOTHING
+    for each in counts:
+        total = [*map(add, total, each)]
+    return total
+
+
+def _sum(counts: Counts) -> CostSum:
+    *whole, usd, unpriced, estimated = counts
+    calls, searches, lost, given, written, cached, stored, thinking = map(int, whole)
     return CostSum(
-        calls=sum(line.calls for line in lines if line.purpose != spend.SEARCH),
-        searches=sum(line.calls for line in lines if line.purpose == spend.SEARCH),
-        lost=sum(line.lost for line in lines),
-        input_tokens=sum(line.input_tokens for line in lines),
-        output_tokens=sum(line.output_tokens for line in lines),
-        cached_tokens=sum(line.cached_tokens for line in lines),
-        cache_write_tokens=sum(line.cache_write_tokens for line in lines),
-        thinking_tokens=sum(line.thinking_tokens for line in lines),
-        usd=spend.round_usd(sum(line.usd for line in lines)),
-        unpriced=sum(line.unpriced for line in lines),
-        estimated=sum(line.estimated for line in lines),
+        calls=calls,
+        searches=searches,
+        lost=lost,
+        input_tokens=given,
+        output_tokens=written,
+        cached_tokens=cached,
+        cache_write_tokens=stored,
+        thinking_tokens=thinking,
+        usd=spend.round_usd(usd),
+        unpriced=int(unpriced),
+        estimated=int(estimated),
     )
 
 
-def _by(lines: list[Spend], key: Callable[[Spend], K]) -> dict[K, CostSum]:
-    groups: defaultdict[K, list[Spend]] = defaultdict(list)
-    for line in lines:
-        groups[key(line)].append(line)
+def _by(lines: Iterable[tuple[str, Counts]]) -> dict[str, CostSum]:
+    groups: dict[str, Counts] = {}
+    for name, counts in lines:
+        groups[name] = [*map(add, groups[name], counts)] if name in groups else counts
     return {name: _sum(group) for name, group in sorted(groups.items())}
 
 
-def _purpose_and_model(line: Spend) -> tuple[str, str]:
-    return line.purpose, line.model
-
-
-def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -> list[NodeCosts]:
-    own: defaultdict[str, list[Spend]] = defaultdict(list)
+def _bills(
+    tx: Tx, team_id: TeamId, lines: list[NodeSpend], names: dict[str, str]
+) -> list[NodeCosts]:
+    own: defaultdict[str, list[NodeSpend]] = defaultdict(list)
     for line in lines:
         own[line.node_id].append(line)
-    made = [node for node in nodes.everything(tx, team_id) if node.is_work or own[node.id]]
+    made = [n for n in nodes.titles(tx, team_id) if n.is_work or n.id in own]
     known = {node.id for node in made}
-    below: defaultdict[str | None, list[int]] = defaultdict(list)
-    for index, node in enumerate(made):
+    below: defaultdict[str | None, list[Titled]] = defaultdict(list)
+    for node in made:
         above = node.parent_id or node.payer_id
-        below[above if above in known else None].append(index)
+        below[above if above in known else None].append(node)
 
-    def bill(index: int) -> tuple[NodeCosts, list[Spend]]:
-        node = made[index]
-        children = [bill(child) for child in below[node.id]]
-        everything = own[node.id] + [line for _, lines in children for line in lines]
-        made_of = [  # of all days
-            CostLine(purpose=purpose, model=model, sum=total)
-            for (purpose, model), total in _by(own[node.id], _purpose_and_model).items()
-        ]
-        return (
-            NodeCosts(
-                node_id=node.id,
-                title=texts.subject_of(node),
-                lane=node.lane,
-                agent_id=node.assignee_id,
-                agent=names.get(node.assignee_id, "") if node.assignee_id else "",
-                lines=made_of,
-                below=[child for child, _ in children],
-                total=_sum(everything),
-            ),
-            everything,
+    def bill(node: Titled) -> tuple[NodeCosts, Counts]:
+        mine = own.get(node.id, ())
+        children = [bill(child) for child in below.get(node.id, ())]
+        lines = _lines(mine)
+        total = _total([*(line.counts for line in mine), *(counts for _, counts in children)])
+        costs = NodeCosts(
+            node_id=node.id,
+            title=texts.subject_of(node),
+            lane=node.lane,
+            agent_id=node.assignee_id,
+            agent=names.get(node.assignee_id, "") if node.assignee_id else "",
+            lines=lines,
+            below=[child for child, _ in children],
+            total=lines[0].sum if len(lines) == 1 and not children else _sum(total),
         )
+        return costs, total
 
     return [bill(root)[0] for root in below[None]]
+
+
+def _lines(mine: Iterable[NodeSpend]) -> list[CostLine]:
+    """Return what a node has cost by purpose and model: of all days, and whoever worked on it."""
+    groups: dict[tuple[str, str], Counts] = {}
+    for line in mine:
+        key = line.purpose, line.model
+        groups[key] = [*map(add, groups[key], line.counts)] if key in groups else line.counts
+    return [
+        CostLine(purpose=purpose, model=model, sum=_sum(total))
+        for (purpose, model), total in sorted(groups.items())
+    ]

@@ -1,6 +1,7 @@
 """Texts: the wording of tasks and results for agents, and the lengths that texts may have."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from agiraph.core.domain.agents import name_from_goal
 from agiraph.core.domain.ids import TeamId
@@ -158,12 +159,21 @@ _VERDICTS = {
 }
 
 
-def title_of(node: WorkNode) -> str:
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+
+
+def title_of(node: _Named) -> str:
     """Return a node's title in one line, else the first line of its task, else its id."""
     return truncate(one_line(node.title), TITLE) or first_line(node.task) or node.id
 
 
-def subject_of(node: WorkNode) -> str:
+def subject_of(node: _Named) -> str:
     """Return the title of a node for people: that of a goal's node is the goal, in a few words.
 
     Every view, event and report to a person uses it, so that a piece of work has one name. The

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +37,23 @@ SHORT, LONG = 0.004, 0.02
 """Bounds, in seconds, of how long verbs run before they are committed and other tasks of the event
 loop run: about as long as a commit takes."""
 FILE_CHECK_S = 5.0
-"""How often an idle store checks that its files are still there."""
+"""How often the store looks at its files, however long their folder has not changed."""
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
 # The table whose cached rows a statement makes stale. It must begin the statement: a change inside
 # of a `with` would not be noticed.
 _CHANGES = re.compile(r"(?:update|delete from|insert into) (\w+)")
-_compiled: dict[str, tuple[str, tuple[str, ...], str]] = {}
+_Statement = tuple[str, Callable[[dict[str, Any]], Any], str]
+_compiled: dict[str, _Statement] = {}
 
 
-def _dialect(sql: str) -> tuple[str, tuple[str, ...], str]:
-    """Return the statement with `?` marks, which bind faster; their names; the table it changes."""
-    found = _compiled.get(sql)
-    if found is None:
-        names, changes = tuple(_NAMED.findall(sql)), _CHANGES.match(sql)
-        marked = _NAMED.sub("?", sql.replace("{for_update}", ""))
-        found = _compiled[sql] = marked, names, changes[1] if changes else ""
+def _compile(sql: str) -> _Statement:
+    """Return the statement, what takes its values from the named ones, and the table it changes."""
+    names, changes = _NAMED.findall(sql), _CHANGES.match(sql)
+    marked = _NAMED.sub("?", sql.replace("{for_update}", ""))  # `?` marks bind faster
+    # Of a single name, `itemgetter` would return no tuple.
+    bind = itemgetter(*names) if len(names) > 1 else lambda values: [values[n] for n in names]
+    found = _compiled[sql] = marked, bind, changes[1] if changes else ""
     return found
 
 
@@ -69,18 +71,18 @@ class SqliteTx:
         self._execute = connection.execute
 
     def run(self, sql: str, /, **values: Any) -> int:
-        marked, names, table = _dialect(sql)
+        marked, bind, table = _compiled.get(sql) or _compile(sql)
         if self.cache:
             self.cache.pop(table, None)
-        return self._execute(marked, [values[name] for name in names]).rowcount
+        return self._execute(marked, bind(values)).rowcount
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
-        marked, names, _ = _dialect(sql)
-        return self._execute(marked, [values[name] for name in names]).fetchone()
+        marked, bind, _ = _compiled.get(sql) or _compile(sql)
+        return self._execute(marked, bind(values)).fetchone()
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
-        marked, names, _ = _dialect(sql)
-        return self._execute(marked, [values[name] for name in names]).fetchall()
+        marked, bind, _ = _compiled.get(sql) or _compile(sql)
+        return self._execute(marked, bind(values)).fetchall()
 
     def emit(self, team_id: TeamId, event: TeamEvent, /) -> None:
         self._emitted.setdefault(team_id, []).append(event)
@@ -237,6 +239,7 @@ class SqliteStore:
         """Check the files of an idle store; if one is gone, rescue the rows from the open file."""
         if again:
             self._file_check = self._loop.call_later(FILE_CHECK_S, self._check_files)
+        self._files.forget()
         if not self._busy and (loss := self._files.loss()) is not None:
             self._busy = True
             self._chores.put(lambda: self._refuse(loss))
@@ -339,7 +342,7 @@ class SqliteStore:
             self._loop.call_soon_threadsafe(self._give_up, error)
             return
         self._commit_seconds = time.monotonic() - began
-        loss = None if self._files.is_in_place() else self._files.loss()
+        loss = self._files.loss()
         if loss is not None and not loss.is_folder_moved:
             # The file was replaced during the commit: the rows went into an unlinked file. Callers
             # take an error for "not written", so from now on every write is refused.

@@ -13,6 +13,7 @@ import os
 import sqlite3
 import struct
 import tempfile
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,8 @@ log: logging.Logger = logging.getLogger("agiraph.core.store")
 SUFFIXES = ("", "-wal", "-shm")
 _OWNER_BYTE = 1 << 62
 """The byte of the database file that the runtime locks; SQLite locks none beyond 2^31."""
+_TICK_NS = 1_000_000_000
+"""Far more than the ticks in which file systems count the times of changes."""
 _Identity = tuple[int, int]
 
 
@@ -47,6 +50,8 @@ class SqliteFiles:
         self._identities: dict[str, _Identity] = {}
         self._owner = -1
         self._said = ""
+        self._settled_ns = 0
+        """When the folder had last changed as all files were found in it; 0: look at them."""
         self.lost: Loss | None = None
         """Set when a commit went into an unlinked file; from then on every write is refused."""
         self.saved: Path | None = None
@@ -103,19 +108,30 @@ class SqliteFiles:
             os.close(self._folder)
         self._owner = self._folder = -1
 
-    def is_in_place(self) -> bool:
-        """Return whether the path still leads to the open database file; costs one `stat` call."""
-        return _identity(str(self._real)) == self._identities.get(str(self._real))
+    def forget(self) -> None:
+        """Have the next `loss` look at every file again."""
+        self._settled_ns = 0
 
     def loss(self) -> Loss | None:
-        """Return the first file that is not in place, or None. Costs three `stat` calls."""
+        """Return the first file that is not in place, or None.
+
+        No file is created, renamed or removed without a change of its folder: while the folder is
+        as it was, this costs one `fstat` call. A folder above it that is moved is found after
+        `forget`.
+        """
         if self.lost is not None:
             return self.lost
+        changed_ns = os.fstat(self._folder).st_ctime_ns
+        if changed_ns == self._settled_ns:
+            return None
         known = self._identities.items()
         if all(_identity(path) == identity for path, identity in known):
             if self._said:
                 log.warning("%s is in place again; work resumes", self.path)
                 self._said = ""
+            # A second change in the same tick of the file system's clock would not be seen.
+            if time.time_ns() - changed_ns > _TICK_NS:
+                self._settled_ns = changed_ns
             return None
         # The same names through the folder's descriptor, which follows the folder if it is moved.
         for path, identity in known:

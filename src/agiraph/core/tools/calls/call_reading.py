@@ -10,6 +10,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, cast
 
+import orjson
+from pydantic import ValidationError
+
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.text.json_text import (
     MAX_DEPTH,
@@ -70,8 +73,24 @@ def read_calls(
     """
     found: list[ReadCall] = []
     for call in calls:
-        found += _read(call, tools, is_cut=is_cut)
+        if _is_plain(call, tools):
+            found.append(ReadCall(call=call))
+        else:
+            found += _read(call, tools, is_cut=is_cut)
     return found
+
+
+def _is_plain(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
+    """Whether the call is one of a tool in every respect, as nearly all calls are."""
+    tool = tools.get(call.name)
+    if tool is None or call.malformed is not None or call.name == on_demand.call_tool.spec.name:
+        return False
+    try:
+        tool.arguments.model_validate(call.arguments)
+        size = len(orjson.dumps(call.arguments))
+    except (ValidationError, TypeError):
+        return False
+    return size <= arguments.MOST_BYTES and not is_too_deep(call.arguments)
 
 
 def no_such_tool(name: str, tools: Mapping[str, Tool]) -> str:
@@ -141,11 +160,11 @@ def _named(call: ToolCall, tools: Mapping[str, Tool], notes: list[str]) -> ReadC
     """Return the call under the name of a tool, with its arguments as that tool takes them."""
     if (name := _own_name(call.name, tools)) is not None:
         read = _with_arguments(replace(call, name=name), tools[name], notes)
+        if name == call.name:
+            return read
         is_fit = call.malformed is None and arguments.is_valid(
             tools[name].arguments, read.call.arguments
         )
-        if name == call.name:
-            return read
         if is_fit or (other := _by_synonym(call, tools, notes)) is None:
             return _also(read, f"it was written as {call.name[:MAX_NAME_CHARACTERS]!r}")
         return other
