@@ -92,6 +92,7 @@ def check_tests(feature: str, folder: Path, environment: dict[str, str]) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_agiraph_is_whole_without_a_feature(seed: int, tmp_path: Path) -> None:
     check(random.Random(seed).choice(sorted(NAMES)), tmp_path)
 
