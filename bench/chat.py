@@ -15,7 +15,7 @@ from typing import Any
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.domain.work import Budget
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.engines.lanes import MAX_RUNNING
+from agiraph.core.runtime.dispatcher import MAX_RUNNING
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.registry import Account, Keys
 from agiraph.testing.world import World

@@ -21,12 +21,14 @@ from agiraph.core.home.lock import HomeLock
 from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.core.home.specialists import LiveSpecialists
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.background import stored_accounts
 from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
-from agiraph.core.runtime.background.retention import Retention
-from agiraph.core.runtime.background.team_removal import TeamRemoval
 from agiraph.core.runtime.background.trigger_worker import Callback, TriggerWorker
-from agiraph.core.runtime.background.watchdog import watch
+from agiraph.core.runtime.background.upkeep import (
+    Retention,
+    TeamRemoval,
+    use_stored_keys,
+    watch_stalled,
+)
 from agiraph.core.runtime.daily_spend import DailySpend
 from agiraph.core.runtime.dispatcher import Dispatcher
 from agiraph.core.runtime.engines.embedded import EmbeddedEngine
@@ -237,7 +239,7 @@ class Runtime:
         await self.engine.start(only)
         await self.trigger_worker.start()
         self._watchdog = asyncio.create_task(
-            watch(self.store, self.clock, self.periodic), name="watchdog"
+            watch_stalled(self.store, self.clock, self.periodic), name="watchdog"
         )
         await self.removal.start()
         await self.retention.start()
@@ -282,7 +284,7 @@ class Runtime:
 
     async def _read_keys(self) -> Wait:
         """Read the stored API keys again: another process may have changed them."""
-        stored_accounts.use(self.home, self.models)
+        use_stored_keys(self.home, self.models)
         return partial(asyncio.sleep, HOME_CHECK_S)
 
 

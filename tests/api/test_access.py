@@ -16,13 +16,13 @@ from websockets.typing import Subprotocol
 
 from agiraph import config, serving
 from agiraph.api.deps import Timeouts
-from agiraph.api.listen_address import Address
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.access import SCOPES, Scope, covers
 from agiraph.core.services import access
 from agiraph.core.store.access import PASSES
 from agiraph.core.store.tx import Tx
+from agiraph.location import Address
 from tests.api.document import document
 from tests.api.serving import Served
 from tests.api.serving import serving as served_api

@@ -15,7 +15,7 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.home import stored_keys
 from agiraph.core.home.layout import Home
 from agiraph.core.home.stored_keys import StoredKeys
-from agiraph.core.runtime.background import stored_accounts
+from agiraph.core.runtime.background.upkeep import use_stored_keys
 from agiraph.core.services import access
 from agiraph.core.services.lifecycle.teams import WorkStop
 from agiraph.doctor.examination import Examination
@@ -308,7 +308,7 @@ async def test_an_engine_that_nobody_chose_follows_the_keys(
         async def answer_with(keys: dict[str, str]) -> str:
             # As each process reads the keys that another one has stored.
             stored_keys.write(world.runtime.home, StoredKeys(keys=keys))
-            stored_accounts.use(world.runtime.home, world.runtime.models)
+            use_stored_keys(world.runtime.home, world.runtime.models)
             ada.lines = list(search)
             await world.found("Look")
             await world.settle()
@@ -360,7 +360,7 @@ async def test_a_process_uses_the_keys_that_another_one_stores_and_removes(tmp_p
         home, models = world.runtime.home, world.runtime.models
 
         def known() -> dict[str, Account]:
-            stored_accounts.use(home, models)
+            use_stored_keys(home, models)
             return {name: models.registry.account(VENDOR_BY_NAME[name]) for name in keys.accounts}
 
         before = known()

@@ -12,7 +12,7 @@ from agiraph.core.services import access
 from agiraph.core.store import channels, teams
 from agiraph.core.store.deliveries import of_message
 from agiraph.core.store.messages import MESSAGES
-from agiraph.core.store.persons import PERSONS
+from agiraph.core.store.teams import PERSONS
 from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import Served, serving

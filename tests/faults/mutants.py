@@ -33,7 +33,7 @@ from agiraph.core.services.lifecycle import (
 )
 from agiraph.core.services.mail import bus
 from agiraph.core.services.triggers import due, firing
-from agiraph.core.store import daily_limits, messages, spend, teams, threads, waits
+from agiraph.core.store import messages, spend, teams, threads, waits
 from agiraph.core.store.engine.sqlite import SqliteStore
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
@@ -319,13 +319,13 @@ def split_allowance() -> None:
         later: list[Any] = []
 
         def only_record(tx: Tx, day: str, text: str, **more: Any) -> None:
-            row = daily_limits.lock(tx, day)
+            row = spend.lock(tx, day)
             bus.record_answer(tx, row.question_id, text, **more)  # type: ignore[arg-type]
             later.append(row)
 
         def allow(tx: Tx) -> None:
             [row] = later
-            daily_limits.DAILY_LIMITS.update(tx, row.day, allowed_usd=row.offered_usd)
+            spend.DAILY_LIMITS.update(tx, row.day, allowed_usd=row.offered_usd)
             waiting.resume(tx, WaitingOn("day", row.day))
 
         overspending.decide_on_day = only_record

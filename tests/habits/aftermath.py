@@ -14,9 +14,8 @@ from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.store import dependencies, teams, threads
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
-from agiraph.core.store.persons import PERSONS
 from agiraph.core.store.stages import STAGES
-from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.teams import AGENTS, PERSONS
 from agiraph.core.store.tx import Tx
 from agiraph.core.store.waits import WAITS
 from agiraph.testing import World

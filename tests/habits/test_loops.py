@@ -10,7 +10,7 @@ import pytest
 from agiraph.core.domain.chat import ToolCall, Transcript, Turn
 from agiraph.core.domain.ids import ThreadId
 from agiraph.core.domain.work import NodeStatus, StopReason
-from agiraph.core.policies.idle_wait import seconds_asleep
+from agiraph.core.policies.batches import seconds_asleep
 from agiraph.core.policies.loops import Loops
 from agiraph.core.runtime.compaction import TOO_SMALL
 from agiraph.core.runtime.spill import ANSWER_CHARACTERS

@@ -139,11 +139,17 @@ def modules() -> dict[str, Path]:
     return {name.removesuffix(".__init__"): path for path, name in found.items()}
 
 
+_PLACE = re.compile(r'"(agiraph(?:\.\w+)+):\w+"')
+"""A module that the registry of features imports when it is first used."""
+
+
 def importers(known: dict[str, Path]) -> dict[str, set[str]]:
-    """Return by module the modules that import it or a name of it."""
+    """Return by module the modules that import it or a name of it, and whose registry names it."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for module, path in known.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for place in _PLACE.findall(text := path.read_text()):
+            found[place] |= {module, "the registry"}
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
                     whole = f"{node.module}.{alias.name}"

@@ -44,7 +44,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " core/services/knowledge/recall core/tools/replies/looking"
     ),
     "shell commands: programs, sleeps, paths, chained commands": (
-        "core/domain/text/command_words core/policies/batches core/policies/idle_wait"
+        "core/domain/text/command_words core/policies/batches"
         " core/policies/permission core/tools/commands/command_network"
         " sandbox/folders/git_guard"
     ),

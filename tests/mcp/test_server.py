@@ -15,11 +15,10 @@ import uvicorn
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from agiraph.api.listen_address import Address
 from agiraph.client import Client
 from agiraph.core.domain.provenance.labels import Label
 from agiraph.features.mcp import server as mcp_server
-from agiraph.location import Location
+from agiraph.location import Address, Location
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
 from mcp import Client as McpClient

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.core.prompts.sizes import BOARD_IN_REPLY, REQUESTS
+from agiraph.cli.prompts import BOARD_IN_REPLY, REQUESTS
 from agiraph.core.tools.replies.foreground import FOREGROUND
 from agiraph.core.tools.toolsets import BUILT_IN
 from agiraph.testing.prompts import WIRES, PromptWire, first_requests

@@ -9,9 +9,17 @@ from click.testing import CliRunner
 
 import agiraph.core.prompts
 from agiraph import config
-from agiraph.cli.prompts import FULL, Rendering, prompts, renderings
+from agiraph.cli.prompts import (
+    FULL,
+    REQUESTS,
+    SPECIALIST,
+    TEXTS,
+    Rendering,
+    prompts,
+    renderings,
+)
 from agiraph.core.home.specialists import specialists
-from agiraph.core.prompts import prompt, sizes
+from agiraph.core.prompts import prompt
 
 RICH = """\
 [commands.claude]
@@ -41,7 +49,7 @@ async def test_with_many_means_each_prompt_is_within_its_size(tmp_path: Path) ->
 
     print(*(f"{each.name}: {each.tokens:,} of {each.most:,}" for each in found.values()), sep="\n")
     assert {name for name, each in found.items() if each.tokens > each.most} == set()
-    assert {*sizes.REQUESTS, "poet", *specialists()} <= found.keys()
+    assert {*REQUESTS, "poet", *specialists()} <= found.keys()
     assert [name for name in FILES if not _is_shown(name, found.values())] == []
     shown = found["coordinator"].text
     for line in (
@@ -68,12 +76,12 @@ def _is_shown(name: str, found: Iterable[Rendering]) -> bool:
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_words_of_a_prompt_file_are_within_their_size(name: str) -> None:
-    assert len(prompt(name).encode()) // 4 <= sizes.TEXTS[name]
+    assert len(prompt(name).encode()) // 4 <= TEXTS[name]
 
 
 def test_a_specialist_is_described_in_few_words() -> None:
     for specialist in specialists().values():
-        assert len(specialist.prompt.encode()) // 4 <= sizes.SPECIALIST, specialist.name
+        assert len(specialist.prompt.encode()) // 4 <= SPECIALIST, specialist.name
         assert len(specialist.description) <= 160, specialist.name
 
 

@@ -12,7 +12,7 @@ from agiraph.core.domain.chat import Attachment
 from agiraph.core.domain.errors import Conflict, ModelRefused, ModelUnavailable, Refused
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.work import NodeStatus, WorkNode
-from agiraph.core.runtime.engines.lanes import MAX_RUNNING
+from agiraph.core.runtime.dispatcher import MAX_RUNNING
 from agiraph.core.runtime.replies.reply import DECISION
 from agiraph.core.services.board import planning
 from agiraph.core.services.lifecycle import teams

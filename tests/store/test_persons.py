@@ -11,7 +11,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import PersonId, TeamId
 from agiraph.core.domain.persons import OWNER, Person
 from agiraph.core.services.lifecycle import teams
-from agiraph.core.store import persons
+from agiraph.core.store import teams as rows
 from agiraph.core.store.access import AUDIT, PASSES
 from agiraph.core.store.database import Store
 from agiraph.core.store.engine import dump, migrate
@@ -23,7 +23,7 @@ BEA = PersonId("person_0bea")
 
 
 async def test_a_database_has_its_owner_from_the_start(store: Store) -> None:
-    owner = await store.read(persons.owner)
+    owner = await store.read(rows.owner)
     assert (owner.id, owner.name, owner.role) == (OWNER, "human", "owner")
     assert owner.created_at.year >= 2026
 
@@ -48,14 +48,14 @@ async def test_all_rows_of_an_older_database_belong_to_the_owner(
     monkeypatch.undo()
 
     store = await open_store(url, ManualClock())
-    assert await store.read(persons.owner_of, TeamId("team_1")) == OWNER
+    assert await store.read(rows.owner_of, TeamId("team_1")) == OWNER
     assert (await store.read(PASSES.get, "pass_1")).person_id == OWNER
     assert (await store.read(AUDIT.get, "deed_1")).person_id == OWNER
     await store.close()
 
 
 def _add_bea(tx: Tx) -> None:
-    persons.PERSONS.insert(tx, Person(id=BEA, name="Bea", role="owner", created_at=tx.now))
+    rows.PERSONS.insert(tx, Person(id=BEA, name="Bea", role="owner", created_at=tx.now))
     teams.create(tx, owner_id=BEA, goal="Watch", model="scripted/ada", start=False)
 
 
@@ -69,8 +69,8 @@ async def test_people_and_their_teams_are_in_a_dump(store: Store, tmp_path: Path
     with pytest.raises(Refused, match="the owner is not among the persons"):
         await other.write(dump.load, [line for line in lines if not line.startswith(b'["human"')])
     await other.write(dump.load, lines)
-    assert await other.read(persons.owner) == await store.read(persons.owner)
-    assert (await other.read(persons.PERSONS.get, BEA)).name == "Bea"
+    assert await other.read(rows.owner) == await store.read(rows.owner)
+    assert (await other.read(rows.PERSONS.get, BEA)).name == "Bea"
     [team] = await other.read(TEAMS.select, "true")
     assert team.owner_id == BEA
     await other.close()

@@ -23,7 +23,7 @@ from agiraph.core.domain.persons import Person
 from agiraph.core.domain.provenance import access as rights
 from agiraph.core.domain.provenance.access import covers
 from agiraph.core.services import access
-from agiraph.core.store import persons
+from agiraph.core.store import teams
 from agiraph.core.store.database import Store
 
 COOKIE = "agiraph_session"
@@ -142,7 +142,7 @@ class AccessControl:
         # As bytes: for text that is not ASCII `compare_digest` raises TypeError, and a header may
         # contain any.
         if hmac.compare_digest(secret.encode(), self.token().encode()):
-            self._owner = self._owner or await self.store.read(persons.owner)
+            self._owner = self._owner or await self.store.read(teams.owner)
             return Caller("admin", self._owner)
         found = await self.store.read(access.authenticate, secret)
         if found is None:

@@ -244,13 +244,13 @@ class Local(Client):
     ) -> Response:
         from agiraph import config
         from agiraph.api.access_control import Caller
-        from agiraph.core.store import persons
+        from agiraph.core.store import teams
 
         if url.path == "/api/cost":  # other settings may be wrong while a person only reads
             from agiraph import config
 
             self._app.state.api.usd_per_day = config.load(environment()).usd_per_day
-        owner = await self._store.read(persons.owner)
+        owner = await self._store.read(teams.owner)
         answer: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:

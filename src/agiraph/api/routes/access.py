@@ -18,7 +18,7 @@ from agiraph.core.services.mail import absence
 from agiraph.core.store import access as rows
 from agiraph.core.store import channels
 from agiraph.core.store.access import AuditFilter
-from agiraph.core.store.persons import PERSONS
+from agiraph.core.store.teams import PERSONS
 from agiraph.core.store.tx import Tx
 
 router: Router = Router("access")

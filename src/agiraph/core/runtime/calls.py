@@ -18,7 +18,7 @@ from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.provenance.labels import UNKNOWN as UNKNOWN_SOURCE
 from agiraph.core.domain.text.fence import enclose_foreign
 from agiraph.core.domain.work import Halt
-from agiraph.core.policies import idle_wait
+from agiraph.core.policies import batches
 from agiraph.core.policies.batches import failed_basis
 from agiraph.core.policies.budget import BudgetPolicy
 from agiraph.core.policies.permission import APPROVED, ASKED, PermissionPolicy, Ruling
@@ -117,7 +117,7 @@ class ToolCaller:
     async def _refuse_sleep(self, ctx: RunContext, tool: Tool, arguments: dict[str, Any]) -> None:
         """Refuse a command that sleeps long while delegated tasks are open."""
         command = str(arguments.get("command", "")) if tool.properties.runs_commands else ""
-        if idle_wait.seconds_asleep(command) <= idle_wait.LONGEST_SLEEP_S:
+        if batches.seconds_asleep(command) <= batches.LONGEST_SLEEP_S:
             return
         tasks = await ctx.store.read(unfinished.open_task_ids, ctx.lease)
         if tasks:
@@ -209,7 +209,7 @@ class ToolCaller:
         """Return the answer to the same look before this one, if nothing was done in between."""
         if not tool.properties.polls or call.arguments.get("blocking"):
             return None
-        return idle_wait.earlier_look(ctx.transcript, call, self.tools)
+        return batches.earlier_look(ctx.transcript, call, self.tools)
 
     async def _ask_person(
         self, ctx: RunContext, call: ToolCall, ruling: Ruling, *, waits: bool

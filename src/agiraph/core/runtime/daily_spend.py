@@ -16,8 +16,8 @@ from agiraph.core.domain.times.time import Clock
 from agiraph.core.domain.work import Usage
 from agiraph.core.services.lifecycle import overspending
 from agiraph.core.store import spend
-from agiraph.core.store.daily_limits import DAILY_LIMITS, DailyLimit
 from agiraph.core.store.database import Store
+from agiraph.core.store.spend import DAILY_LIMITS, DailyLimit
 from agiraph.core.store.tx import Tx
 
 REFRESH_S = 30.0

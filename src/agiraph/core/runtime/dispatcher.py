@@ -23,15 +23,25 @@ from agiraph.core.domain.errors import (
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.core.domain.times.time import Clock
-from agiraph.core.domain.work import Queue, StopReason
+from agiraph.core.domain.work import Lane, Queue, StopReason
 from agiraph.core.runtime.background.periodic import PeriodicTasks
 from agiraph.core.runtime.calls import Halted
-from agiraph.core.runtime.engines.lanes import LaneLimits, lane_limits
 from agiraph.core.runtime.executor import Executor
 from agiraph.core.services.board import leases, texts
 from agiraph.core.services.lifecycle import claims, endings, journal, overspending
 from agiraph.core.store import threads
 from agiraph.core.store.database import Store
+
+# A run mostly waits for its model, so many fit into one process. Nobody waits for a reflection.
+MAX_RUNNING: dict[Lane, int] = {"reply": 32, "work": 200, "reflection": 4}
+
+LaneLimits = dict[Lane, asyncio.Semaphore]
+
+
+def lane_limits() -> LaneLimits:
+    """Return a semaphore for each lane."""
+    return {lane: asyncio.Semaphore(limit) for lane, limit in MAX_RUNNING.items()}
+
 
 log: logging.Logger = logging.getLogger("agiraph.dispatch")
 

@@ -16,7 +16,7 @@ from agiraph.core.runtime.prompts.prompt import PriorKnowledge
 from agiraph.core.services.board import labels, planning
 from agiraph.core.services.board.budgets import LimitsOfRun, limits_of_run
 from agiraph.core.services.lifecycle import conversation, work_state
-from agiraph.core.store import messages, persons, threads, waits
+from agiraph.core.store import messages, teams, threads, waits
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.tx import Tx
@@ -74,7 +74,7 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         team_state=team_state(tx, team, agent, node)
         if is_fresh and agent.role == "coordinator"
         else None,
-        zone=persons.zone_of(tx, planning.person_for(tx, node)) if is_fresh else "UTC",
+        zone=teams.zone_of(tx, planning.person_for(tx, node)) if is_fresh else "UTC",
         said_before=work_state.said_before(tx, agent, node, lease.thread_id) if is_fresh else (),
         said=conversation.unsaid(tx, node.task, asked, lease.thread_id) if is_fresh else (),
     )

@@ -5,10 +5,11 @@ step commits what happened before it returns, so a run that starts again after a
 continues after the last committed step.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from agiraph.core.domain.chat import THINKING, ToolCall, ToolSpec, Turn
 from agiraph.core.domain.effort import Effort
@@ -17,6 +18,7 @@ from agiraph.core.domain.errors import (
     ContextExceeded,
     DailyLimitReached,
     ModelError,
+    OutOfTime,
 )
 from agiraph.core.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
 from agiraph.core.domain.text.json_text import clean, without_surrogates
@@ -27,12 +29,36 @@ from agiraph.core.policies.budget import BudgetPolicy
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.calls import IN_DOUBT, Halted, ToolCaller
 from agiraph.core.runtime.daily_spend import DailySpend
-from agiraph.core.runtime.time_limit import within
 from agiraph.core.services.board import budgets
 from agiraph.core.services.lifecycle import claims, journal
 from agiraph.core.services.lifecycle.journal import Reservation, SystemNote
 from agiraph.core.tools.calls.call_reading import read_calls
 from agiraph.models.base import Model, Reply, Request
+
+T = TypeVar("T")
+
+SPENT = "The time limit of this work was reached before the model had answered."
+
+
+async def within(seconds: float | None, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what `ask` returns, or raise `OutOfTime` after so many seconds.
+
+    None means no limit. With no seconds left, `ask` is not called, and `OutOfTime.unused` says
+    that the model was not called and costs nothing.
+    """
+    if seconds is not None and seconds <= 0:
+        raise OutOfTime(SPENT, unused=True)
+    if seconds is None:
+        return await ask()
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await ask()
+    except TimeoutError as error:
+        if not limit.expired():  # a timeout within `ask`, such as the connection's
+            raise
+        raise OutOfTime(SPENT) from error
+
 
 MAX_CALLS_PER_REPLY = 32
 """Further calls of a reply are refused: a model that asks for more is out of control."""

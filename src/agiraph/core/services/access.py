@@ -14,7 +14,7 @@ from agiraph.core.domain.persons import Person
 from agiraph.core.domain.provenance.access import AuditEntry, Scope, Token, TokenKind
 from agiraph.core.store import access
 from agiraph.core.store.access import AUDIT, PASSES
-from agiraph.core.store.persons import PERSONS
+from agiraph.core.store.teams import PERSONS
 from agiraph.core.store.tx import Tx
 
 LINK_LIFE = timedelta(minutes=15)

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.errors import NotFound
-from agiraph.core.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.core.domain.ids import AgentId, PersonId, TeamId, ThreadId
+from agiraph.core.domain.persons import OWNER, Person
 from agiraph.core.store.rows import Table, to_micros
 from agiraph.core.store.tx import Tx
 
@@ -145,3 +146,26 @@ def lock(tx: Tx, agent_id: AgentId) -> Agent:
     """Lock and return the agent's row. Transactions that give one agent work, mail or a result take
     this lock and so run one after another. It comes before the lock on a trigger's row."""
     return AGENTS.get(tx, agent_id, lock=True)
+
+
+PERSONS = Table("persons", Person)
+
+
+def owner(tx: Tx) -> Person:
+    """Return the owner of this installation, whose row every database has."""
+    return PERSONS.get(tx, OWNER)
+
+
+def zone_of(tx: Tx, person_id: PersonId) -> str:
+    """Return the time zone of a person: that of the times they name and are told."""
+    return PERSONS.get(tx, person_id).zone or "UTC"
+
+
+def zone_of_team(tx: Tx, team_id: TeamId) -> str:
+    """Return the time zone of the person whom a team belongs to."""
+    return zone_of(tx, owner_of(tx, team_id))
+
+
+def owner_of(tx: Tx, team_id: TeamId) -> PersonId:
+    """Return the person whom a team belongs to."""
+    return TEAMS.get(tx, team_id).owner_id

@@ -15,8 +15,9 @@ from agiraph.core.domain.chat import (
     Turn,
 )
 from agiraph.core.domain.errors import Fenced, StoreDamaged
-from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.ids import AgentId, NodeId, PersonId, TeamId, ThreadId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.value import value
 from agiraph.core.domain.work import Usage
 from agiraph.core.store import turn_details
 from agiraph.core.store.messages import is_heard_in
@@ -395,3 +396,41 @@ def drop_turns(tx: Tx, thread_id: ThreadId) -> None:
     begin = number_of(tx, thread_id) << _SEQ_BITS
     end = begin + (1 << _SEQ_BITS)
     tx.run("delete from turns where place > :begin and place < :end", begin=begin, end=end)
+
+
+@value
+class ConversationSummary:
+    id: str
+    team_id: TeamId
+    agent_id: AgentId
+    person_id: PersonId
+    updated_at: datetime
+    text: str = ""
+    """Empty until the first summary is written."""
+    upto: str = ""
+    """The id of the last message that the text is about."""
+    label: Label = CLEAN
+    """The sources outside the team of words in those messages."""
+    node_id: NodeId | None = None
+    """The node that writes, or wrote, the newest summary."""
+    next_upto: str = ""
+    """The id of the last message that this node's summary is about."""
+
+
+SUMMARIES = Table("conversation_summaries", ConversationSummary)
+
+
+def summary_key(agent_id: AgentId, person_id: PersonId) -> str:
+    """Return the key of the summary of a conversation."""
+    return f"{agent_id}:{person_id}"
+
+
+def summary_of(tx: Tx, agent_id: AgentId, person_id: PersonId) -> ConversationSummary | None:
+    """Return the summary of a conversation; None if nobody has asked for one yet."""
+    return SUMMARIES.find(tx, summary_key(agent_id, person_id))
+
+
+def summary_of_node(tx: Tx, node_id: NodeId) -> ConversationSummary | None:
+    """Return the row whose next summary this node writes."""
+    found = SUMMARIES.select(tx, "node_id = :id", id=node_id)
+    return found[0] if found else None

@@ -22,7 +22,7 @@ from agiraph.core.services.board import planning
 from agiraph.core.services.triggers import actions, definitions, labelled, promises
 from agiraph.core.services.triggers.kinds import registry
 from agiraph.core.services.triggers.kinds.registry import KINDS
-from agiraph.core.store import persons
+from agiraph.core.store import teams
 from agiraph.core.store import triggers as rows
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import tool
@@ -77,7 +77,7 @@ async def _promise_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
 
     def decide(tx: Tx) -> WayOut:
         when, repeats, zone = given
-        named = zone or persons.zone_of(tx, planning.person_for(tx, ctx.node))
+        named = zone or teams.zone_of(tx, planning.person_for(tx, ctx.node))
         return _wake(tx, ctx, call, *promises.timing(tx, when, repeats, named))
 
     return await ctx.store.read(decide)

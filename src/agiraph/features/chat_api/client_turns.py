@@ -20,8 +20,8 @@ from agiraph.core.services.board import budgets
 from agiraph.core.services.lifecycle import conversation
 from agiraph.core.services.members import roster
 from agiraph.core.store import messages, nodes, spend, teams
-from agiraph.core.store.daily_limits import DAILY_LIMITS, DailyLimit
 from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.spend import DAILY_LIMITS, DailyLimit
 from agiraph.core.store.tx import Tx
 from agiraph.features.chat_api import rows as client_turns
 from agiraph.features.chat_api.rows import CLIENT_TURNS, ClientTurn

@@ -16,7 +16,7 @@ from agiraph.core.runtime.steps import Steps
 from agiraph.core.services.board import texts
 from agiraph.core.services.lifecycle import work_state
 from agiraph.core.services.lifecycle.journal import SystemNote
-from agiraph.core.store import persons
+from agiraph.core.store import teams
 
 MESSAGE_CHARACTERS = 1500
 LEAST_BYTES = 16_000
@@ -30,7 +30,7 @@ async def opening(ctx: RunContext) -> Opening:
     if found is None:
         return Opening(f"You are {ctx.agent.name}.", ctx.node.task)
     row, said = found
-    said = in_zone(said, await ctx.store.read(persons.zone_of, row.person_id))
+    said = in_zone(said, await ctx.store.read(teams.zone_of, row.person_id))
     thread = ctx.lease.thread_id
     before = row.text and own_words(row.text, row.label, thread)
     # A quarter of the window, at four bytes a token: an answer and a second try fit, too.

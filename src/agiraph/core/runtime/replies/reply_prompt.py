@@ -29,7 +29,7 @@ from agiraph.core.services.board import planning, texts
 from agiraph.core.services.knowledge import items, recall
 from agiraph.core.services.lifecycle import work_state
 from agiraph.core.services.lifecycle.work_state import History, WorkState
-from agiraph.core.store import messages, persons
+from agiraph.core.store import messages, teams
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
 
@@ -121,7 +121,7 @@ def _state(tx: Tx, ctx: RunContext) -> State:
     history = work_state.history(tx, ctx.agent, person_id, without=ctx.node.id)
     # Since the last reply, not since the last message: results are sent to the person unasked.
     replies = [m for m in history.newest if not is_person(m.sender) and m.in_reply_to is not None]
-    zone = persons.zone_of(tx, person_id)
+    zone = teams.zone_of(tx, person_id)
     return State(
         asked=asked,
         history=history._replace(

@@ -16,7 +16,7 @@ from agiraph.core.domain.work import Budget, IfUnmet, LineKind, NodeStatus, Sour
 from agiraph.core.domain.work_kinds import TASK, WorkKind
 from agiraph.core.services.board import labels, texts
 from agiraph.core.services.members import roster
-from agiraph.core.store import dependencies, messages, nodes, persons, teams, waits
+from agiraph.core.store import dependencies, messages, nodes, teams, waits
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.tx import Tx
@@ -81,7 +81,7 @@ def create(
     if not kind.sees_team and (details.get("refs") or depends_on):
         raise Refused(TAKES_NOTHING)
     if "creator_id" not in details:
-        details["creator_id"] = persons.owner_of(tx, team_id)
+        details["creator_id"] = teams.owner_of(tx, team_id)
     paid_by = filter(None, (parent_id, details.get("payer_id")))
     node = WorkNode(
         id=NodeId(new_id("node")),
@@ -262,13 +262,13 @@ def person_for(tx: Tx, node: WorkNode) -> PersonId:
         creator = asked[-1].sender
     else:
         creator = nodes.root(tx, node).creator_id
-    return creator if is_person(creator) else persons.owner_of(tx, node.team_id)
+    return creator if is_person(creator) else teams.owner_of(tx, node.team_id)
 
 
 def name_of(tx: Tx, address: str) -> str:
     """Return the name of an agent or a person; any other address, such as `system`, as it is."""
     if is_person(address):
-        person = persons.PERSONS.find(tx, address)
+        person = teams.PERSONS.find(tx, address)
         return address if person is None else person.name
     agent = AGENTS.find(tx, address)
     return address if agent is None else agent.name

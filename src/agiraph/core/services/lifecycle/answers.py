@@ -28,7 +28,7 @@ from agiraph.core.services.board.kind_verbs import verbs_of
 from agiraph.core.services.lifecycle import overspending
 from agiraph.core.services.lifecycle.teams import reactivate
 from agiraph.core.services.mail import bus
-from agiraph.core.store import daily_limits, grants, messages, teams, waits
+from agiraph.core.store import grants, messages, spend, teams, waits
 from agiraph.core.store.grants import GRANTS
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
@@ -83,7 +83,7 @@ def answer_question(
     asked what to do with it. `always` approves all later calls of the same kind as well, by a
     grant. The `label` is added to that of the person's words.
     """
-    if (limited := daily_limits.asked_by(tx, question_id)) is not None:
+    if (limited := spend.asked_by(tx, question_id)) is not None:
         return overspending.decide_on_day(
             tx, limited.day, text, person_id=person_id, decision=decision
         )

@@ -42,16 +42,7 @@ from agiraph.core.services.lifecycle import spoken_questions
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
 from agiraph.core.services.triggers import definitions, due, firing
-from agiraph.core.store import (
-    dependencies,
-    messages,
-    nodes,
-    persons,
-    teams,
-    threads,
-    triggers,
-    waits,
-)
+from agiraph.core.store import dependencies, messages, nodes, teams, threads, triggers, waits
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS
 from agiraph.core.store.tx import Tx
@@ -427,7 +418,7 @@ def _coordinator_or_owner(tx: Tx, team_id: TeamId) -> str:
     try:
         return teams.coordinator(tx, team_id).id
     except NotFound:
-        return persons.owner_of(tx, team_id)
+        return teams.owner_of(tx, team_id)
 
 
 def _release_dependents(tx: Tx, node: WorkNode) -> None:

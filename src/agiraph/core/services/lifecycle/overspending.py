@@ -29,10 +29,10 @@ from agiraph.core.domain.work import WorkNode
 from agiraph.core.services.board import planning, waiting
 from agiraph.core.services.lifecycle import claims, endings
 from agiraph.core.services.mail import bus
-from agiraph.core.store import daily_limits, messages, nodes, spend, teams, threads, waits
-from agiraph.core.store.daily_limits import DAILY_LIMITS, DailyLimit
+from agiraph.core.store import messages, nodes, spend, teams, threads, waits
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
+from agiraph.core.store.spend import DAILY_LIMITS, DailyLimit
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 
@@ -118,7 +118,7 @@ def _lock_and_ask(tx: Tx, lease: Lease, limit_usd: float) -> DailyLimit | None:
 
     The lock makes two processes that reach the limit together send one request.
     """
-    row = daily_limits.lock(tx, spend.day_of(tx.now))
+    row = spend.lock(tx, spend.day_of(tx.now))
     spent = spend.usd_of_day(tx, row.day)
     reserved = spend.reserved_usd(tx, apart_from=lease.thread_id)
     most = limit_usd + row.allowed_usd
@@ -157,7 +157,7 @@ def decide_on_day(
 ) -> None:
     """Record a person's decision. An approval lets all work go on at once."""
     # The day's row before the agent's and the question's: `park_for_day` takes them in this order.
-    row = daily_limits.lock(tx, day)
+    row = spend.lock(tx, day)
     assert row.question_id is not None
     amount = None if decision == "deny" else _amount(text)
     if decision is None and amount is None:
@@ -192,7 +192,7 @@ def _amount(text: str) -> float | None:
 
 def end_day(tx: Tx, day: str) -> None:
     """Let all work go on that waited for the end of this day, and close its request."""
-    _free(tx, daily_limits.lock(tx, day), NEW_DAY)
+    _free(tx, spend.lock(tx, day), NEW_DAY)
 
 
 def free_if_raised(tx: Tx, limit_usd: float | None) -> None:
@@ -207,7 +207,7 @@ def free_if_raised(tx: Tx, limit_usd: float | None) -> None:
 def withdraw_requests(tx: Tx, team_id: TeamId) -> None:
     """Withdraw the open request that lies in this team's inbox, because the team is deleted. The
     work of the other teams goes on, and asks anew if the limit is still reached."""
-    for row in daily_limits.open_in(tx, team_id):
+    for row in spend.open_in(tx, team_id):
         DAILY_LIMITS.update(tx, row.day, question_id=None, stopped_usd=None)
         waiting.resume(tx, WaitingOn("day", row.day))
 

@@ -1,7 +1,7 @@
 """Removal: delete a team for good, and remove the turns of threads that were closed long ago.
 
 A team is gone for everybody at once; its data is removed after. `delete_team` records the deletion
-and stops the team. Then `runtime.team_removal` removes the files, removes the rows with
+and stops the team. Then `runtime.background.upkeep` removes the files, removes the rows with
 `drop_rows`, and last the record with `finish_deletion`.
 
 Of old threads, results, published files, messages, events, costs and what was learned stay.
@@ -20,9 +20,9 @@ from agiraph.core.domain.records.deletions import Deletion
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.services import access
 from agiraph.core.services.lifecycle import overspending, teams
-from agiraph.core.store import daily_limits, deletions, nodes, spend, threads
-from agiraph.core.store.daily_limits import DAILY_LIMITS
+from agiraph.core.store import deletions, nodes, spend, threads
 from agiraph.core.store.deletions import DELETIONS
+from agiraph.core.store.spend import DAILY_LIMITS
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
@@ -96,7 +96,7 @@ def drop_rows(tx: Tx, team_id: TeamId) -> bool:
     day = spend.day_of(tx.now)
     if spent := spend.usd_of_team(tx, team_id, day=day):
         # Else a person could spend the daily limit again by deleting what spent it.
-        row = daily_limits.lock(tx, day)
+        row = spend.lock(tx, day)
         DAILY_LIMITS.update(tx, day, deleted_usd=row.deleted_usd + spent)
     overspending.withdraw_requests(tx, team_id)
     deletions.drop_team(tx, team_id)

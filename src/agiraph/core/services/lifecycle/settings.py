@@ -33,7 +33,7 @@ from agiraph.core.services.lifecycle.teams import check_goal
 from agiraph.core.services.mail import deliveries
 from agiraph.core.services.triggers import definitions, team_heartbeat
 from agiraph.core.services.triggers.definitions import MIN_GAP_S
-from agiraph.core.store import persons, teams
+from agiraph.core.store import teams
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.tx import Tx
@@ -126,7 +126,7 @@ def _asking_columns(tx: Tx, team: Team, settings: Settings) -> dict[str, object]
     if "quiet_hours" in settings or "quiet_zone" in settings:
         hours = settings.get("quiet_hours", team.quiet_hours).strip()
         # The hours that a person names first are those of their own clock.
-        known = team.quiet_zone if team.quiet_hours else persons.zone_of_team(tx, team.id)
+        known = team.quiet_zone if team.quiet_hours else teams.zone_of_team(tx, team.id)
         zone = settings.get("quiet_zone", known)
         deliveries.check_quiet_hours(hours, zone)
         columns |= {"quiet_hours": hours, "quiet_zone": zone}

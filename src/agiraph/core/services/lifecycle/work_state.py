@@ -35,18 +35,9 @@ from agiraph.core.services.lifecycle import endings
 from agiraph.core.services.mail import bus
 from agiraph.core.services.triggers import promises
 from agiraph.core.services.triggers.promises import Promise
-from agiraph.core.store import (
-    conversation_summaries,
-    messages,
-    nodes,
-    persons,
-    spend,
-    teams,
-    threads,
-    triggers,
-)
-from agiraph.core.store.conversation_summaries import SUMMARIES, ConversationSummary
+from agiraph.core.store import messages, nodes, spend, teams, threads, triggers
 from agiraph.core.store.lists import team_threads
+from agiraph.core.store.threads import SUMMARIES, ConversationSummary
 from agiraph.core.store.triggers import Trigger
 from agiraph.core.store.tx import Tx
 from agiraph.redaction import mask_secrets
@@ -359,7 +350,7 @@ def _budget_line(tx: Tx, node: WorkNode) -> Line | None:
 def _ahead(tx: Tx, agent: Agent) -> list[Line]:
     """Return what the agent has promised, and the next triggers of its team."""
     lines = [_promise_line(tx, made) for made in promises.open_of_agent(tx, agent.id)]
-    zone = persons.zone_of_team(tx, agent.team_id)
+    zone = teams.zone_of_team(tx, agent.team_id)
     due = (t for t in triggers.active_of_team(tx, agent.team_id) if t.due_at and not t.promised_to)
     for trigger in sorted(due, key=_due)[:AHEAD]:
         what = one_line(str(trigger.payload.get("task") or trigger.type))
@@ -410,7 +401,7 @@ class History(NamedTuple):
 
 def history(tx: Tx, agent: Agent, person_id: PersonId, *, without: NodeId) -> History:
     """Return the conversation of an agent and a person, without what this reply answers."""
-    found = conversation_summaries.of(tx, agent.id, person_id)
+    found = threads.summary_of(tx, agent.id, person_id)
     said = messages.lately(tx, agent.team_id, agent.id, person_id, limit=READ_FOR_SUMMARY)
     known = "" if found is None else found.upto
     fresh = [m for m in said if m.reply_id != without and not _is_repeated(m, said)]
@@ -428,7 +419,7 @@ def _is_repeated(message: Message, said: Sequence[Message]) -> bool:
 def queue_summary(tx: Tx, agent: Agent, person_id: PersonId, *, upto: str) -> None:
     """Create the node that writes the next summary, unless one is open. The caller holds the
     agent's row lock."""
-    key = conversation_summaries.key(agent.id, person_id)
+    key = threads.summary_key(agent.id, person_id)
     found = SUMMARIES.find(tx, key, lock=True)
     if found is not None and nodes.is_open(tx, found.node_id):
         return
@@ -461,7 +452,7 @@ def queue_summary(tx: Tx, agent: Agent, person_id: PersonId, *, upto: str) -> No
 def to_summarise(tx: Tx, node_id: NodeId) -> tuple[ConversationSummary, list[Message]] | None:
     """Return the row that a node writes, and the messages that its summary adds; None if the node
     writes no summary."""
-    found = conversation_summaries.of_node(tx, node_id)
+    found = threads.summary_of_node(tx, node_id)
     if found is None:
         return None
     said = messages.between(
@@ -479,7 +470,7 @@ def to_summarise(tx: Tx, node_id: NodeId) -> tuple[ConversationSummary, list[Mes
 def store_summary(tx: Tx, lease: Lease, text: str, *, label: Label) -> None:
     """Store the summary that a node has written, and end the node, in one transaction."""
     threads.check_lease(tx, lease)
-    found = conversation_summaries.of_node(tx, lease.node_id)
+    found = threads.summary_of_node(tx, lease.node_id)
     if found is not None:
         SUMMARIES.update(
             tx,

@@ -12,7 +12,7 @@ from agiraph.core.domain.ids import PersonId
 from agiraph.core.domain.persons import Person
 from agiraph.core.domain.times.moments import MAX_AHEAD, parse_zone
 from agiraph.core.services.mail import deliveries
-from agiraph.core.store.persons import PERSONS
+from agiraph.core.store.teams import PERSONS
 from agiraph.core.store.tx import Tx
 
 

@@ -21,12 +21,11 @@ from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times import hours as daily
 from agiraph.core.domain.times.moments import as_text, parse_zone
 from agiraph.core.services.board import planning, requests, team_hosts
-from agiraph.core.store import channels, deliveries, messages, persons
+from agiraph.core.store import channels, deliveries, messages, teams
 from agiraph.core.store.channels import CHANNELS
 from agiraph.core.store.deliveries import DELIVERIES
 from agiraph.core.store.messages import MESSAGES
-from agiraph.core.store.persons import PERSONS
-from agiraph.core.store.teams import TEAMS
+from agiraph.core.store.teams import PERSONS, TEAMS
 from agiraph.core.store.tx import Tx
 
 # Well above the time limits of the channels (20 s), so that a live owner has reported by then.
@@ -334,7 +333,7 @@ def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
 
 def _waits_until(tx: Tx, message: Message) -> str:
     until = requests.waits_until(tx, message)
-    return "" if until is None else as_text(until, persons.zone_of(tx, PersonId(message.recipient)))
+    return "" if until is None else as_text(until, teams.zone_of(tx, PersonId(message.recipient)))
 
 
 def _without_links(tx: Tx, message: Message, team: Team) -> Message:

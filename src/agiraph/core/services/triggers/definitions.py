@@ -22,7 +22,7 @@ from agiraph.core.services.triggers import actions, firing, labelled
 from agiraph.core.services.triggers.firing import slot_at
 from agiraph.core.services.triggers.kinds import registry
 from agiraph.core.services.triggers.kinds.base import Kind, TriggerConfig
-from agiraph.core.store import events, nodes, persons, teams, triggers, waits
+from agiraph.core.store import events, nodes, teams, triggers, waits
 from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
@@ -110,7 +110,7 @@ def create(
 
 def zoned(tx: Tx, team_id: TeamId, config: dict[str, Any]) -> dict[str, Any]:
     """Return a configuration with the time zone of the team's owner, if it names none."""
-    zone = persons.zone_of_team(tx, team_id)
+    zone = teams.zone_of_team(tx, team_id)
     return config if zone == "UTC" or "zone" in config else {**config, "zone": zone}
 
 
@@ -226,7 +226,7 @@ def _checked_payload(
         case "send_message":
             to = actions.text(payload.get("to", ""), "to").strip()
             actions.text(payload.get("content", ""), "content")
-            owner = persons.owner_of(tx, agent.team_id)
+            owner = teams.owner_of(tx, agent.team_id)
             is_owner = means_a_person(to) or to == owner  # `change` checks a resolved address again
             address = owner if is_owner else teams.by_name(tx, agent.team_id, to).id
             return {**payload, "to": address}

@@ -11,7 +11,7 @@ from agiraph.core.domain.triggers import Trigger
 from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.services.board import planning
 from agiraph.core.services.triggers import definitions
-from agiraph.core.store import persons, triggers
+from agiraph.core.store import teams, triggers
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
 
@@ -49,7 +49,7 @@ def make(
     if not what.strip():
         raise Refused("Say what you promise.")
     to = planning.person_for(tx, node)
-    type, config = timing(tx, when.moment, when.repeats, when.zone or persons.zone_of(tx, to))
+    type, config = timing(tx, when.moment, when.repeats, when.zone or teams.zone_of(tx, to))
     made = definitions.create(
         tx,
         agent_id=agent.id,
@@ -81,7 +81,7 @@ def of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:
     return [
         Promise(
             str(t.payload["task"]),
-            t.promised_to or persons.owner_of(tx, t.team_id),
+            t.promised_to or teams.owner_of(tx, t.team_id),
             t,
             _state(tx, t),
         )

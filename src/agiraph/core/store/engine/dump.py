@@ -13,7 +13,7 @@ from agiraph.core.domain.features import brought
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.store import channels, deliveries, nodes
 from agiraph.core.store.engine.dump_validation import DumpReader, columns_of
-from agiraph.core.store.persons import PERSONS
+from agiraph.core.store.teams import PERSONS
 from agiraph.core.store.texts import passages
 from agiraph.core.store.tx import Tx
 

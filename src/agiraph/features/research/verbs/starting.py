@@ -13,7 +13,7 @@ from agiraph.core.domain.work import Budget, Source, WorkNode
 from agiraph.core.services.board import budgets, planning, texts
 from agiraph.core.services.members import roster
 from agiraph.core.services.members.hiring import Hirer
-from agiraph.core.store import persons
+from agiraph.core.store import teams
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS
 from agiraph.core.store.tx import Tx
@@ -80,7 +80,7 @@ def start(
         task=goal.strip(),
         title=texts.truncate(f"Research: {texts.first_line(goal)}", texts.TITLE),
         source=_source(parent_id, standing),
-        creator_id=agent.id if parent_id else person_id or persons.owner_of(tx, agent.team_id),
+        creator_id=agent.id if parent_id else person_id or teams.owner_of(tx, agent.team_id),
         assignee_id=worker.id,
         parent_id=parent_id,
         budget=_budget(tx, depth, searches, pages, parent_id),

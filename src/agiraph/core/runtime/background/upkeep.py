@@ -1,20 +1,114 @@
-"""Team removal: removes the files and rows of teams that a person has deleted for good.
-
-It works from the rows of `deletions`: what a crash interrupts is done again at the next start.
-"""
+"""Upkeep: removes old steps and deleted teams, reports stalled work, and takes up the keys that a
+person has entered, all in the background."""
 
 import asyncio
 import contextlib
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
+from agiraph import redaction
+from agiraph.core.domain.chat import Thread
 from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.home import team_files
+from agiraph.core.domain.times.time import Clock
+from agiraph.core.home import stored_keys, team_files
 from agiraph.core.home.layout import Home
 from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
-from agiraph.core.services.lifecycle import removal
+from agiraph.core.services.lifecycle import removal, timers
+from agiraph.core.store import nodes
 from agiraph.core.store.database import Store
 from agiraph.core.store.tx import Aftermath
+from agiraph.models.catalogue import Catalogue
+from agiraph.models.vendors import VENDORS
+
+EVERY = timedelta(days=1)
+BATCH = 100
+"""Threads that one transaction marks."""
+
+
+class Retention:
+    """Removes what is older than `age`, in the background; None: nothing is removed."""
+
+    def __init__(
+        self,
+        store: Store,
+        home: Home,
+        clock: Clock,
+        periodic: PeriodicTasks,
+        age: timedelta | None,
+    ) -> None:
+        self._store = store
+        self._home = home
+        self._clock = clock
+        self._periodic = periodic
+        self._age = age
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        if self._age is not None:
+            repeated = self._periodic.repeat("removing old work", partial(self._daily, self._age))
+            self._task = asyncio.create_task(repeated, name="retention")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _daily(self, age: timedelta) -> Wait:
+        await self.prune(age)
+        return partial(self._clock.sleep_until, self._clock.now() + EVERY)
+
+    async def prune(self, age: timedelta) -> None:
+        """Remove the steps and working files of threads that were closed so long ago."""
+        # Also what a crash has interrupted.
+        await self._remove(await self._store.read(removal.marked_threads))
+        before = self._clock.now() - age
+        while found := await self._store.write(removal.mark_old_threads, before, limit=BATCH):
+            await self._remove(found)
+
+    async def _remove(self, found: list[Thread]) -> None:
+        for thread in found:
+            with self._periodic.isolated(f"removal of the steps of {thread.id}"):
+                calls = await self._store.read(removal.all_calls, thread)
+                await asyncio.to_thread(team_files.remove_work, self._home, thread, calls)
+                await self._store.write(removal.drop_turns, thread)
+
+
+def use_stored_keys(home: Home, models: Catalogue) -> None:
+    """Use the stored keys with these models, and stop using keys that were removed from the file.
+
+    The environment takes precedence: a vendor whose key is set there keeps that key.
+    """
+    stored = stored_keys.read(home.path)
+    redaction.keep(stored.secrets)
+    for vendor in VENDORS:
+        account = models.registry.account(vendor)
+        key = stored.keys.get(vendor.key_variable, "")
+        if account.key != key and (account.is_stored or not account.key):
+            used = replace(account, key=key, is_stored=bool(key))
+            models.set_account(vendor.name, used)
+
+
+CHECK_EVERY = timedelta(minutes=2)
+"""How often running nodes are checked: a fraction of `timers.STALLED_AFTER_SECONDS`."""
+
+
+async def watch_stalled(store: Store, clock: Clock, periodic: PeriodicTasks) -> None:
+    """Check running nodes until cancelled. A check costs one short query and calls no model."""
+
+    async def wait() -> None:
+        await clock.sleep_until(clock.now() + CHECK_EVERY)
+
+    async def check() -> Wait:
+        # A read first: while nobody works, the check costs no transaction and no fsync.
+        if await store.read(nodes.at_work):
+            await store.write(timers.report_stalled)
+        return wait
+
+    await wait()
+    await periodic.repeat("watchdog", check)
+
 
 BUSY_S = 0.2
 """The pause before a team is looked at again whose runs are still ending."""
