@@ -213,7 +213,9 @@ class RateLimiter:
             (_TOKEN_HEADERS, self._tokens, self._under_way),
         ):
             for limit_name, left_name, reset_name in names:
-                limit = _number(headers.get(limit_name))
+                if limit_name not in headers:
+                    continue
+                limit = _number(headers[limit_name])
                 if limit is None or limit < 1:
                     continue
                 left = _number(headers.get(left_name))
