@@ -16,7 +16,6 @@ from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.work import Budget
 from agiraph.core.services import access
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.store import spend
 from agiraph.core.store.texts.knowledge import MEMORIES
 from agiraph.core.store.tx import Tx
 from agiraph.features.chat_api import reply_stream, side_calls
@@ -100,7 +99,7 @@ async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_
     assert await said_to(served, team) == before
     nodes = await served.world.board(team.team.id)
     assert [node.title for node in nodes if node.lane == "work"] == ["Research NVIDIA"]
-    booked = await served.world.store.read(spend.of_team, team.team.id)
+    booked = await served.world.ledger(team.team.id)
     assert "side call" in {line.purpose for line in booked}
 
 

@@ -16,7 +16,6 @@ from agiraph.core.domain.text.fence import enclose_foreign, mark_of
 from agiraph.core.services.knowledge import items
 from agiraph.core.services.mail import bus
 from agiraph.core.services.search import preview
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
@@ -132,7 +131,7 @@ async def test_uploaded_attached_and_delivered_files_are_found_by_name_and_text(
     (place / "linked").symlink_to(served.world.runtime.home.path)
     data = base64.b64encode(b"The marmalade is bitter.").decode()
     note = Attachment(name="taste.txt", media_type="text/plain", data=data)
-    team = await served.world.store.read(TEAMS.get, knows)
+    team = await served.world.team(TeamId(knows))
 
     def attach(tx: Tx) -> str:
         sent = bus.send(

@@ -10,8 +10,6 @@ from agiraph.core.domain.events.work import TurnAdded
 from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.core.policies.written_call import written_call
 from agiraph.core.runtime.steps import MAX_CALLS_PER_REPLY
-from agiraph.core.store import triggers
-from agiraph.core.store.teams import AGENTS
 from agiraph.core.tools.calls import on_demand
 from agiraph.core.tools.calls.arguments import KEPT_CHARACTERS, MOST_BYTES
 from agiraph.core.tools.calls.call_reading import read_calls
@@ -221,7 +219,7 @@ async def test_c7_an_action_in_a_string_is_that_action_or_refused(world: World) 
     )
 
     assert [answer.failed for answer in answers] == [False, True, True, False]
-    first, last = await world.store.read(triggers.of_team, goal.team_id)
+    first, last = await world.triggers(goal.team_id)
     assert (first.action, first.payload) == (
         "send_message",
         {"to": "human", "content": "An hour has passed"},
@@ -632,6 +630,5 @@ async def test_half_a_character_breaks_neither_a_file_nor_a_message(world: World
     assert (goal.status, goal.result) == (S.COMPLETED, "It is \ufffd done.")
     assert world.published(goal) == {"a.md": "a\ufffdb \U0001f600"}
     assert "Half: \ufffd" in [
-        m.text
-        for m in await world.conversation(await world.store.read(AGENTS.get, goal.assignee_id))
+        m.text for m in await world.conversation(await world.agent(goal.assignee_id))
     ]

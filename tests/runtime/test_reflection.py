@@ -15,7 +15,7 @@ from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.store import messages, threads
+from agiraph.core.store import messages
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
@@ -110,7 +110,7 @@ async def test_each_work_session_creates_a_new_thread(world: World) -> None:
     founded = await found_learning_team(world, ReflectingModel())
     first, second = await do_task(world, founded, "One"), await do_task(world, founded, "Two")
     assert first != second
-    kinds = [t.kind for t in await world.store.read(threads.of_agent, founded.coordinator.id)]
+    kinds = [t.kind for t in await world.threads(founded.coordinator.id)]
     assert kinds == ["work", "reflection", "work", "reflection"]
 
 

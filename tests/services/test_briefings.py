@@ -121,7 +121,7 @@ async def found_briefed_team(world: World) -> tuple[NewTeam, Message]:
 
 
 async def threshold(world: World, founded: NewTeam) -> float:
-    return (await world.store.read(TEAMS.get, founded.team.id)).briefing_threshold
+    return (await world.team(founded.team.id)).briefing_threshold
 
 
 async def test_a_rating_moves_the_threshold_once_and_can_be_changed(world: World) -> None:
@@ -219,7 +219,7 @@ async def test_invalid_quiet_hours_are_refused(
         await world.store.write(
             settings.change, founded.team.id, quiet_hours=hours, quiet_zone=zone
         )
-    assert (await world.store.read(TEAMS.get, founded.team.id)).quiet_hours == ""
+    assert (await world.team(founded.team.id)).quiet_hours == ""
 
 
 async def test_a_clean_reflection_is_not_shown_what_strangers_words_were_told(

@@ -9,7 +9,6 @@ from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.work import Budget, Extension, NodeStatus, StopReason, WorkNode
 from agiraph.core.services.lifecycle import continuations, teams
 from agiraph.core.store.nodes import NODES
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import World, call, says
@@ -47,7 +46,7 @@ async def test_a_partial_goal_goes_on_in_its_thread_and_reopens_the_team(world: 
         R.TURNS_SPENT,
         "That is all.",
     )
-    assert (await world.store.read(TEAMS.get, node.team_id)).status == "stopped"
+    assert (await world.team(node.team_id)).status == "stopped"
 
     after = await extend(world, node.id, Extension(turns=10))
     assert (after.status, after.result, after.thread_id) == (S.COMPLETED, "done", node.thread_id)
@@ -56,7 +55,7 @@ async def test_a_partial_goal_goes_on_in_its_thread_and_reopens_the_team(world: 
     assert notices == [continuations.RAISED + " You have more room: 10 more turns."]
     events = [e for e in await world.events(node.team_id) if e.type == "node.extended"]
     assert [(e.data["by"], e.data["added"]) for e in events] == [("human", {"turns": 10})]
-    assert (await world.store.read(TEAMS.get, node.team_id)).status == "completed"
+    assert (await world.team(node.team_id)).status == "completed"
 
 
 @pytest.mark.parametrize(
@@ -265,4 +264,4 @@ async def test_a_coordinator_gives_no_more_than_it_has(world: World) -> None:
     refused = [t.text for t in await world.turns(founded.node.id) if t.role == "tool" and t.failed]
     assert "tokens left yourself; give less than that" in refused[0]
     assert "Only the giver of your work can raise your own limits" in refused[1]
-    assert (await world.store.read(NODES.get, child)).budget.tokens == 2000
+    assert (await world.node(child)).budget.tokens == 2000

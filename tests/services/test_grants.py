@@ -19,7 +19,6 @@ from agiraph.core.services.lifecycle import answers
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.store import grants as rows
 from agiraph.core.store.messages import MESSAGES
-from agiraph.core.store.teams import TEAMS
 from agiraph.testing import call, says
 from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, answers_of, open_place
 from tests.tools.tool_calls import ToolAnswer
@@ -284,7 +283,7 @@ async def test_no_tool_and_no_argument_makes_a_grant_a_rule_or_trust(
     team = await place.found(says(ATTEMPTS[attempt]), claims, claims, claims)
     await place.world.settle()
 
-    after = await place.world.store.read(TEAMS.get, team.team.id)
+    after = await place.world.team(team.team.id)
     assert (await place.grants(team), after.permissions, after.trust) == ([], (), "standard")
     assert all(MADE.text not in answer.text for answer in await place.answers(team))
     [goal, *_] = await place.world.board(team.team.id)

@@ -12,7 +12,6 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
 from agiraph.core.services.triggers import definitions
 from agiraph.core.store import triggers as trigger_rows
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
@@ -54,7 +53,7 @@ async def found_waiting_goal(world: World, **more: Any) -> NewTeam:
 
 
 async def team_status(world: World, founded: NewTeam) -> str:
-    return (await world.store.read(TEAMS.get, founded.team.id)).status
+    return (await world.team(founded.team.id)).status
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.provenance.labels import HOOK
 from agiraph.core.services.triggers import definitions, due
-from agiraph.core.store import triggers as rows
 from agiraph.testing import World
 from tests.services.triggers import DONE, create_trigger, found_idle_team, nodes_of, reload
 
@@ -46,7 +45,7 @@ async def test_an_invalid_trigger_config_is_refused_with_advice(
     with pytest.raises(Refused) as refused:
         await create_trigger(world, founded, type, config)
     assert said in str(refused.value)
-    assert await world.store.read(rows.of_team, founded.team.id) == []
+    assert await world.triggers(founded.team.id) == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.triggers import promises
-from agiraph.core.store import triggers as rows
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -55,7 +54,7 @@ async def test_an_agent_creates_lists_and_cancels_its_triggers(world: World) -> 
         DONE,
     )  # fmt: skip
     *made, listed, cancelled, _ = await tool_answers(world, founded)
-    cron, beat, event, delayed = await world.store.read(rows.of_team, founded.team.id)
+    cron, beat, event, delayed = await world.triggers(founded.team.id)
     assert made[0] == (
         f"Set: {cron.id} scheduled: it is scheduled for '0 9 * * MON' (Europe/Berlin); next at "
         "2026-01-12 09:00 Europe/Berlin; fired 0 times: Check the build"
@@ -114,7 +113,7 @@ async def test_a_trigger_that_is_not_allowed_is_refused_with_a_reason(
 ) -> None:
     founded = await run_team(world, says(bad), DONE)
     assert said in (await tool_answers(world, founded))[0]
-    assert await world.store.read(rows.of_team, founded.team.id) == []
+    assert await world.triggers(founded.team.id) == []
 
 
 async def test_an_agent_cannot_cancel_a_trigger_that_it_did_not_create(world: World) -> None:
@@ -123,7 +122,7 @@ async def test_an_agent_cannot_cancel_a_trigger_that_it_did_not_create(world: Wo
         return says(call("cancel_trigger", trigger_id=listed))
 
     founded = await run_team(world, says(call("list_triggers")), cancel, DONE, heartbeat=3600)
-    [born] = await world.store.read(rows.of_team, founded.team.id)
+    [born] = await world.triggers(founded.team.id)
     refused = f"{born.id} was not set up by you; ask the human if it should go."
     assert (await tool_answers(world, founded))[1] == refused
     assert born.status == "active"
@@ -137,7 +136,7 @@ async def test_an_agent_has_at_most_20_active_triggers(world: World) -> None:
         "You have 20 active triggers, which is the limit. Cancel those you no longer need "
         "(list_triggers, cancel_trigger), or put several things into one."
     )
-    assert len(await world.store.read(rows.of_team, founded.team.id)) == 20
+    assert len(await world.triggers(founded.team.id)) == 20
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ async def test_new_provider_model_parsing(
         "llm",
         False,
     )
-    assert await world.store.read(AGENTS.get, made_one.id) == made_one
+    assert await world.agent(made_one.id) == made_one
 
 
 SUCH_AS = "it takes provider/model, such as new:scripted/ada."
@@ -265,15 +265,15 @@ async def test_metadata_crud(world: World) -> None:
     founded = await waiting_team(world)
     team_id = founded.team.id
     bob: Agent = await world.store.write(hiring.resolve, hirer(founded), "new:scripted/bob")
-    assert await world.store.read(AGENTS.get, bob.id) == bob
+    assert await world.agent(bob.id) == bob
 
     await world.store.write(roster.promote, bob)
-    assert (await world.store.read(AGENTS.get, bob.id)) == replace(bob, persistent=True)
+    assert (await world.agent(bob.id)) == replace(bob, persistent=True)
 
     cid: Agent = await world.store.write(hiring.resolve, hirer(founded), "new:scripted/cid")
     assert await world.store.write(roster.retire, cid)
     gone = replace(cid, retired_at=world.clock.now())
-    assert await world.store.read(AGENTS.get, cid.id) == gone
+    assert await world.agent(cid.id) == gone
     assert [a.name for a in await world.store.read(teams.members, team_id)] == [
         "coordinator",
         "bob",

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from agiraph.core.domain.work import StopReason
-from agiraph.core.services.lifecycle import timers
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.fences import opened
@@ -52,14 +51,10 @@ async def test_blocking_with_a_timeout_ends_in_time_and_the_task_continues(world
     goal, task = await world.board(founded.team.id)
     assert goal.waiting_reason == f"the result of {task.title!r} ({task.id})"
 
-    world.clock.advance(seconds=59)
-    await world.store.write(timers.fire_due)
-    await world.settle()
+    await world.pass_time(seconds=59)
     assert len(await tool_answers(world, goal.id)) == 1
 
-    world.clock.advance(seconds=1)
-    await world.store.write(timers.fire_due)
-    await world.settle()
+    await world.pass_time(seconds=1)
     [late] = (await tool_answers(world, goal.id))[1:]
     assert late.text.startswith(f"The time is over. Count files ({task.id}) is ")
     assert late.text.endswith("It goes on; ask again later.")
@@ -81,9 +76,7 @@ async def test_a_result_that_comes_in_time_is_not_followed_by_a_timeout(world: W
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "All.")
     await world.settle()
-    world.clock.advance(hours=1)
-    await world.store.write(timers.fire_due)
-    await world.settle()
+    await world.pass_time(hours=1)
 
     goal, _ = await world.board(founded.team.id)
     told = await tool_answers(world, goal.id)
