@@ -310,7 +310,7 @@ class Dialogue(Person):
             for item in await self.inbox()
             if item["message"]["kind"] == "question"
         }
-        triggers = {
+        triggers: dict[str, tuple[str, ...]] = {
             one.id: (
                 "reminder" if one.type == "at_time" else "trigger",
                 as_text(one.due_at, one.zone),

@@ -15,6 +15,7 @@ from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.services.teams import add_child, found_waiting_team
 from tests.services.test_retries import CALL, FINISH, LOOK, create_child, fail_at_limit
+from tests.wording import Wording
 
 R, S = StopReason, NodeStatus
 LAST_WORDS = says("That is all.")
@@ -120,22 +121,19 @@ async def test_a_waiting_node_keeps_waiting_with_higher_limits(world: World) -> 
     assert (node.status, node.budget.turns, node.budget.tokens) == (S.WAITING, 10, 1500)
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        (Extension(), "Say how much more to give"),
-        (Extension(turns=-1), "turns must be numbers above zero"),
-        (Extension(usd=float("nan")), "usd must be numbers above zero"),
-        (Extension(usd=1.0), "has no limit of its own on usd"),
-        (Extension(turns=1), "extend it by at least 1 turn more"),
-        (Extension(tokens=100), "has used 3 of 3 turns"),
-    ],
-)
-async def test_wrong_amounts_are_refused_and_change_nothing(
-    world: World, more: Extension, why: str
-) -> None:
+WRONG_AMOUNTS = [
+    Extension(),
+    Extension(turns=-1),
+    Extension(usd=float("nan")),
+    Extension(usd=1.0),
+    Extension(turns=1),
+    Extension(tokens=100),
+]
+
+
+async def test_wrong_amounts_are_refused_and_change_nothing(world: World, wording: Wording) -> None:
     node = await fail_at_limit(world, Budget(turns=3, tokens=100_000), LAST_WORDS, FINISH)
-    assert why in await refusal(world, node.id, more)
+    wording({str(more): await refusal(world, node.id, more) for more in WRONG_AMOUNTS})
     assert await world.node(node.id) == node
 
 
