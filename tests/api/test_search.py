@@ -4,8 +4,6 @@ import base64
 import os
 from typing import Any
 
-import pytest
-
 from agiraph.core.domain.chat import Attachment
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.messages import Draft
@@ -100,13 +98,11 @@ async def test_a_search_in_one_team_and_for_several_words_finds_less(served: Ser
     assert (await served.ask("GET", "/search?query=kettle&team=team_x"))[0] == 404
 
 
-@pytest.mark.parametrize("query", ["%25", "_", "!", "'\"", "  ", "*", "(", "AND", "ä\u202e"])
-async def test_any_query_is_valid_and_wildcards_stand_for_themselves(
-    served: Served, query: str
-) -> None:
+async def test_any_query_is_valid_and_wildcards_stand_for_themselves(served: Served) -> None:
     await _two_teams(served)
-    found = [one for one in await _found(served, query) if one["kind"] in ("work", "message")]
-    assert all(query.replace("%25", "%").strip() in one["preview"] for one in found)
+    for query in ("%25", "_", "!", "'\"", "  ", "*", "(", "AND", "ä\u202e"):
+        found = [one for one in await _found(served, query) if one["kind"] in ("work", "message")]
+        assert all(query.replace("%25", "%").strip() in one["preview"] for one in found), query
 
 
 async def test_a_search_ignores_the_case_of_every_letter(served: Served) -> None:

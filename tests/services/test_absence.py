@@ -163,9 +163,9 @@ async def test_a_team_whose_channel_is_gone_asks_through_all_others(tmp_path: Pa
 WRONG_SETTINGS = [
     {"channel": "fax"},
     {"channel": "news"},
-    {"quiet_hours": "late"},
+    *({"quiet_hours": h} for h in ("late", "22-7", "24:00-07:00", "07:00-07:00")),
     {"quiet_hours": "00:00-24:00"},
-    {"quiet_zone": "Mars/Base"},
+    *({"quiet_hours": "22:00-07:00", "quiet_zone": z} for z in ("Mars/Base", "../x", "")),
     {"answer_within_s": 5.0},
 ]
 
@@ -179,6 +179,7 @@ async def test_a_setting_that_cannot_be_followed_is_refused(
         founded = await world.found("Wait", start=False)
         change = partial(world.store.write, settings.change, founded.team.id)
         wording(await refusals_of(WRONG_SETTINGS, lambda changes: change(**changes)))
+        assert await world.team(founded.team.id) == founded.team
 
 
 async def test_new_quiet_hours_count_for_briefings_that_wait_already(

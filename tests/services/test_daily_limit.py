@@ -127,14 +127,14 @@ async def test_an_amount_is_allowed_as_it_is_written_and_reached_again(world: Wo
 
 
 @SQLITE
-@pytest.mark.parametrize("text", ["0", "-3", "2 or 3", "0.5, please", "9999999", "1.2.3"])
 async def test_an_amount_that_makes_no_sense_is_refused_and_changes_nothing(
-    world: World, text: str
+    world: World,
 ) -> None:
     script(world, "ada", *work(5))
     founded, request = await stopped(world)
-    with pytest.raises(Refused):
-        await world.answer(request, text, decision="approve")
+    for text in ("0", "-3", "2 or 3", "0.5, please", "9999999", "1.2.3"):
+        with pytest.raises(Refused):
+            await world.answer(request, text, decision="approve")
     with pytest.raises(Refused, match="approve or deny"):
         await world.answer(request, "what does this mean?")
 

@@ -48,40 +48,33 @@ def hirer(founded: NewTeam, known: Mapping[str, Specialist] | None = None) -> Hi
 # Phase 1.1: new:provider/model parsing, invalid format rejection, agent creation triggered.
 
 
-@pytest.mark.parametrize(
-    ("address", "name", "model", "role"),
-    [
-        ("new:scripted/bob", "bob", "scripted/bob", "worker"),
-        ("  new:scripted/bob ", "bob", "scripted/bob", "worker"),
-        ("New:scripted/bob", "bob", "scripted/bob", "worker"),
-        ("new: scripted/bob", "bob", "scripted/bob", "worker"),
-        ("new:anthropic/claude-3-sonnet", "claude-3-sonnet", "anthropic/claude-3-sonnet", "worker"),
-        ("new:openrouter/meta/llama:free", "llama", "openrouter/meta/llama:free", "worker"),
-        ("new:ollama/qwen3:8b", "qwen3", "ollama/qwen3:8b", "worker"),
-        ("new:scripted/_odd name!", "odd-name", "scripted/_odd name!", "worker"),
-        ("new:scripted/human", "human-2", "scripted/human", "worker"),
-        ("new:scripted/" + "x" * 60, "x" * 32, "scripted/" + "x" * 60, "worker"),
-        ("new:scripted/…", "worker", "scripted/…", "worker"),
-        ("new:writer:scripted/bob", "writer", "scripted/bob", "writer"),
-        ("new:Writer: scripted/qwen3:8b", "writer", "scripted/qwen3:8b", "writer"),
-        ("writer", "writer", "scripted/ada", "writer"),
-    ],
-)
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_new_provider_model_parsing(
-    world: World, address: str, name: str, model: str, role: str
-) -> None:
-    founded = await waiting_team(world)
-    made_one: Agent = await world.store.write(hiring.resolve, hirer(founded), address)
+ADDRESSES = [
+    ("new:scripted/bob", "bob", "scripted/bob", "worker"),
+    ("  new:scripted/bob ", "bob", "scripted/bob", "worker"),
+    ("New:scripted/bob", "bob", "scripted/bob", "worker"),
+    ("new: scripted/bob", "bob", "scripted/bob", "worker"),
+    ("new:anthropic/claude-3-sonnet", "claude-3-sonnet", "anthropic/claude-3-sonnet", "worker"),
+    ("new:openrouter/meta/llama:free", "llama", "openrouter/meta/llama:free", "worker"),
+    ("new:ollama/qwen3:8b", "qwen3", "ollama/qwen3:8b", "worker"),
+    ("new:scripted/_odd name!", "odd-name", "scripted/_odd name!", "worker"),
+    ("new:scripted/human", "human-2", "scripted/human", "worker"),
+    ("new:scripted/" + "x" * 60, "x" * 32, "scripted/" + "x" * 60, "worker"),
+    ("new:scripted/…", "worker", "scripted/…", "worker"),
+    ("new:writer:scripted/bob", "writer", "scripted/bob", "writer"),
+    ("new:Writer: scripted/qwen3:8b", "writer", "scripted/qwen3:8b", "writer"),
+    ("writer", "writer", "scripted/ada", "writer"),
+]
 
-    assert (made_one.name, made_one.model, made_one.role, made_one.kind, made_one.persistent) == (
-        name,
-        model,
-        role,
-        "llm",
-        False,
-    )
-    assert await world.agent(made_one.id) == made_one
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_new_provider_model_parsing(world: World) -> None:
+    for address, *expected in ADDRESSES:
+        founded = await waiting_team(world)
+        made: Agent = await world.store.write(hiring.resolve, hirer(founded), address)
+
+        assert [made.name, made.model, made.role] == expected
+        assert (made.kind, made.persistent) == ("llm", False)
+        assert await world.agent(made.id) == made
 
 
 SUCH_AS = "it takes provider/model, such as new:scripted/ada."
