@@ -7,8 +7,8 @@ import pytest
 
 from tests.wording import FILE, Entry, Wording, kept
 
-SAID = {"a": "Give a name.", "b": "One.\nTwo in /tmp/x/home."}
-KEPT: Entry = {"a": "Give a name.", "b": ["One.", "Two in TMP/home."]}
+SAID = {"a": "Give a name.", "b": "One at 127.0.0.1:8000.\nTwo in /tmp/x/home."}
+KEPT: Entry = {"a": "Give a name.", "b": ["One at HOST.", "Two in TMP/home."]}
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ KEPT: Entry = {"a": "Give a name.", "b": ["One.", "Two in TMP/home."]}
         ([KEPT], True),
         ([], False),
         ([{"a": "Give a name."}], False),
-        ([{"a": "Give the name.", "b": ["One.", "Two in TMP/home."]}], False),
+        ([{"a": "Give the name.", "b": ["One at HOST.", "Two in TMP/home."]}], False),
         ([KEPT, "More."], False),
     ],
 )
