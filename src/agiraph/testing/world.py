@@ -351,10 +351,8 @@ class World:
         return await self.store.read(messages.open_questions, team_id)
 
     async def messages(self, team_id: TeamId) -> list[Message]:
-        """Return all that the people and agents of a team, and the runtime, have sent there."""
-        return await self.store.read(
-            messages.MESSAGES.select, "team_id = :team order by id", team=team_id
-        )
+        """Return all that a team's people, its agents and the runtime have sent, oldest first."""
+        return await self.store.read(messages.of_team, team_id)
 
     async def inbox(self) -> list[Message]:
         """Return the messages in the person's inbox."""
