@@ -29,7 +29,7 @@ GARBAGE = (10_000, 20, 20)
 """When garbage is collected. With Python's own numbers it takes a tenth of the tests' time."""
 PREPARED = pytest.StashKey[Path]()
 """The files of a PostgreSQL server that the servers of all processes copy."""
-pytest_plugins = ["tests.workers"]
+pytest_plugins = ["tests.workers", "tests.wording"]
 # Without a time limit for each example: a busy machine may stand still for seconds.
 settings.register_profile("agiraph", deadline=None)
 settings.load_profile("agiraph")

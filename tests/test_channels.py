@@ -14,6 +14,7 @@ from agiraph.features.channels.kinds.smtp import Smtp
 from agiraph.features.channels.kinds.telegram import Telegram
 from agiraph.features.channels.kinds.webhook import Webhook
 from agiraph.redaction import redact
+from tests.wording import Wording, refusals
 
 
 def load(home: Path, written: str, **environ: str) -> config.Settings:
@@ -116,53 +117,49 @@ def test_two_way_channels_take_their_secrets_from_the_environment_or_by_name(
     assert BOT not in redact(f"https://api.telegram.org/bot{BOT}/getMe")
 
 
-@pytest.mark.parametrize(
-    ("entry", "problem"),
-    [
-        ("", "type: Field required"),
-        ('type = "pigeon"', "type 'pigeon' is not one of terminal, webhook"),
-        (
-            'type = "terminal"\ncolour = "red"',
-            "colour: There is no such setting; there are type, kinds",
-        ),
-        ('type = "own:pigeon"\nto = "home"', "to: There is no such setting"),
-        ('type = "terminal"\nkinds = []', "kinds"),
-        ('type = "terminal"\nkinds = ["gossip"]', "kinds.0"),
-        ('type = "webhook"', "needs either url or url_env"),
-        ('type = "webhook"\nurl = "https://a"\nurl_env = "U"', "needs either url or url_env"),
-        ('type = "webhook"\nurl = "example.org/in"', "url must be complete"),
-        ('type = "webhook"\nurl = "ftp://example.org"', "url must be complete"),
-        ('type = "webhook"\nurl = "https://"', "url must be complete"),
-        ('type = "webhook"\nurl = "https://a:99999/"', "url must be complete"),
-        ('type = "webhook"\nurl = "https://a/ b"', "url must be complete"),
-        ('type = "webhook"\nurl = "https://u:p@example.org"', "url contains a password"),
-        ('type = "webhook"\nurl = "https://a"\nsecret = "x"', "secret: There is no such setting"),
-        ('type = "webhook"\nurl = "https://a"\nsecret_env = "S"', "set S in the environment"),
-        ('type = "webhook"\nurl_env = "U"', "set U in the environment"),
-        ('type = "smtp"\nfrom = "a@b.c"\nto = ["a@b.c"]', "host: Field required"),
-        ('type = "smtp"\nhost = "h"\nfrom = "a"\nto = ["a@b.c"]', "from: String should match"),
-        ('type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = []', "to: Tuple should have"),
-        ('type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = "a@b.c"', "to: Input should be"),
-        (SMTP + "port = 0", "port: Input should be greater"),
-        (SMTP + 'security = "some"', "security: Input should be"),
-        (SMTP + 'user = "u"', "needs both user and password_env"),
-        (SMTP + 'user = "u"\npassword_env = "P"', "set P in the environment"),
-        (SMTP + 'user = "u"\npassword_env = "P"\nsecurity = "none"', "password unencrypted"),
-        (PHONE, "needs either token_env or token_secret"),
-        (PHONE + 'token_secret = "bot"', "There is no secret 'bot'"),
-        (PHONE + 'token_env = "HOME_SWEET"', "is not that of a bot"),
-        (MAIL, "needs either password_env or password_secret"),
-        (MAIL + 'password_env = "HOME_SWEET"\nimap_security = "none"', "password unencrypted"),
-        (MAIL + 'password_env = "HOME_SWEET"\nfolder = "a\\"b"', "folder: String should match"),
-    ],
-)
+WRONG_CHANNELS = [
+    "",
+    'type = "pigeon"',
+    'type = "terminal"\ncolour = "red"',
+    'type = "own:pigeon"\nto = "home"',
+    'type = "terminal"\nkinds = []',
+    'type = "terminal"\nkinds = ["gossip"]',
+    'type = "webhook"',
+    'type = "webhook"\nurl = "https://a"\nurl_env = "U"',
+    'type = "webhook"\nurl = "example.org/in"',
+    'type = "webhook"\nurl = "ftp://example.org"',
+    'type = "webhook"\nurl = "https://"',
+    'type = "webhook"\nurl = "https://a:99999/"',
+    'type = "webhook"\nurl = "https://a/ b"',
+    'type = "webhook"\nurl = "https://u:p@example.org"',
+    'type = "webhook"\nurl = "https://a"\nsecret = "x"',
+    'type = "webhook"\nurl = "https://a"\nsecret_env = "S"',
+    'type = "webhook"\nurl_env = "U"',
+    'type = "smtp"\nfrom = "a@b.c"\nto = ["a@b.c"]',
+    'type = "smtp"\nhost = "h"\nfrom = "a"\nto = ["a@b.c"]',
+    'type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = []',
+    'type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = "a@b.c"',
+    SMTP + "port = 0",
+    SMTP + 'security = "some"',
+    SMTP + 'user = "u"',
+    SMTP + 'user = "u"\npassword_env = "P"',
+    SMTP + 'user = "u"\npassword_env = "P"\nsecurity = "none"',
+    PHONE,
+    PHONE + 'token_secret = "bot"',
+    PHONE + 'token_env = "HOME_SWEET"',
+    MAIL,
+    MAIL + 'password_env = "HOME_SWEET"\nimap_security = "none"',
+    MAIL + 'password_env = "HOME_SWEET"\nfolder = "a\\"b"',
+]
+
+
 def test_a_wrong_channel_is_refused_with_its_file_and_name(
-    tmp_path: Path, entry: str, problem: str
+    tmp_path: Path, wording: Wording
 ) -> None:
-    with pytest.raises(Misconfigured) as told:
+    def read(entry: str) -> None:
         load(tmp_path, f"[channels.mine]\n{entry}\n", HOME_SWEET="no-token-of-any-bot")
-    assert str(told.value).startswith(f"{tmp_path / config.FILE}: [channels.mine] ")
-    assert problem in str(told.value)
+
+    wording(refusals(WRONG_CHANNELS, read, Misconfigured))
 
 
 def test_channels_that_are_not_tables_are_refused(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.work import Budget
 from agiraph.core.services import access
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.store import spend
 from agiraph.core.store.texts.knowledge import MEMORIES
 from agiraph.core.store.tx import Tx
 from agiraph.features.chat_api import reply_stream, side_calls
@@ -100,7 +99,7 @@ async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_
     assert await said_to(served, team) == before
     nodes = await served.world.board(team.team.id)
     assert [node.title for node in nodes if node.lane == "work"] == ["Research NVIDIA"]
-    booked = await served.world.store.read(spend.of_team, team.team.id)
+    booked = await served.world.ledger(team.team.id)
     assert "side call" in {line.purpose for line in booked}
 
 
@@ -290,28 +289,25 @@ async def test_work_of_another_chat_is_not_reported_here(
 BEARER = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Content-Type": "application/json"}, 401),
-        (BEARER | {"Origin": "https://evil.example"}, 403),
-        (BEARER | {"Sec-Fetch-Site": "cross-site"}, 403),
-        (BEARER | {"Host": "evil.example"}, 403),
-        (BEARER | {"Content-Type": "text/plain"}, 415),
-    ],
-)
+HOSTILE = [
+    ({"Content-Type": "application/json"}, 401),
+    (BEARER | {"Origin": "https://evil.example"}, 403),
+    (BEARER | {"Sec-Fetch-Site": "cross-site"}, 403),
+    (BEARER | {"Host": "evil.example"}, 403),
+    (BEARER | {"Content-Type": "text/plain"}, 415),
+]
+
+
 async def test_hostile_requests_are_refused_in_the_same_form_and_say_nothing(
-    served: Served, headers: dict[str, str], status: int
+    served: Served,
 ) -> None:
     team = await idle_team(served)
     url, body = f"{served.origin}/v1/chat/completions", {"model": "Stocks", "messages": [HELLO]}
-    async with served.http.post(url, data=json.dumps(body), headers=headers) as response:
-        said = await response.json()
-    assert (response.status, set(said), set(said["error"])) == (
-        status,
-        {"error"},
-        {"message", "type", "param", "code"},
-    )
+    for headers, status in HOSTILE:
+        async with served.http.post(url, data=json.dumps(body), headers=headers) as response:
+            said = await response.json()
+        assert (response.status, set(said)) == (status, {"error"}), headers
+        assert set(said["error"]) == {"message", "type", "param", "code"}
     assert await said_to(served, team) == []
 
 

@@ -4,8 +4,6 @@ import base64
 import os
 from typing import Any
 
-import pytest
-
 from agiraph.core.domain.chat import Attachment
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.messages import Draft
@@ -16,7 +14,6 @@ from agiraph.core.domain.text.fence import enclose_foreign, mark_of
 from agiraph.core.services.knowledge import items
 from agiraph.core.services.mail import bus
 from agiraph.core.services.search import preview
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
 from agiraph.testing import call, says
@@ -101,13 +98,11 @@ async def test_a_search_in_one_team_and_for_several_words_finds_less(served: Ser
     assert (await served.ask("GET", "/search?query=kettle&team=team_x"))[0] == 404
 
 
-@pytest.mark.parametrize("query", ["%25", "_", "!", "'\"", "  ", "*", "(", "AND", "ä\u202e"])
-async def test_any_query_is_valid_and_wildcards_stand_for_themselves(
-    served: Served, query: str
-) -> None:
+async def test_any_query_is_valid_and_wildcards_stand_for_themselves(served: Served) -> None:
     await _two_teams(served)
-    found = [one for one in await _found(served, query) if one["kind"] in ("work", "message")]
-    assert all(query.replace("%25", "%").strip() in one["preview"] for one in found)
+    for query in ("%25", "_", "!", "'\"", "  ", "*", "(", "AND", "ä\u202e"):
+        found = [one for one in await _found(served, query) if one["kind"] in ("work", "message")]
+        assert all(query.replace("%25", "%").strip() in one["preview"] for one in found), query
 
 
 async def test_a_search_ignores_the_case_of_every_letter(served: Served) -> None:
@@ -132,7 +127,7 @@ async def test_uploaded_attached_and_delivered_files_are_found_by_name_and_text(
     (place / "linked").symlink_to(served.world.runtime.home.path)
     data = base64.b64encode(b"The marmalade is bitter.").decode()
     note = Attachment(name="taste.txt", media_type="text/plain", data=data)
-    team = await served.world.store.read(TEAMS.get, knows)
+    team = await served.world.team(TeamId(knows))
 
     def attach(tx: Tx) -> str:
         sent = bus.send(

@@ -122,22 +122,23 @@ async def test_a_team_is_deleted_for_good_after_its_name_is_given(served: Served
     assert gone == [f"/api/teams/{team['id']} ('Beans', for good)"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("PATCH", "/teams/Beans", {"permissions": []}),
-        ("GET", "/teams/Beans/export", None),
-        ("POST", "/teams/Beans/delete", {"name": "Beans"}),
-        ("PUT", "/specialists/poet", {"text": "---\nname: poet\ndescription: x\n---\nWrite."}),
-        ("DELETE", "/specialists/poet", None),
-        ("PUT", "/skills/file", {"id": "skills/x", "text": "---\ndescription: x\n---\nWrite."}),
-    ],
-)
-async def test_only_the_owners_token_may(served: Served, method: str, path: str, body: Any) -> None:
+FOR_ADMINS = [
+    ("PATCH", "/teams/Beans", {"permissions": []}),
+    ("GET", "/teams/Beans/export", None),
+    ("POST", "/teams/Beans/delete", {"name": "Beans"}),
+    ("PUT", "/specialists/poet", {"text": "---\nname: poet\ndescription: x\n---\nWrite."}),
+    ("DELETE", "/specialists/poet", None),
+    ("PUT", "/skills/file", {"id": "skills/x", "text": "---\ndescription: x\n---\nWrite."}),
+]
+
+
+async def test_only_the_owners_token_may(served: Served) -> None:
     served.world.script("ada")
     await served.ask("POST", "/teams", {"goal": "Count", "name": "Beans", "start": False})
-    status, problem = await served.ask(method, path, body, **await limited(served, "operate"))
-    assert (status, "needs the scope 'admin'" in problem["detail"]) == (403, True)
+    headers = await limited(served, "operate")
+    for method, path, body in FOR_ADMINS:
+        status, problem = await served.ask(method, path, body, **headers)
+        assert (status, "needs the scope 'admin'" in problem["detail"]) == (403, True), path
 
 
 POET = "---\nname: poet\ndescription: Writes poems.\n---\nYou write short poems."

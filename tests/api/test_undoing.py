@@ -14,9 +14,7 @@ from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services import access
 from agiraph.core.services.lifecycle import routing
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.core.services.mail import bus
-from agiraph.core.store.teams import TEAMS
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import ScriptedModel
@@ -66,9 +64,7 @@ class Talk:
         return problem["detail"]
 
     async def passes(self, **time: float) -> None:
-        self.world.clock.advance(**time)
-        await self.world.store.write(fire_due)
-        await self.world.settle()
+        await self.world.pass_time(**time)
 
     async def open_items(self) -> list[str]:
         _, page = await self.served.ask("GET", "/inbox")
@@ -169,7 +165,7 @@ async def test_a_stopped_goal_goes_on_with_what_was_stopped_below_it(on_each: Se
     assert statuses[0] in ("waiting", "completed")
     assert "takes back that this work was stopped: go on" in it.heard(bob)
     assert "These tasks of yours go on too: 'Paint the walls'" in it.heard()
-    assert (await it.world.store.read(TEAMS.get, it.founded.team.id)).status == "active"
+    assert (await it.world.team(it.founded.team.id)).status == "active"
 
 
 async def test_an_answer_that_is_taken_back_leaves_its_question_open(on_each: Served) -> None:
@@ -307,7 +303,7 @@ async def test_a_team_whose_goal_is_done_rests_again_when_new_work_is_undone(
     it = await talk(on_each, FINISHES, begins, ASK, start=True)
 
     async def status() -> str:
-        return (await it.world.store.read(TEAMS.get, it.founded.team.id)).status
+        return (await it.world.team(it.founded.team.id)).status
 
     assert await status() == "completed"
     await it.reply_to("Find me a dentist, please")

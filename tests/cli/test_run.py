@@ -160,25 +160,6 @@ async def test_the_limits_for_commands_apply(agiraph: Shell) -> None:
     assert "1048576" in server.requests[1].messages[-1].text
 
 
-async def test_wrong_arguments_are_reported_in_one_line(agiraph: Shell) -> None:
-    wrong = {
-        (): 'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).',
-        ("--resume", "b", "--review", "never"): (
-            "--resume keeps the limits of the team: leave out the other options, but for --model."
-        ),
-        ("--resume", "b", "--turns", "9"): (
-            "--resume keeps the limits of the team: leave out the other options, but for --model."
-        ),
-        ("a", "--turns", "0"): "Invalid value for '--turns': 0 is not in the range x>=1.",
-        ("a", "b"): "Got unexpected extra argument (b)",
-    }
-    ended = await asyncio.gather(*(agiraph("run", *arguments) for arguments in wrong))
-
-    assert ended == [
-        Ended(2, "", f"agiraph: {said} See: agiraph run --help\n") for said in wrong.values()
-    ]
-
-
 async def test_a_run_that_cannot_start_is_reported_in_one_line(agiraph: Shell) -> None:
     unknown, no_key, empty, no_team = await asyncio.gather(
         agiraph("run", "--model", "nope", "a"),

@@ -10,7 +10,7 @@ from agiraph.core.domain.errors import ModelError, ModelGarbled, ModelRefused
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import Reply, Request
 from agiraph.testing import Call, ModelServer, call, says
-from agiraph.testing.model_server import Seen, Stall, Status, Step, Trickle
+from agiraph.testing.model_server import Garbage, Seen, Stall, Status, Step, Trickle
 from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.form import Format
 from agiraph.testing.model_server.gemini import Gemini
@@ -74,7 +74,7 @@ async def test_parallel_calls_keep_their_order_ids_and_arguments(
     )
 
 
-@pytest.mark.parametrize("raw", ['{"path": "a', "[1]", "path=a.md", "{'a': 1}"])
+@pytest.mark.parametrize("raw", ['{"path": "a', "[1]", "5", "path=a.md", "{'a': 1}"])
 async def test_arguments_that_are_no_json_object_are_kept_as_written(
     model_on: ModelOn, provider: Provider, raw: str
 ) -> None:
@@ -331,6 +331,8 @@ async def test_a_cancelled_request_is_closed_at_once(
         Status(401, f"Incorrect API key provided: {KEY}."),
         Status(500, f"<p>{KEY}</p>".encode()),
         Status(200, {"error": {"message": f"No credit on {KEY}"}}),
+        Garbage(f'data: {{"error": "who is {KEY}?"}}\n\n'.encode()),
+        Garbage(f"data: {KEY}\n\n".encode()),
     ],
 )
 async def test_an_api_key_in_an_error_is_redacted(

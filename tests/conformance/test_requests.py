@@ -170,7 +170,7 @@ async def test_without_an_api_key_no_key_header_is_sent(
         keys = Keys(
             {
                 "anthropic": Account(base_url=server.anthropic_url),
-                "openai": Account(base_url=server.openai_url),
+                "openai": Account(base_url=server.openai_url + "/"),
                 "gemini": Account(base_url=server.gemini_url),
                 "openrouter": Account(base_url=server.openai_url),
             }

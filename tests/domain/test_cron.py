@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.times.cron import parse
+from tests.wording import Wording, refusals
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 ZONES = (BERLIN, NEW_YORK, LORD_HOWE)
@@ -151,35 +152,32 @@ def test_every_slot_matches_the_expression_or_follows_a_time_change(
     assert shows or local.utcoffset() != before.utcoffset()
 
 
-@pytest.mark.parametrize(
-    ("expression", "said"),
-    [
-        ("", "has 0 fields. A schedule has five"),
-        ("* * * *", "has 4 fields"),
-        ("0 0 * * * *", "has 6 fields"),
-        ("60 * * * *", "'60' in '60 * * * *' cannot be the minute: that is 0 to 59."),
-        ("* 24 * * *", "'24' in '* 24 * * *' cannot be the hour: that is 0 to 23."),
-        ("* * 0 * *", "'0' in '* * 0 * *' cannot be the day of month: that is 1 to 31."),
-        ("* * * 13 *", "cannot be the month: that is 1 to 12 or JAN to DEC."),
-        ("* * * * 8", "cannot be the day of week: that is 0 to 7 or SUN to SAT."),
-        ("* * * FOO *", "'FOO' in '* * * FOO *' cannot be the month"),
-        ("MON * * * *", "'MON' in 'MON * * * *' cannot be the minute"),
-        ("5-1 * * * *", "goes backwards"),
-        ("*/0 * * * *", "a step is from 1 to 59"),
-        ("*/99 * * * *", "a step is from 1 to 59"),
-        ("*-5 * * * *", "* is the whole range already"),
-        ("1.5 * * * *", "'1.5' in '1.5 * * * *' cannot be the minute: write a number"),
-        ("-1 * * * *", "'-1' in '-1 * * * *' cannot be the minute"),
-        ("1,,2 * * * *", "'' in '1,,2 * * * *' cannot be the minute"),
-        ("0 0 30 2 *", "names a day that no month has"),
-        ("0 0 31 4,6,9,11 *", "names a day that no month has"),
-        ("@never", "'@never' is not a known schedule; there are @annually, @daily"),
-    ],
-)
-def test_an_invalid_expression_is_refused_with_the_reason(expression: str, said: str) -> None:
-    with pytest.raises(Refused) as refused:
-        parse(expression)
-    assert said in str(refused.value)
+WRONG = [
+    "",
+    "* * * *",
+    "0 0 * * * *",
+    "60 * * * *",
+    "* 24 * * *",
+    "* * 0 * *",
+    "* * * 13 *",
+    "* * * * 8",
+    "* * * FOO *",
+    "MON * * * *",
+    "5-1 * * * *",
+    "*/0 * * * *",
+    "*/99 * * * *",
+    "*-5 * * * *",
+    "1.5 * * * *",
+    "-1 * * * *",
+    "1,,2 * * * *",
+    "0 0 30 2 *",
+    "0 0 31 4,6,9,11 *",
+    "@never",
+]
+
+
+def test_an_invalid_expression_is_refused_with_the_reason(wording: Wording) -> None:
+    wording(refusals(WRONG, parse))
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Olympus", "../etc/passwd", "Europe", "CET+1"])

@@ -1,6 +1,7 @@
 """Own engines, channels and providers: their faults are told in words and stop nothing else."""
 
 import threading
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from agiraph.features.extensions.own_threads import OwnThreads
 from agiraph.web.access import WantedEngine, Web
 from tests.extensions.files import put
 from tests.fences import opened
+from tests.wording import Wording, refusals_of
 
 OSLO = Hit(title="Oslo", url="https://oslo.example", snippet="A town")
 NO_SECRETS: Any = {}.__getitem__
@@ -42,24 +44,25 @@ async def test_an_engine_returns_its_hits_and_their_price() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("returned", "said"),
-    [
-        ("text", "returned no list of hits"),
-        (None, "returned no list of hits"),
-        (["text"], "something that is not a Hit"),
-        ([Hit(title="x", url="file:///etc/passwd", snippet="")], "something that is not a Hit"),
-        (SystemExit(1), "The search engine .own:wiki. failed. Go on"),
-    ],
-)
-async def test_a_fault_of_an_engine_is_told_in_words(returned: Any, said: str) -> None:
-    def search(query: str, limit: int) -> Any:
-        if isinstance(returned, BaseException):
-            raise returned
-        return returned
+RETURNED = [
+    "text",
+    None,
+    ["text"],
+    [Hit(title="x", url="file:///etc/passwd", snippet="")],
+    SystemExit(1),
+]
 
-    with pytest.raises(Refused, match=said):
-        await engine_of(search).search("x", limit=5)
+
+async def test_a_fault_of_an_engine_is_told_in_words(wording: Wording) -> None:
+    def search(returned: Any) -> Awaitable[object]:
+        def act(query: str, limit: int) -> Any:
+            if isinstance(returned, BaseException):
+                raise returned
+            return returned
+
+        return engine_of(act).search("x", limit=5)
+
+    wording(await refusals_of(RETURNED, search))
 
 
 async def test_what_an_engine_fails_with_is_fenced_and_labels_the_thread(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.lifecycle import answers
-from agiraph.core.store import teams
 from agiraph.core.store.grants import GRANTS
 from agiraph.core.tools.base import tool
 from agiraph.models.base import Request
@@ -50,7 +49,7 @@ async def asking(home: Path) -> None:
     await world.start()
     await found_team_once(world)
     await world.settle()
-    [team] = await world.store.read(teams.every)
+    [team] = await world.teams()
     if not await world.store.read(GRANTS.select, "id is not null"):
         await world.store.write(
             answers.allow,

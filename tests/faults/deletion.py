@@ -7,7 +7,6 @@ from pathlib import Path
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.services.lifecycle import removal as verbs
 from agiraph.core.store import access
-from agiraph.core.store import teams as rows
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -36,7 +35,7 @@ async def deletion(home: Path) -> None:
     world = World(home, easy_endings=True)
     world.model("ada", ReactiveModel("scripted/ada", react))
     await world.start()
-    found = await world.store.read(rows.every)
+    found = await world.teams()
     if not found and not await world.store.read(access.audit):
         found = [(await world.found(NAME)).team]
     await world.settle()

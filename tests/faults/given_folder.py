@@ -12,7 +12,6 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.work import ANSWER
 from agiraph.core.services.lifecycle import answers, teams
-from agiraph.core.store import teams as rows
 from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
 from agiraph.testing import Says, call, says
@@ -64,7 +63,7 @@ async def given_folder(home: Path) -> None:
         for made in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "first")):
             _git(app, *made)
     world = await world_of(home, partial(_react, home))
-    if not await world.store.read(rows.every):
+    if not await world.teams():
         team_id = await world.store.write(_found, app)
         Ledger(home).note("acknowledged", f"teams {team_id}")
     await world.settle()

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from agiraph.core.services.lifecycle import timers
-from agiraph.core.store import teams as rows
 from agiraph.models.base import Request
 from agiraph.testing import ManualClock, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -46,7 +45,7 @@ async def _pass_time(world: World, moment: datetime) -> None:
 
 
 async def _found_once(world: World, goal: str) -> None:
-    if goal not in [team.goal for team in await world.store.read(rows.every)]:
+    if goal not in [team.goal for team in await world.teams()]:
         await world.found(goal)
     await world.settle()
 

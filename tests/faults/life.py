@@ -93,7 +93,7 @@ async def life(home: Path) -> None:
     world.model("ada", counting_model(home, react))
     await world.start()
     await found_team_once(world, learns=True, start=False, mode="infinite")
-    [team] = await world.store.read(rows.every)
+    [team] = await world.teams()
     agent = (await world.store.read(rows.members, team.id))[0]
     await world.settle()
     for number, words in enumerate(SAID):

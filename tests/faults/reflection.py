@@ -75,7 +75,7 @@ async def watch_and_reflect(home: Path) -> None:
     world = World(home, features={"channels": {"told": LedgerChannel(home)}}, easy_endings=True)
     world.model("ada", ReactiveModel("scripted/ada", _react(home)))
     await world.start()
-    if not await world.store.read(rows.every):
+    if not await world.teams():
         await world.store.write(
             teams.create,
             owner_id=OWNER,

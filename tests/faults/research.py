@@ -65,7 +65,7 @@ async def research(home: Path) -> None:
         world.model("ada", counting_model(home, react))
         await world.start()
         await found_team_once(world, start=False)
-        [team] = await world.store.read(rows.every)
+        [team] = await world.teams()
         agent = (await world.store.read(rows.members, team.id))[0]
         said = await world.chat(agent.id, QUESTION, client_id="c1")
         Ledger(home).note("acknowledged", f"messages {said.id}")

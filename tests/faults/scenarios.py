@@ -55,7 +55,7 @@ async def world_of(home: Path, react: React) -> World:
 
 async def found_team_once(world: World, **more: Any) -> NewTeam | None:
     """Found the scenario's team, unless an earlier process already did."""
-    found = await world.store.read(rows.every)
+    found = await world.teams()
     if found:
         return None
     founded = await world.found("Do the work", **more)
@@ -65,7 +65,7 @@ async def found_team_once(world: World, **more: Any) -> NewTeam | None:
 
 async def answer_all(world: World) -> None:
     """Answer every open question, and approve every request."""
-    for team in await world.store.read(rows.every):
+    for team in await world.teams():
         for question in await world.questions(team.id):
             if question.kind == "approval":
                 await world.answer(question, decision="approve")
@@ -173,7 +173,7 @@ async def publishing(home: Path) -> None:
         return founded.team.id
 
     world = await world_of(home, react)
-    if not await world.store.read(rows.every):
+    if not await world.teams():
         team_id = await world.store.write(employ)
         Ledger(home).note("acknowledged", f"teams {team_id}")
     await world.settle()
@@ -262,7 +262,7 @@ async def messages(home: Path) -> None:
 
 async def _say_once(world: World, number: int) -> None:
     """Send a message, as a client that retries after a crash with the same key."""
-    [team] = await world.store.read(rows.every)
+    [team] = await world.teams()
     [agent] = await world.store.read(rows.members, team.id)
     # Longer than the part that the answer to an interrupted question quotes.
     text = f"note {number} {'and so on ' * 300}"

@@ -39,7 +39,7 @@ async def stopping(home: Path) -> None:
     world = await world_of(home, react)
     await found_team_once(world)
     await world.settle()
-    [team] = await world.store.read(rows.every)
+    [team] = await world.teams()
     lead, worker = sorted(await world.store.read(rows.members, team.id), key=lambda a: a.role)
     if team.goal != AGAIN:
         await _stop_task(world, lead, worker)
@@ -68,7 +68,7 @@ async def _stop_team(world: World, lead: Agent, worker: Agent) -> None:
     for node in await world.board(lead.team_id):
         if not node.status.is_final:
             Ledger(world.path).note(STOPPED, node.id)
-    if (await world.store.read(rows.every))[0].status == "active":
+    if (await world.teams())[0].status == "active":
         await world.store.write(teams.stop, lead.team_id)
     await world.store.write(teams.set_goal, lead.team_id, AGAIN, acceptance=("answer",))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from agiraph.core.domain.agents import Rule
 from agiraph.core.domain.ids import AgentId, NodeId, TeamId
+from agiraph.core.domain.knowledge import Insight, Memory
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import ANSWER, WorkNode
@@ -18,11 +19,6 @@ from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import conversation, teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.store.messages import MESSAGES
-from agiraph.core.store.nodes import NODES
-from agiraph.core.store.texts.knowledge import INSIGHTS, MEMORIES
-from agiraph.core.store.triggers import TRIGGERS
-from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call
 from tests.api.serving import Served, serving
 from tests.habits.acts import LANGUAGES, Ref, Run, State
@@ -49,19 +45,15 @@ class Rows:
     """The ids of memories and insights."""
 
 
-def rows_of(tx: Tx, team_id: TeamId) -> Rows:
-    of_team = "agent_id in (select id from agents where team_id = :t)"
-    nodes = NODES.select(tx, "team_id = :t order by id", t=team_id)
-    messages = MESSAGES.select(tx, "team_id = :t order by id", t=team_id)
+async def rows_of(world: World, team_id: TeamId) -> Rows:
+    known: list[Memory | Insight] = []
+    for agent in await world.members(team_id):
+        known += [*await world.memories(agent.id), *await world.insights(agent.id)]
     return Rows(
-        nodes={node.id: node for node in nodes},
-        messages={message.id: message for message in messages},
-        triggers=frozenset(t.id for t in TRIGGERS.select(tx, of_team, t=team_id)),
-        known=frozenset(
-            item.id
-            for table in (MEMORIES, INSIGHTS)
-            for item in table.select(tx, f"{of_team} and status = 'active'", t=team_id)
-        ),
+        nodes={node.id: node for node in await world.nodes(team_id)},
+        messages={message.id: message for message in await world.messages(team_id)},
+        triggers=frozenset(trigger.id for trigger in await world.triggers(team_id)),
+        known=frozenset(item.id for item in known),
     )
 
 
@@ -274,18 +266,17 @@ class _Scene:
         """Let all work go on, and answer what is asked, until nothing is open."""
         self.player.held = set()
         self.player.goes_on.set()
-        store = self.stage.world.store
+        world = self.stage.world
         for _ in range(ROUNDS):
-            team = await store.read(lambda tx: teams.teams.TEAMS.get(tx, self.team_id))
-            if team.status == "paused":
-                await store.write(teams.resume, self.team_id)
+            if (await world.team(self.team_id)).status == "paused":
+                await world.store.write(teams.resume, self.team_id)
             await self._cancel_research()
             async with asyncio.timeout(PATIENCE_S):
-                await self.stage.world.settle()
-            asked = await self.stage.world.questions(self.team_id)
+                await world.settle()
+            asked = await world.questions(self.team_id)
             for question in asked:
                 decision = "deny" if question.kind == "approval" else None
-                await self.stage.world.answer(question, "As you like.", decision=decision)
+                await world.answer(question, "As you like.", decision=decision)
             if not asked and await self._has_no_work():
                 return []
         return [f"the person is still asked after {ROUNDS} rounds, or work is still open"]
@@ -331,21 +322,20 @@ class _Scene:
 
     async def _send_both(self, *words: str) -> list[str]:
         """Send messages that are there before the reply begins."""
-
-        def say(tx: Tx) -> list[str]:
-            agent = self.founded.coordinator.id
-            return [conversation.say(tx, agent, each, person_id=OWNER).id for each in words]
-
-        return await self.stage.world.store.write(say)
+        agent = self.founded.coordinator.id
+        return await self.stage.world.store.write(
+            lambda tx: [conversation.say(tx, agent, each, person_id=OWNER).id for each in words]
+        )
 
     async def _replied(self, said: list[str]) -> None:
         """Wait until the reply to each of these messages has ended."""
 
-        def is_replied(tx: Tx) -> bool:
-            replies = (MESSAGES.get(tx, one).reply_id for one in said)
-            return all(r is None or NODES.get(tx, r).status.is_final for r in replies)
+        async def is_replied() -> bool:
+            rows = await self._rows()
+            replies = (rows.messages[one].reply_id for one in said)
+            return all(r is None or rows.nodes[r].status.is_final for r in replies)
 
-        await self.stage.until(lambda: self.stage.world.store.read(is_replied))
+        await self.stage.until(is_replied)
 
     async def _is_asked(self) -> bool:
         return self.player.replies > 0
@@ -355,7 +345,7 @@ class _Scene:
         return all(n.status.is_final for n in rows.nodes.values() if n.lane == "work")
 
     async def _rows(self) -> Rows:
-        return await self.stage.world.store.read(rows_of, self.team_id)
+        return await rows_of(self.stage.world, self.team_id)
 
     async def _inbox(self) -> list[dict[str, Any]]:
         return (await self._get(f"/inbox?team={self.team_id}"))["items"]

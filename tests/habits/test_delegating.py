@@ -13,10 +13,8 @@ from agiraph.core.domain.ids import AgentId, TeamId
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.core.home.specialists import parse
-from agiraph.core.services.lifecycle import timers
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.triggers import definitions
-from agiraph.core.store import teams
 from agiraph.core.tools.toolsets import tools_for
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.catalogue import Catalogue
@@ -267,7 +265,7 @@ async def test_d17_spawning_ends_at_the_limit_with_what_to_do(world: World) -> N
     told = await answers_of(world, goal)
     assert len(parts) == 2
     assert told[2].startswith("The team has 3 members and may have no more.")
-    assert len(await world.store.read(teams.members, founded.team.id)) == 3
+    assert len(await world.members(founded.team.id)) == 3
 
 
 def rewords(world: World, per_reply: int) -> Callable[[Request], Says]:
@@ -344,7 +342,7 @@ async def test_d18_the_same_alarm_twice_is_refused_with_the_id_of_the_first(worl
         world, alarm("Look at the mail"), alarm("look at  the mail"), alarm("Look at the mail", 10)
     )
     agent = founded.coordinator
-    first, _ = await world.store.read(definitions.triggers.of_team, agent.team_id)
+    first, _ = await world.triggers(agent.team_id)
     assert told[1].startswith(f"There is one already: {first.id} is active")
     await world.store.write(definitions.cancel, first.id)
     made = {"type": "scheduled", "config": {"cron": "0 9 * * 1"}, "made_by": agent.id}
@@ -411,8 +409,7 @@ async def test_a_node_without_an_assignee_starts_while_its_creator_works(world: 
     await creator.is_thinking.wait()
     _, node = await world.board(founded.team.id)
     assert (node.status, node.assignee_id) == (S.PENDING, None)
-    world.clock.advance(seconds=31)
-    await world.store.write(timers.fire_due)
+    await world.advance(seconds=31)
     await creator.worker_began.wait()
     await world.settle()
     assert (await world.node(node.id)).status is S.WAITING

@@ -10,8 +10,6 @@ from agiraph.core.domain.work import Extension, NodeStatus, StopReason
 from agiraph.core.runtime.steps import NOT_ALONE, Steps
 from agiraph.core.services.lifecycle import continuations
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.store.teams import TEAMS
-from agiraph.core.store.tx import Aftermath
 from agiraph.core.tools.acceptance import HOW_TO_SET_LINES, NO_EFFECT, NO_LINES
 from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
@@ -37,7 +35,7 @@ def first_node(request: Request) -> str:
 
 
 async def team_status(world: World, founded: NewTeam) -> str:
-    return (await world.store.read(TEAMS.get, founded.team.id)).status
+    return (await world.team(founded.team.id)).status
 
 
 async def test_e5_a_finish_without_any_work_is_sent_back_once_and_then_doubted(
@@ -400,17 +398,24 @@ async def test_a_model_cannot_say_that_any_answer_is_enough(world: World) -> Non
     assert ada.heard == "Only the person may set the line 'answer'. Say what can be checked."
 
 
+def note_completion(world: World) -> asyncio.Event:
+    """Return an event that is set when a node is completed."""
+    ended = asyncio.Event()
+    world.store.subscribe(
+        lambda aftermath: (
+            ended.set() if any(one.type == "node.completed" for one in aftermath.events) else None
+        )
+    )
+    return ended
+
+
 # The second stands in the answer to the call that gave the task away.
 @pytest.mark.parametrize("result", ["There are 3.", "works on it"])
 async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(
     world: World, result: str
 ) -> None:
     """The result arrives while the model writes its `finish`; the refusal shows it the result."""
-    gate, ended = asyncio.Event(), asyncio.Event()
-
-    def look(aftermath: Aftermath) -> None:
-        if any(event.type == "node.completed" for event in aftermath.events):
-            ended.set()
+    gate, ended = asyncio.Event(), note_completion(world)
 
     async def meanwhile() -> Says:
         gate.set()
@@ -422,7 +427,6 @@ async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(
     ada = ThinkingModel("scripted/ada", lines)
     world.model("ada", ada)
     world.script("bob", WRITE, says(call("publish", summary=result))).gate = gate
-    world.store.subscribe(look)
     founded = await world.found("Make an inventory of the house")
     await world.settle()
 
@@ -435,11 +439,7 @@ async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(
 
 async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> None:
     """It was sent back before; the result arrives while it writes the second ending."""
-    gate, ended = asyncio.Event(), asyncio.Event()
-
-    def look(aftermath: Aftermath) -> None:
-        if any(event.type == "node.completed" for event in aftermath.events):
-            ended.set()
+    gate, ended = asyncio.Event(), note_completion(world)
 
     async def meanwhile() -> Says:
         gate.set()
@@ -450,7 +450,6 @@ async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> Non
     lines: list[Thought] = [says(finish("Done.")), counting, meanwhile]
     world.model("ada", ThinkingModel("scripted/ada", lines))
     world.script("bob", WRITE, says(call("publish", summary="There are 3."))).gate = gate
-    world.store.subscribe(look)
     founded = await world.found("Make an inventory of the house", acceptance=["`a.md` lists it"])
     await world.settle()
 

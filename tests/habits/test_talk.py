@@ -9,7 +9,6 @@ from agiraph.core.domain.work import Budget, NodeStatus
 from agiraph.core.services.lifecycle import conversation
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
-from agiraph.core.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from tests.habits.kit import ASK, ASK_MORE, assign
 
@@ -102,13 +101,10 @@ async def test_k6_what_is_said_beside_an_open_question_is_heard_before_the_next_
 async def test_k7_messages_that_came_before_the_reply_are_answered_together(world: World) -> None:
     ada = world.script("ada", says("Both noted.", call("no_work_needed")))
     founded = await world.found("Help", start=False)
-    agent = founded.coordinator
-
-    def say_twice(tx: Tx) -> None:
-        for text in ("First thing.", "Second thing."):
-            conversation.say(tx, agent.id, text, person_id=OWNER)
-
-    await world.store.write(say_twice)
+    agent, texts = founded.coordinator, ("First thing.", "Second thing.")
+    await world.store.write(
+        lambda tx: [conversation.say(tx, agent.id, text, person_id=OWNER) for text in texts]
+    )
     await world.settle()
     assert len(ada.requests) == 1
     assert ada.requests[0].turns[0].text == "First thing.\n\nSecond thing."

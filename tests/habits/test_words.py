@@ -8,7 +8,6 @@ import pytest
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.errors import ModelGarbled
 from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.tools.base import CUT_OFF
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.models.registry import Account, Keys
@@ -56,7 +55,7 @@ async def test_e1_waiting_in_words_parks_the_node(world: World) -> None:
     waits = says("I am waiting for the results.")
     goal, _ = await run(world, says(worker()), waits, *finish())
     _, child = await world.board(goal.team_id)
-    team = await world.store.read(TEAMS.get, goal.team_id)
+    team = await world.team(goal.team_id)
     assert (goal.status, child.status, team.status) == (S.WAITING, S.WAITING, "active")
 
     [question] = await world.questions(goal.team_id)

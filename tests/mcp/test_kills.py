@@ -6,7 +6,6 @@ import orjson
 import pytest
 
 from agiraph.core.runtime.calls import IN_DOUBT
-from agiraph.core.store import teams as rows
 from agiraph.sandbox.inside import processes
 from agiraph.testing import World, call, says
 from tests.cli.shell import Shell
@@ -31,7 +30,7 @@ async def test_a_call_that_a_crash_cut_off_is_not_made_again(
     async with World(home, features={"mcp": {"rude": rude()}}, easy_endings=True) as world:
         world.script("ada", says(call("finish", summary="done")))
         await world.settle()
-        [team] = await world.store.read(rows.every)
+        [team] = await world.teams()
         [goal] = await world.board(team.id)
         [answer, *_] = [turn for turn in await world.turns(goal.id) if turn.role == "tool"]
         assert (answer.text, answer.failed) == (IN_DOUBT, True)

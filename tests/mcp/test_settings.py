@@ -10,6 +10,7 @@ from agiraph import config
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.home.named_secrets import NamedSecrets, SecretSource
 from agiraph.features.mcp.settings import McpServer, expanded, servers, servers_of
+from tests.wording import Wording, refusals
 
 EVERYTHING: dict[str, Any] = {
     "files": {
@@ -110,23 +111,19 @@ def test_a_file_of_other_clients_loads_as_it_is_and_the_toml_adds_what_is_ours(
     assert found["wrong"].fault.startswith("command in ")
 
 
-@pytest.mark.parametrize(
-    ("written", "words"),
-    [
-        ({"x": {"command": []}}, r"\[mcp.x\] command"),
-        ({"x": {"commands": ["a"]}}, r"\[mcp.x\] commands"),
-        ({"X Y": {"command": "a"}}, "the name of a server"),
-        ({"a__b": {"command": "a"}}, "the name of a server"),
-        ({"x": {"tools": ["a"]}}, "neither command nor url"),
-        ({"x": {"command": "a", "effects": {"t": "nothing"}}}, r"\[mcp.x\] effects.t"),
-        (["a"], "are tables"),
-    ],
-)
-def test_a_wrong_table_is_refused_with_what_to_write(
-    tmp_path: Path, written: Any, words: str
-) -> None:
-    with pytest.raises(Misconfigured, match=words):
-        read(tmp_path, written)
+WRONG_TABLES = [
+    {"x": {"command": []}},
+    {"x": {"commands": ["a"]}},
+    {"X Y": {"command": "a"}},
+    {"a__b": {"command": "a"}},
+    {"x": {"tools": ["a"]}},
+    {"x": {"command": "a", "effects": {"t": "nothing"}}},
+    ["a"],
+]
+
+
+def test_a_wrong_table_is_refused_with_what_to_write(tmp_path: Path, wording: Wording) -> None:
+    wording(refusals(WRONG_TABLES, lambda written: read(tmp_path, written), Misconfigured))
 
 
 def test_a_file_in_a_folder_that_agents_may_write_to_is_refused(tmp_path: Path) -> None:

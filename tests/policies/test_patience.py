@@ -12,7 +12,6 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle import settings
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.testing import Call, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line
@@ -35,9 +34,7 @@ class Told:
         self.team = team
 
     async def pass_time(self, **time: float) -> None:
-        self.world.clock.advance(**time)
-        await self.world.store.write(fire_due)
-        await self.world.settle()
+        await self.world.pass_time(**time)
 
     async def requests(self) -> list[Message]:
         return [m for m in await self.world.inbox() if m.kind == "approval"]

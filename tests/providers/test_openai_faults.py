@@ -1,29 +1,25 @@
 """OpenAI wire, failures: the error says what went wrong, whether to retry, and never the key."""
 
-import traceback
 from collections.abc import Callable
 
 import pytest
 
-from agiraph.core.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
-from agiraph.models.base import Reply
+from agiraph.core.domain.errors import ModelError, ModelUnavailable
 from agiraph.models.http.client import HttpClient
 from agiraph.models.wires.chat_completions import OpenAIModel
-from agiraph.testing import Call, ModelServer, says
+from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import (
-    Cut,
     Delay,
     Empty,
     Garbage,
-    Seen,
     Stall,
     Status,
     Step,
     StreamError,
 )
-from agiraph.testing.model_server.openai import OpenAI
 from tests.providers.conftest import KEY
-from tests.providers.transcripts import declined, request
+from tests.providers.transcripts import request
+from tests.wording import Wording
 
 ModelOn = Callable[[ModelServer], OpenAIModel]
 CUT_OFF = "The response was cut off"
@@ -34,51 +30,6 @@ async def failure(model_on: ModelOn, step: Step) -> ModelError:
         with pytest.raises(ModelError) as caught:
             await model_on(server).reply(request())
     return caught.value
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
-async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_an_error(
-    model_on: ModelOn, step: int
-) -> None:
-    said = says("Grüße", Call("bash", {"command": "ls"}, id="a"), chunk=100)
-    length = 0
-
-    def count(seen: Seen) -> Step:
-        nonlocal length
-        length = sum(len(event) for event in OpenAI().events(seen, said))
-        return said
-
-    async with ModelServer(count) as server:
-        whole = await model_on(server).reply(request())
-
-    outcomes: list[Reply | str] = []
-    cuts = [*range(0, length - 1, step), length - 1, length]
-    async with ModelServer(lambda seen: Cut(cuts[seen.index], said)) as server:
-        host = server.url.removeprefix("http://")
-        model = model_on(server)
-        for _ in cuts:
-            heard: list[str] = []
-            try:
-                outcomes.append(await model.reply(request(), heard.append))
-            except ModelUnavailable as error:
-                outcomes.append(str(error))
-            assert "Grüße".startswith("".join(heard))
-
-    broken = f"Cannot reach {host}: the connection was closed before the end of the response."
-    assert outcomes == [*[broken] * (len(cuts) - 2), whole, whole]
-
-
-async def test_a_connection_closed_before_the_response_may_be_retried(
-    model_on: ModelOn,
-) -> None:
-    async with ModelServer([Cut(None)]) as server:
-        host = server.url.removeprefix("http://")
-        with pytest.raises(
-            ModelUnavailable,
-            match=f"Cannot reach {host}: the connection was closed before the end of the response",
-        ):
-            await model_on(server).reply(request())
 
 
 @pytest.mark.parametrize("step", [Stall(0), Stall(300), Delay(60, says("Late."))])
@@ -97,109 +48,41 @@ async def test_a_server_that_stops_sending_raises_model_unavailable(
     )
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"data: {nope}\n\n", "The model server's answer is not JSON: b'{nope}'"),
-        (b"data: [1]\n\n", "The model server's answer is not a JSON object: b'[1]'"),
-        (b'data: {"choices": 5}\n\n', "An event of the stream cannot be read: "),
-        (b'data: {"choices": [5]}\n\n', "An event of the stream cannot be read: "),
-        (b'data: {"choices": [{"delta": {"content": 5}}]}\n\n', "5 is not text"),
-        (b'data: {"choices": [{"delta": {"content": [{"text": 5}]}}]}\n\n', "is not text"),
-        (b'data: {"choices": [{"delta": {"tool_calls": [{"id": 5}]}}]}\n\n', "5 is not text"),
-        (
-            b'data: {"choices": [{"delta": {"tool_calls": [{"id": "a"}]}}]}\n\ndata: [DONE]\n\n',
-            "a call without a name",
-        ),
-        (b"data: [DONE]\n\n", "The response ended before a reply began."),
-    ],
-)
-async def test_a_malformed_stream_raises_model_garbled(
-    model_on: ModelOn, data: bytes, said: str
-) -> None:
-    error = await failure(model_on, Garbage(data))
-
-    assert isinstance(error, ModelGarbled)
-    assert said in str(error)
+def streamed(data: bytes) -> Garbage:
+    return Garbage(b"data: " + data + b"\n\n")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"choices": []},
-        {"choices": [{"message": None}]},
-        {"choices": [{"message": {"content": 5}}]},
-        {"choices": [{"message": {"tool_calls": [{"id": "a"}]}}]},
-    ],
-)
-async def test_a_response_that_is_not_a_chat_completion_raises_model_garbled(
-    model_on: ModelOn, body: dict[str, object]
-) -> None:
-    error = await failure(model_on, Status(200, body))
-
-    assert isinstance(error, ModelGarbled)
-    assert str(error).startswith("The response is not a chat completion: ")
-
-
-@pytest.mark.parametrize("step", [Garbage(), Garbage(b""), Empty()])
-async def test_a_stream_without_an_end_is_reported_as_cut_off(
-    model_on: ModelOn, step: Step
-) -> None:
-    error = await failure(model_on, step)
-
-    assert isinstance(error, ModelUnavailable)
-    assert str(error) == f"{CUT_OFF} before its end."
+FAULTS: dict[str, Step] = {
+    "no JSON": streamed(b"{nope}"),
+    "a list": streamed(b"[1]"),
+    "choices that are none": streamed(b'{"choices": 5}'),
+    "a choice that is none": streamed(b'{"choices": [5]}'),
+    "a number as text": streamed(b'{"choices": [{"delta": {"content": 5}}]}'),
+    "a number as a part": streamed(b'{"choices": [{"delta": {"content": [{"text": 5}]}}]}'),
+    "a number as an id": streamed(b'{"choices": [{"delta": {"tool_calls": [{"id": 5}]}}]}'),
+    "a call without a name": streamed(
+        b'{"choices": [{"delta": {"tool_calls": [{"id": "a"}]}}]}\n\ndata: [DONE]'
+    ),
+    "an end without a reply": streamed(b"[DONE]"),
+    "an empty object": Status(200, {}),
+    "no choices": Status(200, {"choices": []}),
+    "no message": Status(200, {"choices": [{"message": None}]}),
+    "a number as content": Status(200, {"choices": [{"message": {"content": 5}}]}),
+    "a nameless call": Status(200, {"choices": [{"message": {"tool_calls": [{"id": "a"}]}}]}),
+    "a broken stream": Garbage(),
+    "an empty stream": Garbage(b""),
+    "nothing": Empty(),
+    "more than memory": Garbage(b": " + b"x" * 33 * 2**20 + b"\n\n"),
+    "overloaded at once": StreamError(0),
+    "overloaded midway": StreamError(3),
+    "overloaded with status 200": Status(200, {"error": {"message": "Overloaded"}}),
+}
 
 
-async def test_a_filtered_reply_raises_model_refused(model_on: ModelOn) -> None:
-    error = await failure(model_on, says("", finish="content_filter"))
-
-    assert isinstance(error, ModelRefused)
-    assert str(error) == declined("content_filter")
-
-
-async def test_a_response_over_32_mib_is_refused(
-    model_on: ModelOn,
-) -> None:
-    error = await failure(model_on, Garbage(b": " + b"x" * 33 * 2**20 + b"\n\n"))
-
-    assert isinstance(error, ModelGarbled)
-    assert str(error) == "The response is longer than 32 MiB."
-
-
-@pytest.mark.parametrize("chunks", [0, 1, 3])
-async def test_an_error_inside_the_stream_discards_the_reply(
-    model_on: ModelOn, chunks: int
-) -> None:
-    error = await failure(model_on, StreamError(chunks))
-
-    assert isinstance(error, ModelUnavailable)
-    assert str(error) == "The response broke off: Overloaded"
-
-
-async def test_an_error_with_status_200_is_an_error(model_on: ModelOn) -> None:
-    error = await failure(model_on, Status(200, {"error": {"message": "Overloaded"}}))
-
-    assert isinstance(error, ModelUnavailable)
-    assert str(error) == "Overloaded"
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        Status(401, f"Incorrect API key provided: {KEY}."),
-        Status(500, f"<p>Bearer {KEY}</p>".encode()),
-        Status(200, {"error": {"message": f"No credit on {KEY}"}}),
-        Garbage(f'data: {{"error": "who is {KEY}?"}}\n\n'.encode()),
-        Garbage(f"data: {KEY}\n\n".encode()),
-    ],
-)
-async def test_a_key_in_an_error_of_the_server_is_redacted(model_on: ModelOn, step: Step) -> None:
-    error = await failure(model_on, step)
-
-    assert "[key]" in str(error)
-    assert KEY not in "".join(traceback.format_exception(error))
+async def test_each_fault_is_told_with_its_kind(model_on: ModelOn, wording: Wording) -> None:
+    """`tests/conformance` has what the kind of each fault means on every wire."""
+    errors = {name: await failure(model_on, step) for name, step in FAULTS.items()}
+    wording({name: f"{type(error).__name__}: {error}" for name, error in errors.items()})
 
 
 async def test_the_key_is_not_in_the_repr_of_the_model(http: HttpClient) -> None:

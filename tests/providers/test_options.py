@@ -1,15 +1,13 @@
 """Options of models and servers: what agiraph.toml may add to a request."""
 
-import re
 from pathlib import Path
-
-import pytest
 
 from agiraph import config
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.models.facts.prices import Terms
 from agiraph.models.options import ModelOptions, merged
 from agiraph.models.servers import Server
+from tests.wording import Wording, refusals
 
 EVERYTHING = """
 [models."openai/gpt-6"]
@@ -55,38 +53,27 @@ def test_a_server_has_a_wire_and_headers(tmp_path: Path) -> None:
 MODEL = '[models."a/b"]\n'
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        (MODEL + 'effort = "huge"', "effort 'huge' is not one of none, low, medium, high, max."),
-        (MODEL + "effort = 3", "effort 3 is not one of none"),
-        (MODEL + "temperature = 3", "temperature 3 must be a number from 0 to 2."),
-        (MODEL + "temperature = true", "temperature True must be a number from 0 to 2."),
-        (MODEL + "max_output_tokens = 0", "max_output_tokens 0 must be a whole number above 0."),
-        (MODEL + 'headers = "x"', "headers: Input should be an object."),
-        (MODEL + 'headers = { "a b" = "1" }', "headers: 'a b' is not the name of a header."),
-        (MODEL + 'headers = { Authorization = "1" }', "'Authorization' is set by agiraph."),
-        (MODEL + "headers = { x = 1 }", "headers.x: Input should be a valid string"),
-        (MODEL + 'headers = { x = "a\\nb" }', "headers: x must be a text of ASCII characters"),
-        (MODEL + 'headers = { x = "env:NOT_SET" }', "headers: x: set NOT_SET in the environment"),
-        (MODEL + "body = 3", "body: Input should be an object."),
-        (
-            MODEL + "body = { stream = false, model = 1 }",
-            "body: it may not set model, stream: agiraph",
-        ),
-        (
-            MODEL + "efort = 1",
-            "efort: There is no such setting; there are first_byte_s, between_bytes_s, input_usd",
-        ),
-        (
-            '[servers.x]\nbase_url = "http://x"\nwire = "soap"',
-            "wire 'soap' is not known; use chat, responses, anthropic, gemini.",
-        ),
-    ],
-)
-def test_wrong_options_are_refused(tmp_path: Path, written: str, said: str) -> None:
-    with pytest.raises(Misconfigured, match=re.escape(said)):
-        load(tmp_path, written)
+WRONG_OPTIONS = [
+    MODEL + 'effort = "huge"',
+    MODEL + "effort = 3",
+    MODEL + "temperature = 3",
+    MODEL + "temperature = true",
+    MODEL + "max_output_tokens = 0",
+    MODEL + 'headers = "x"',
+    MODEL + 'headers = { "a b" = "1" }',
+    MODEL + 'headers = { Authorization = "1" }',
+    MODEL + "headers = { x = 1 }",
+    MODEL + 'headers = { x = "a\\nb" }',
+    MODEL + 'headers = { x = "env:NOT_SET" }',
+    MODEL + "body = 3",
+    MODEL + "body = { stream = false, model = 1 }",
+    MODEL + "efort = 1",
+    '[servers.x]\nbase_url = "http://x"\nwire = "soap"',
+]
+
+
+def test_wrong_options_are_refused(tmp_path: Path, wording: Wording) -> None:
+    wording(refusals(WRONG_OPTIONS, lambda one: load(tmp_path, one), Misconfigured))
 
 
 def test_extra_fields_are_merged_into_objects_and_replace_other_values() -> None:
@@ -106,18 +93,13 @@ def test_a_role_has_an_effort(tmp_path: Path) -> None:
     assert load(tmp_path, written).efforts == {"worker": "low", "coordinator": "max"}
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("roles = 3", "roles"),
-        ("[roles]\nworker = 3", "[roles.worker]: It must be a table."),
-        (
-            '[roles.worker]\nmodel = "x"',
-            "[roles.worker] model: There is no such setting; there are effort.",
-        ),
-        ('[roles.worker]\neffort = "x"', "[roles.worker] effort 'x' is not one of none, low"),
-    ],
-)
-def test_a_wrong_role_is_refused(tmp_path: Path, written: str, said: str) -> None:
-    with pytest.raises(Misconfigured, match=re.escape(said)):
-        load(tmp_path, written)
+WRONG_ROLES = [
+    "roles = 3",
+    "[roles]\nworker = 3",
+    '[roles.worker]\nmodel = "x"',
+    '[roles.worker]\neffort = "x"',
+]
+
+
+def test_a_wrong_role_is_refused(tmp_path: Path, wording: Wording) -> None:
+    wording(refusals(WRONG_ROLES, lambda one: load(tmp_path, one), Misconfigured))

@@ -17,6 +17,7 @@ from agiraph.models.wires.gemini import GeminiModel
 from agiraph.models.wires.responses import ResponsesModel
 from agiraph.testing import ManualClock, ModelServer, says
 from tests.providers.transcripts import request
+from tests.wording import Wording, refusals
 
 Wire = AnthropicModel | GeminiModel | OpenAIModel | ResponsesModel
 
@@ -106,21 +107,17 @@ async def test_an_unknown_model_name_is_refused_with_the_known_providers(
         registry.resolve(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("anthropic/m", "anthropic/m needs ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server"),
-        ("openai/m", "openai/m needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server"),
-        ("gemini/m", "gemini/m needs GEMINI_API_KEY, or GOOGLE_GEMINI_BASE_URL for a server"),
-        ("google/m", "google/m needs GEMINI_API_KEY, or GOOGLE_GEMINI_BASE_URL for a server"),
-        ("openrouter/m", "openrouter/m needs OPENROUTER_API_KEY, or OPENROUTER_BASE_URL for a"),
-    ],
-)
-def test_a_provider_without_a_key_is_refused_with_the_missing_variable(
-    name: str, said: str
-) -> None:
-    with pytest.raises(Misconfigured, match=f"^{re.escape(said)}"):
-        Registry(Keys(), ManualClock()).resolve(name)
+WITHOUT_KEY = [
+    "anthropic/m",
+    "openai/m",
+    "gemini/m",
+    "google/m",
+    "openrouter/m",
+]
+
+
+def test_a_provider_without_a_key_is_refused_with_the_missing_variable(wording: Wording) -> None:
+    wording(refusals(WITHOUT_KEY, Registry(Keys(), ManualClock()).resolve, Misconfigured))
 
 
 async def test_a_server_without_its_key_is_refused_with_the_missing_variable(

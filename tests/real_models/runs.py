@@ -15,7 +15,6 @@ from agiraph.core.domain.chat import Turn
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.core.store import spend
 from agiraph.core.store.spend import Spend
 from agiraph.models.options import ModelOptions
 from agiraph.models.registry import Keys
@@ -142,7 +141,7 @@ async def run_goal(
             node=board[0],
             board=board,
             replies=[turn for turn in turns if turn.role == "assistant"],
-            bill=await world.store.read(spend.of_team, founded.team.id),
+            bill=await world.ledger(founded.team.id),
             files=world.published(board[0]),
             told=await world.inbox(),
             asked=await world.questions(founded.team.id),

@@ -27,6 +27,7 @@ from agiraph.features.research.verbs import ledger, pages, starting
 from agiraph.features.research.verbs.ledger import NotOnPage, NotRead
 from agiraph.testing import World
 from tests.research.kit import FACTS, OPENED, SURVEY, SURVEYED, TALL
+from tests.wording import Wording, refusals_of
 
 PAGE = f"# The tower\n\n{TALL}\n{OPENED}\n"
 
@@ -138,19 +139,21 @@ async def test_a_call_that_is_made_again_after_a_crash_notes_nothing_twice(desk:
     assert await desk.rows() == [("e1", TALL)]
 
 
-@pytest.mark.parametrize(
-    ("claim", "quote", "says_what"),
-    [
-        ("x" * 301, TALL, "at most 300 characters"),
-        ("A claim.", TALL * 20, "at most 600 characters"),
-        ("A claim.", "tall", "at least 12 characters"),
-    ],
-)
+WRONG_LENGTHS = [
+    ("x" * 301, TALL),
+    ("A claim.", TALL * 20),
+    ("A claim.", "tall"),
+]
+
+
 async def test_a_claim_or_quotation_of_a_wrong_length_is_refused(
-    desk: Desk, claim: str, quote: str, says_what: str
+    desk: Desk, wording: Wording
 ) -> None:
-    with pytest.raises(Refused, match=says_what):
-        await desk.note("call_1", quote, claim=claim)
+    wording(
+        await refusals_of(
+            WRONG_LENGTHS, lambda claim, quote: desk.note("call_1", quote, claim=claim)
+        )
+    )
 
 
 async def test_a_page_whose_address_holds_the_words_proves_nothing(desk: Desk) -> None:

@@ -261,11 +261,11 @@ async def test_a_team_that_had_ten_thousand_readers_gets_another(
         job = await it.start()
         assert job.status is NodeStatus.COMPLETED
         [reading, _] = await it.parts(job)
-        reader = await it.world.store.read(AGENTS.get, reading.assignee_id)
+        reader = await it.world.agent(reading.assignee_id)
         assert reader.name == "reader-10001"
         second = await it.start("How tall is it today?")
         [reading, _] = await it.parts(second)
-        reader = await it.world.store.read(AGENTS.get, reading.assignee_id)
+        reader = await it.world.agent(reading.assignee_id)
         assert (second.status, reader.name) == (NodeStatus.COMPLETED, "reader-2-2")
 
 

@@ -13,7 +13,6 @@ from agiraph.core.domain.work import NodeStatus, Queue, StopReason
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.lifecycle import claims
 from agiraph.core.store.nodes import NODES
-from agiraph.core.store.teams import AGENTS
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import CUT_OFF, Effect, Tool, tool
 from agiraph.core.tools.toolsets import toolset
@@ -62,7 +61,7 @@ async def test_an_invalid_tool_call_is_answered_with_an_error_and_the_others_run
     )
 
     usage = "It takes: path, content."
-    tools = toolset(await world.store.read(AGENTS.get, goal.assignee_id)).tools
+    tools = toolset(await world.agent(goal.assignee_id)).tools
     assert told == [
         ToolAnswer("Wrote a.md (1 bytes)."),
         refused(f"There is no tool called 'fly'. Your tools: {', '.join(tools)}."),

@@ -8,7 +8,6 @@ import pytest
 
 from agiraph.core.domain.work import Budget, NodeStatus
 from agiraph.core.runtime import compaction
-from agiraph.core.store import spend
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
@@ -53,7 +52,7 @@ async def test_the_request_prefix_is_stable_before_and_after_a_summary(
             await world.settle()
             [goal] = await world.board(founded.team.id)
             cuts = [t.seq for t in await world.turns(goal.id) if t.is_summary]
-            bill = await world.store.read(spend.of_team, founded.team.id)
+            bill = await world.ledger(founded.team.id)
         sent = [seen.raw for seen in server.requests]
 
     assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "enough")

@@ -12,7 +12,6 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle import endings
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.store import triggers
 from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import ScriptedModel
@@ -469,7 +468,7 @@ async def test_every_monday_is_set_by_a_reply_and_the_person_is_told_each_time(
     for week in (1, 2):
         world.clock.advance(days=7)
         await until(world, lambda week=week: _is_told(world, founded, f"Week {week}."))
-    assert [t.fired for t in await world.store.read(triggers.of_team, founded.team.id)] == [2]
+    assert [t.fired for t in await world.triggers(founded.team.id)] == [2]
 
 
 async def _is_told(world: World, founded: NewTeam, text: str) -> bool:

@@ -15,7 +15,6 @@ from agiraph.core.run_context import RunContext
 from agiraph.core.services.lifecycle import continuations, endings, teams
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import tool
 from agiraph.testing import PowerCut, Says, World, call, says
@@ -201,7 +200,7 @@ async def test_a_finite_team_whose_goal_has_ended_is_not_active(
     founded = await world.found("What is 2 + 2?")
     await world.settle()
 
-    team: Team = await world.store.read(TEAMS.get, founded.team.id)
+    team: Team = await world.team(founded.team.id)
     assert team.status != "active"
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from agiraph.core.domain.ids import AgentId, NodeId, TeamId
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.services.lifecycle import settings
-from agiraph.core.store.nodes import NODES
 from agiraph.testing import Call, World, call, says
 
 DONE = says(call("finish", summary="done"))
@@ -91,5 +90,5 @@ async def test_a_changed_effort_counts_from_the_next_run_on(world: World) -> Non
     await world.settle()
 
     assert [asked.effort for asked in ada.requests] == [None, "high"]
-    stored: WorkNode = await world.store.read(NODES.get, founded.node.id)
+    stored: WorkNode = await world.node(founded.node.id)
     assert stored.effort == "high"

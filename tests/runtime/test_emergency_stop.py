@@ -6,7 +6,6 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle import removal, teams
 from agiraph.core.store import events
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
 from agiraph.testing import World, call, says
@@ -73,7 +72,7 @@ async def test_a_team_that_is_archived_during_a_stop_is_told_of_its_end(
     archived, deleted = [
         (await world.found(f"Count {what}", start=False)).team.id for what in ("a", "b")
     ]
-    name = (await world.store.read(TEAMS.get, deleted)).name
+    name = (await world.team(deleted)).name
     gone = {"name": name, "stop": True, "who": "admin", "person_id": OWNER}
     await world.store.write(teams.stop_all, by="admin")
     await world.store.write(teams.archive, archived)

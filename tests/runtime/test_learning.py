@@ -18,7 +18,6 @@ from agiraph.core.services.knowledge import items
 from agiraph.core.services.knowledge.reflection import MAX_REPLACED
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.store.teams import AGENTS
 from agiraph.core.store.texts import knowledge as rows
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
@@ -89,7 +88,7 @@ async def test_what_a_worker_hired_for_one_task_learned_outlives_it(
     world.model("bob", ReflectingModel(harvest=[harvest(states(LIMIT))]))
     bob = await hire(world, founded, "bob", role)
     thread = await work(world, bob)
-    assert (await world.store.read(AGENTS.get, bob.id)).retired_at is not None
+    assert (await world.agent(bob.id)).retired_at is not None
     [insight] = await known(world, bob)
     assert (insight.owner, insight.agent_id, insight.source_thread_id) == (owner, bob.id, thread)
     next_one = await hire(world, founded, "bea", role)

@@ -21,7 +21,6 @@ from agiraph.core.services.lifecycle import endings, teams
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
 from agiraph.core.store import spend
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Aftermath
 from agiraph.testing import PowerCut, Says, World, call, says
 from tests.thinking import ThinkingModel
@@ -286,7 +285,7 @@ async def test_stopping_a_team_cancels_its_waiting_node(world: World) -> None:
     await world.settle()
 
     [goal] = await world.board(founded.team.id)
-    team: Team = await world.store.read(TEAMS.get, founded.team.id)
+    team: Team = await world.team(founded.team.id)
     assert (goal.status, team.status) == (NodeStatus.CANCELLED, "stopped")
 
 

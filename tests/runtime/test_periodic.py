@@ -14,7 +14,6 @@ from agiraph.core.domain.triggers import Trigger
 from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.triggers import definitions
-from agiraph.core.store import triggers as rows
 from agiraph.core.store.engine import sqlite_connection
 from agiraph.core.store.engine.presence import workers
 from agiraph.core.store.tx import Tx
@@ -55,7 +54,7 @@ async def create_trigger(
 
 async def wait_until_fired(world: World, trigger: Trigger) -> None:
     async def has_fired() -> bool:
-        return [f.outcome for f in await world.store.read(rows.firings, trigger.id)] == ["fired"]
+        return [f.outcome for f in await world.firings(trigger.id)] == ["fired"]
 
     async with asyncio.timeout(30):
         await until(world, has_fired)

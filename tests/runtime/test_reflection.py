@@ -15,7 +15,6 @@ from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.store import messages, threads
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
@@ -104,28 +103,6 @@ async def test_thread_marked_completed_after_extraction(world: World) -> None:
         "agent_id": founded.coordinator.id,
         "insights": 1,
     }
-
-
-async def test_each_work_session_creates_a_new_thread(world: World) -> None:
-    founded = await found_learning_team(world, ReflectingModel())
-    first, second = await do_task(world, founded, "One"), await do_task(world, founded, "Two")
-    assert first != second
-    kinds = [t.kind for t in await world.store.read(threads.of_agent, founded.coordinator.id)]
-    assert kinds == ["work", "reflection", "work", "reflection"]
-
-
-async def test_background_processes_tasks_via_thread_not_conversation(world: World) -> None:
-    model = ReflectingModel(
-        verdict=[briefing("Rates rose", "The central bank raised rates by 1 %.")]
-    )
-    founded = await found_learning_team(world, model)
-    await do_task(world, founded)
-    said = await world.store.read(
-        messages.conversation, founded.team.id, founded.coordinator.id, OWNER
-    )
-    assert [(m.kind, m.text) for m in said] == [
-        ("briefing", "The central bank raised rates by 1 %.")
-    ]
 
 
 async def test_a_briefing_is_asked_for_as_the_person_wants_it(world: World) -> None:

@@ -18,8 +18,6 @@ from agiraph.core.services.board import planning
 from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.store import spend
-from agiraph.core.store.teams import TEAMS
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -249,7 +247,7 @@ async def test_a_replys_cost_is_recorded(world: World) -> None:
     founded, ada = await idle_team(world)
     await world.chat(ada.id, "Hi")
     await world.settle()
-    [row] = await world.store.read(spend.of_team, founded.team.id)
+    [row] = await world.ledger(founded.team.id)
     assert (row.purpose, row.input_tokens, row.output_tokens) == ("reply", 70, 5)
 
 
@@ -481,7 +479,7 @@ async def test_a_completed_team_does_what_it_is_asked_next(world: World) -> None
     await world.chat(founded.coordinator.id, "Now AMD")
     await world.settle()
     assert (await world.conversation(founded.coordinator))[-1].text == f"And AMD too.{OVER_NOTHING}"
-    assert (await world.store.read(TEAMS.get, founded.team.id)).status == "completed"
+    assert (await world.team(founded.team.id)).status == "completed"
 
 
 async def test_a_persons_side_request_is_done_although_the_goal_is_reached(world: World) -> None:

@@ -19,7 +19,7 @@ from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
-from agiraph.core.store import spend, teams, threads
+from agiraph.core.store import teams, threads
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.replies.foreground import FOREGROUND
 from agiraph.models.catalogue import OWN
@@ -369,7 +369,7 @@ async def test_older_messages_stand_in_a_summary_that_survives_a_crash(world: Wo
     row = await world.store.read(threads.summary_of, ada.id, OWNER)
     assert (row.text, row.label) == ("They talked about words.", STRANGER)
     assert "Word 3 of the talk" in work.requests[-1].system
-    costs = await world.store.read(spend.of_team, founded.team.id)
+    costs = await world.ledger(founded.team.id)
     assert {c.purpose: c.calls for c in costs if c.purpose == "summary"} == {"summary": 1}
 
     await world.chat(ada.id, "Do you remember?")

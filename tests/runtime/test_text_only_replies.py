@@ -13,7 +13,6 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
 from agiraph.core.store import threads, waits
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
@@ -62,7 +61,7 @@ async def board(world: World, founded: NewTeam) -> list[WorkNode]:
 
 
 async def team_status(world: World, founded: NewTeam) -> str:
-    return (await world.store.read(TEAMS.get, founded.team.id)).status
+    return (await world.team(founded.team.id)).status
 
 
 async def test_a_text_only_reply_waits_for_the_running_worker(world: World) -> None:

@@ -57,7 +57,7 @@ async def do_task(world: World, founded: NewTeam, task: str = "Count") -> WorkNo
 
 
 async def firings_of(world: World, trigger: Trigger) -> list[str]:
-    found = await world.store.read(rows.firings, trigger.id)
+    found = await world.firings(trigger.id)
     return [f"{f.outcome}: {f.slot.split()[0]}" for f in reversed(found)]
 
 
@@ -164,7 +164,7 @@ async def test_a_callback_is_called_once_and_its_outcome_is_kept(
             for name in names
         ]  # fmt: skip
         await pass_time(world, 3600)
-        found = [await world.store.read(rows.firings, trigger.id) for trigger in made]
+        found = [await world.firings(trigger.id) for trigger in made]
     slot = "2026-01-05T10:00:00+00:00"
     assert calls == [
         CallbackRequest(
@@ -200,11 +200,11 @@ async def test_a_callback_interrupted_by_a_stop_is_called_again_with_the_same_ke
     )  # fmt: skip
     world.clock.advance(seconds=60)
     await begun.wait()
-    [firing] = await world.store.read(rows.firings, made.trigger.id)
+    [firing] = await world.firings(made.trigger.id)
     assert firing.outcome == "calling"
     await world.restart()
     await world.settle()
-    [firing] = await world.store.read(rows.firings, made.trigger.id)
+    [firing] = await world.firings(made.trigger.id)
     assert (firing.outcome, len(keys), len(set(keys))) == ("fired", 2, 1)
     await world.stop()
 

@@ -18,16 +18,13 @@ from agiraph.api.views import InboxItem
 from agiraph.cli.asking import deadline
 from agiraph.cli.chat import ACTS_SHOWN
 from agiraph.cli.inbox import ending_text
-from agiraph.core.domain.ids import MessageId, TeamId
+from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.times.moments import as_text
 from agiraph.core.domain.waits import told_person
 from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.home import stored_keys
-from agiraph.core.services.lifecycle.timers import fire_due
-from agiraph.core.store import triggers as trigger_rows
-from agiraph.core.store.messages import MESSAGES
-from agiraph.core.store.tx import Tx
 from agiraph.testing import Call, call, says
 from agiraph.testing.script import Says, Seen
 from tests.runtime.waiting import Gate, until
@@ -221,8 +218,7 @@ class Dialogue(Person):
 
     async def later(self, words: str, *, reaches: Hold | None = None, **time: float) -> None:
         self._note(f"({words})")
-        self.served.world.clock.advance(**time)
-        await self.served.world.store.write(fire_due)
+        await self.served.world.advance(**time)
         await self._ends_step("later", reaches)
 
     # What they read
@@ -299,17 +295,15 @@ class Dialogue(Person):
             )
 
     async def _state(self) -> State:
-        store = self.served.world.store
-        agents = await self.get(f"/teams/{self.team}/agents?all=true")
+        world, team = self.served.world, TeamId(self.team)
         said: dict[str, tuple[str, Message]] = {}
         known: dict[str, str] = {}
-        for agent in agents:
-            for message in await self.get(f"/agents/{agent['id']}/conversation"):
-                if message["sender"] == "human":
-                    row = await store.read(MESSAGES.get, MessageId(message["id"]))
-                    said[row.id] = (agent["name"], row)
+        for agent in await world.members(team):
+            for message in await world.conversation(agent):
+                if message.sender == OWNER:
+                    said[message.id] = (agent.name, message)
             for kind in ("memories", "insights"):
-                for each in await self.get(f"/agents/{agent['id']}/{kind}"):
+                for each in await self.get(f"/agents/{agent.id}/{kind}"):
                     known[each["id"]] = each["content"]
         questions = {
             item["message"]["id"]: (item["message"]["text"], item["needs_answer"])
@@ -317,19 +311,18 @@ class Dialogue(Person):
             if item["message"]["kind"] == "question"
         }
         triggers: dict[str, tuple[str, ...]] = {
-            trigger.id: ("reminder" if trigger.type == "at_time" else "trigger",
-                         as_text(trigger.due_at, trigger.zone), str(trigger.payload["task"]))
-            for trigger in await store.read(_promised, TeamId(self.team))
-        }  # fmt: skip
+            one.id: (
+                "reminder" if one.type == "at_time" else "trigger",
+                as_text(one.due_at, one.zone),
+                str(one.payload["task"]),
+            )
+            for one in await world.triggers(team)
+            if one.status == "active" and one.promised_to and one.due_at
+        }
         titles = {node["id"]: node["title"] for node in await self.get(f"/teams/{self.team}/board")}
-        board = await self.served.world.board(TeamId(self.team))
+        board = await world.board(team)
         nodes = {str(node.id): (str(titles[node.id]), node) for node in board}
         return State(nodes, said, questions, triggers, known)
-
-
-def _promised(tx: Tx, team_id: TeamId) -> list[Any]:
-    active = trigger_rows.active_of_team(tx, team_id)
-    return [trigger for trigger in active if trigger.promised_to is not None]
 
 
 def _differences(before: State, now: State, talking: str) -> list[Fact]:

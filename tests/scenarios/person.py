@@ -10,7 +10,6 @@ from typing import Any
 
 from agiraph.core.domain.messages import INBOX, MessageKind
 from agiraph.core.domain.records.deliveries import OutgoingMessage
-from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer
 from agiraph.testing.clock import ManualClock
@@ -75,8 +74,7 @@ class Person:
 
     async def waits(self, **time: float) -> None:
         self._note(f">>> (waits {time})")
-        self.served.world.clock.advance(**time)
-        await self.served.world.store.write(fire_due)
+        await self.served.world.advance(**time)
         await self._reads()
 
     async def inbox(self) -> list[dict[str, Any]]:

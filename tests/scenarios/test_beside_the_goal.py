@@ -3,8 +3,6 @@
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.lifecycle.timers import fire_due
-from agiraph.core.store.teams import TEAMS
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -107,13 +105,11 @@ async def test_an_alarm_that_finishes_leaves_the_goal_and_its_question_alone(
     world: World,
 ) -> None:
     founded, question = await begin(world)
-    world.clock.advance(seconds=HOUR)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(seconds=HOUR)
     goal, alarm = await world.board(founded.team.id)
     assert (goal.status, alarm.status) == (NodeStatus.WAITING, NodeStatus.COMPLETED)
     assert alarm.result == "The build is green."
-    assert (await world.store.read(TEAMS.get, founded.team.id)).status == "active"
+    assert (await world.team(founded.team.id)).status == "active"
     assert [m.id for m in await world.questions(founded.team.id)] == [question.id]
 
     await world.answer(question, "Green")

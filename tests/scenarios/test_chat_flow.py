@@ -10,9 +10,6 @@ from agiraph.core.domain.messages import Draft, Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.services.mail import bus
-from agiraph.core.store.messages import MESSAGES
-from agiraph.core.store.teams import AGENTS
-from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, Says, World, call, says
@@ -187,16 +184,12 @@ class Cast:
 
 async def said(world: World, team_id: TeamId) -> list[tuple[str, str, str]]:
     """Return sender, recipient and text of every message except results."""
-
-    def read(tx: Tx) -> list[tuple[str, str, str]]:
-        names = {str(a.id): a.name for a in AGENTS.select(tx, "team_id = :team", team=team_id)}
-        where = "team_id = :team and kind <> 'result' order by id"
-        return [
-            (names.get(m.sender, m.sender), names.get(m.recipient, m.recipient), m.text)
-            for m in MESSAGES.select(tx, where, team=team_id)
-        ]
-
-    return await world.store.read(read)
+    names = {str(agent.id): agent.name for agent in await world.members(team_id)}
+    return [
+        (names.get(m.sender, m.sender), names.get(m.recipient, m.recipient), m.text)
+        for m in await world.messages(team_id)
+        if m.kind != "result"
+    ]
 
 
 async def test_person_coordinator_and_workers_talk_while_all_work_continues(
@@ -232,7 +225,7 @@ async def test_person_coordinator_and_workers_talk_while_all_work_continues(
 
             # Alice's own question is answered to her.
             [question] = await world.questions(team.id)
-            alice = await world.store.read(AGENTS.get, question.sender)
+            alice = await world.agent(question.sender)
             assert (alice.name, question.text) == ("alice", WHICH)
             await world.answer(question, DATA_CENTER)
 

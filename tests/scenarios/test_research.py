@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from agiraph.core.domain.messages import Message
-from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.records.search import Hit
 from agiraph.core.domain.work import NodeStatus
-from agiraph.core.services.lifecycle import conversation
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.store import messages
 from agiraph.models.base import Request
 from agiraph.testing import PowerCut, World, call, says
 from agiraph.testing.script import Says
@@ -115,7 +112,7 @@ RESEARCHES: tuple[Line, ...] = (
 
 
 async def messages_of_coordinator(world: World, team: NewTeam) -> list[Message]:
-    said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id, OWNER)
+    said = await world.conversation(team.coordinator)
     return [message for message in said if message.sender == team.coordinator.id]
 
 
@@ -131,9 +128,7 @@ async def test_research_gives_a_report_in_the_inbox_and_a_summary_in_the_chat(
     )
     rob = world.script("rob", *RESEARCHES)
     team = await world.found("Heat the house", start=False)
-    await world.store.write(
-        conversation.say, team.coordinator.id, f"Please research: {goal}", person_id=OWNER
-    )
+    await world.chat(team.coordinator.id, f"Please research: {goal}")
     await world.settle()
 
     node, *_ = await world.board(team.team.id)
@@ -155,9 +150,7 @@ async def test_research_gives_a_report_in_the_inbox_and_a_summary_in_the_chat(
     read = [turn.text for turn in rob.requests[-2].turns if turn.role == "tool"]
     assert "Three units of heat" in read[1]
 
-    await world.store.write(
-        conversation.say, team.coordinator.id, "How far is it?", person_id=OWNER
-    )
+    await world.chat(team.coordinator.id, "How far is it?")
     await world.settle()
     status = [turn.text for turn in ada.requests[-1].turns if turn.role == "tool"][-1]
     assert f"Research: {goal} ({node.id}, researcher): done, 1 of 4 searches used, 2 of 6" in status
@@ -171,9 +164,7 @@ async def test_research_interrupted_by_a_crash_reports_once(world: World, cut_at
     lines.insert(cut_at - 1, PowerCut())
     world.script("rob", *lines)
     team = await world.found("Heat the house", start=False)
-    await world.store.write(
-        conversation.say, team.coordinator.id, "Research heat pumps", person_id=OWNER
-    )
+    await world.chat(team.coordinator.id, "Research heat pumps")
     await world.settle()
     await world.restart()
     await world.settle()

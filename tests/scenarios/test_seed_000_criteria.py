@@ -17,15 +17,12 @@ import pytest
 
 from agiraph.core.domain.agents import Agent, Mode
 from agiraph.core.domain.chat import Thread, Turn
-from agiraph.core.domain.ids import AgentId, ThreadId
 from agiraph.core.domain.knowledge import Insight
 from agiraph.core.domain.messages import Message
+from agiraph.core.domain.triggers import Trigger
 from agiraph.core.domain.work import WorkNode
-from agiraph.core.services.knowledge import items
-from agiraph.core.services.lifecycle import timers
 from agiraph.core.services.lifecycle.teams import HOUR, NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.store import threads, triggers
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -84,22 +81,25 @@ class Story:
         return await self.world.board(self.founded.team.id)
 
     async def threads(self, kind: str = "work") -> list[Thread]:
-        found = await self.world.store.read(threads.of_agent, self.lead.id)
+        found = await self.world.threads(self.lead.id)
         return [thread for thread in found if thread.kind == kind]
 
     async def turns(self, thread: Thread) -> list[Turn]:
-        return await self.world.store.read(threads.turns, ThreadId(thread.id))
+        return await self.world.turns(thread)
 
     async def insights(self) -> list[Insight]:
-        return await self.world.store.read(items.insights, AgentId(self.lead.id))
+        return await self.world.insights(self.lead.id)
+
+    async def alarms(self, agent: Agent) -> list[Trigger]:
+        """Return the active triggers that wake an agent."""
+        made = await self.world.triggers(self.founded.team.id)
+        return [one for one in made if one.agent_id == agent.id and one.status == "active"]
 
     async def said(self) -> list[Message]:
         return await self.world.conversation(self.lead)
 
     async def an_hour_passes(self) -> None:
-        self.world.clock.advance(hours=1)
-        await self.world.store.write(timers.fire_due)
-        await self.world.settle()
+        await self.world.pass_time(hours=1)
 
 
 @asynccontextmanager
@@ -184,7 +184,7 @@ async def test_briefings_go_to_inbox_summary_and_conversation_full(endless: Stor
 
 
 async def test_team_leads_have_1_hour_proactive_trigger(endless: Story) -> None:
-    [heartbeat] = await endless.world.store.read(triggers.active_of_agent, endless.lead.id)
+    [heartbeat] = await endless.alarms(endless.lead)
     assert heartbeat.type == "heartbeat"
     assert heartbeat.due_at == endless.world.clock.now() + timedelta(hours=1)
     before = len(await endless.threads())
@@ -196,16 +196,16 @@ async def test_a_finite_team_that_has_reached_its_goal_rests(story: Story) -> No
     before = await story.nodes()
     await story.an_hour_passes()
     assert await story.nodes() == before
-    assert await story.world.store.read(triggers.active_of_agent, story.lead.id) == []
+    assert await story.alarms(story.lead) == []
 
 
 async def test_workers_are_purely_reactive(endless: Story) -> None:
     bob = await endless.world.store.write(
         roster.hire, endless.founded.team.id, name="bob", role="worker", model="scripted/ada"
     )
-    assert await endless.world.store.read(triggers.active_of_agent, bob.id) == []
+    assert await endless.alarms(bob) == []
     await endless.an_hour_passes()
-    assert await endless.world.store.read(threads.of_agent, bob.id) == []
+    assert await endless.world.threads(bob.id) == []
 
 
 async def test_new_teams_bootstrap_with_get_to_work_task(story: Story) -> None:

@@ -17,7 +17,6 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.home.specialists import specialists
 from agiraph.core.services.lifecycle import teams
-from agiraph.core.store.teams import AGENTS
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -55,7 +54,7 @@ class Story:
     bob: Worker
 
     async def agent(self, node: WorkNode) -> Agent:
-        return await self.world.store.read(AGENTS.get, node.assignee_id)
+        return await self.world.agent(node.assignee_id)
 
     async def answers(self) -> list[str]:
         turns = await self.world.turns(self.goal.id)

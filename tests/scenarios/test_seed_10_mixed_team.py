@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 from agiraph.core.domain.work import NodeStatus, StopReason
-from agiraph.core.store.teams import AGENTS
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
@@ -190,8 +189,7 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
             goal, module, tested, documented = board
             events = await world.events(founded.team.id)
             names = {
-                str(node.assignee_id): (await world.store.read(AGENTS.get, node.assignee_id)).name
-                for node in board
+                str(node.assignee_id): (await world.agent(node.assignee_id)).name for node in board
             }
             published = [world.published(node) for node in board]
 

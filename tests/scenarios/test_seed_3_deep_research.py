@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agiraph.core.domain.work import NodeStatus, StopReason
-from agiraph.core.store.teams import AGENTS
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.clock import ManualClock
@@ -193,7 +192,7 @@ async def test_a_team_of_two_vendors_researches_in_parallel_and_reports(
             goal, *research, report, review = await world.board(founded.team.id)
             events = await world.events(founded.team.id)
             names = {
-                node.id: (await world.store.read(AGENTS.get, node.assignee_id)).name
+                node.id: (await world.agent(node.assignee_id)).name
                 for node in (goal, *research, report, review)
             }
             published = {node.id: world.published(node) for node in (goal, *research, report)}

@@ -11,7 +11,6 @@ import pytest
 
 from agiraph.core.domain.agents import Command
 from agiraph.core.domain.work import NodeStatus, StopReason
-from agiraph.core.store.teams import AGENTS
 from agiraph.models.base import Request
 from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
@@ -228,7 +227,7 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
     ]
 
     # Two programs ran in parallel; a model gave a single answer.
-    workers = [await world.store.read(AGENTS.get, n.assignee_id) for n in parts]
+    workers = [await world.agent(n.assignee_id) for n in parts]
     assert [a.kind for a in workers] == ["cli", "cli", "llm"]
     begun = [event_number(events, "node.started", node_id=n.id) for n in parts[:2]]
     ended = [event_number(events, "node.completed", node_id=n.id) for n in parts[:2]]

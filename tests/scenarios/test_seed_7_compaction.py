@@ -9,7 +9,6 @@ from pathlib import Path
 from agiraph import faultpoints
 from agiraph.core.domain.chat import Turn
 from agiraph.core.domain.work import Budget, NodeStatus
-from agiraph.core.store import teams
 from agiraph.models.base import Request
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.testing import Call, Says, World, call, says
@@ -78,14 +77,14 @@ async def run_scenario(home: Path, url: str = "") -> None:
         world = World(home, prices=prices, database_url=url, clock=clock, web=served.access)
         world.model("ada", ReactiveModel("scripted/ada", lambda request: research(home, request)))
         async with world:
-            if not await world.store.read(teams.every):
+            if not await world.teams():
                 await world.found("Analyse the top ten startups", budget=Budget(turns=80))
             await world.settle()
 
 
 async def check(home: Path, url: str = "") -> None:
     async with World(home, database_url=url) as world:
-        [team] = await world.store.read(teams.every)
+        [team] = await world.teams()
         [goal] = await world.board(team.id)
         assert (goal.status, goal.result, goal.doubts) == (
             NodeStatus.COMPLETED,

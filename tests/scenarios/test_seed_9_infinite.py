@@ -6,10 +6,6 @@ from pathlib import Path
 
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.services.lifecycle import teams
-from agiraph.core.services.lifecycle.timers import fire_due
-from agiraph.core.store import spend
-from agiraph.core.store import triggers as rows
-from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.clock import ManualClock
@@ -68,14 +64,7 @@ def monitors(request: Request) -> Says:
 
 
 async def pass_cycle(world: World) -> None:
-    world.clock.advance(seconds=CYCLE.total_seconds())
-    await world.store.write(fire_due)
-    await world.settle()
-
-
-def count_timers(tx: Tx) -> int:
-    row = tx.one("select count(*) from timers")
-    return 0 if row is None else int(row[0])
+    await world.pass_time(seconds=CYCLE.total_seconds())
 
 
 async def test_a_monitor_runs_in_cycles_for_a_month_and_stops(
@@ -110,7 +99,7 @@ async def _run(world: World, path: Path, days: int) -> None:
             await world.restart()
 
     board = await world.board(founded.team.id)
-    [heartbeat] = await world.store.read(rows.of_team, founded.team.id)
+    [heartbeat] = await world.triggers(founded.team.id)
     # Each cycle was a node that completed with a checkpoint.
     assert len(board) == cycles
     assert {n.status for n in board} == {NodeStatus.COMPLETED}
@@ -120,6 +109,8 @@ async def _run(world: World, path: Path, days: int) -> None:
     assert all(n.parent_id is None and n.checkpoint == "reported 1 new" for n in board)
     assert "reported 1 new" in board[-1].task  # the checkpoint of the cycle before
     assert (heartbeat.fired, heartbeat.skipped) == (cycles - 1, 0)
+    fired = [firing.outcome for firing in await world.firings(heartbeat.id)]
+    assert fired == ["fired"] * (cycles - 1)
     # The summary was updated each cycle, and nothing was reported twice.
     assert len(set(summaries)) == cycles
     lines = summaries[-1].splitlines()
@@ -131,20 +122,18 @@ async def _run(world: World, path: Path, days: int) -> None:
     assert notes == {
         f"cycle-{n}.md": f"reported:\n{n}: AI news number {n}\n" for n in range(1, cycles + 1)
     }
-    cost = await world.store.read(rows.cost, heartbeat.id)
-    total = sum(row.calls for row in await world.store.read(spend.of_team, founded.team.id))
-    assert (cost.calls, total) == (3 * (cycles - 1), 3 * cycles)
+    calls = {row.node_id: row.calls for row in await world.ledger(founded.team.id)}
+    assert calls == {node.id: 3 for node in board}
 
     # It stops on request, and stays stopped.
     await world.store.write(teams.stop, founded.team.id)
     await world.settle()
-    [heartbeat] = await world.store.read(rows.of_team, founded.team.id)
+    [heartbeat] = await world.triggers(founded.team.id)
     assert (heartbeat.status, heartbeat.ended) == ("expired", "the team was stopped")
     await world.restart()
     for _ in range(3):
         await pass_cycle(world)
     assert len(await world.board(founded.team.id)) == cycles
-    assert await world.store.read(count_timers) == 0
     ends = [e.type for e in await world.events(founded.team.id)][-2:]
     assert ends == ["team.stopped", "trigger.ended"]
 
@@ -164,18 +153,14 @@ async def test_a_cycle_that_waits_for_a_person_is_cancelled_when_the_team_stops(
         founded = await world.found(GOAL, mode="infinite", heartbeat=30)
         await world.settle()
         held.lines.append(says(call("ask_human", question="Is this AI?")))
-        world.clock.advance(seconds=30)
-        await world.store.write(fire_due)
-        await world.settle()
+        await world.pass_time(seconds=30)
         assert len(await world.questions(founded.team.id)) == 1
 
         await world.store.write(teams.stop, founded.team.id)
         await world.settle()
         statuses = [n.status for n in await world.board(founded.team.id)]
         assert statuses == [NodeStatus.COMPLETED, NodeStatus.CANCELLED]
-        world.clock.advance(days=1)
-        await world.store.write(fire_due)
-        await world.settle()
+        await world.pass_time(days=1)
         assert len(await world.board(founded.team.id)) == 2
 
 
@@ -212,8 +197,6 @@ async def test_a_team_with_a_cycle_of_30_seconds_goes_on_with_one_file(
         assert (status, team["interval"]) == (201, 30.0)
         await world.settle()
         for _ in range(2):
-            world.clock.advance(seconds=31)
-            await world.store.write(fire_due)
-            await world.settle()
+            await world.pass_time(seconds=31)
         kept = world.path / "teams" / team["id"] / DESK
         assert kept.read_text() == "cycle 1\ncycle 2\ncycle 3\n"

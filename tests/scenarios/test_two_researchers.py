@@ -3,11 +3,7 @@
 import json
 import re
 
-from agiraph.core.domain.knowledge import Insight
 from agiraph.core.domain.records.owners import of_specialist
-from agiraph.core.store.teams import AGENTS
-from agiraph.core.store.texts.knowledge import INSIGHTS
-from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -34,10 +30,6 @@ def leads(request: Request) -> Says:
     return says(call("assign_task", agent=agent, task=task, description="Count"))
 
 
-def _insights(tx: Tx) -> list[Insight]:
-    return INSIGHTS.select(tx, "status = 'active'")
-
-
 async def test_the_second_researcher_begins_with_what_the_first_one_learned(world: World) -> None:
     works: list[str] = []
 
@@ -61,6 +53,8 @@ async def test_the_second_researcher_begins_with_what_the_first_one_learned(worl
     first, second = works
     assert LEARNED not in first
     assert LEARNED in second
-    [learned] = await world.store.read(_insights)
+    _, first_one, _ = await world.members(founded.team.id)
+    [learned] = await world.insights(first_one.id)
     assert (learned.owner, learned.uses) == (of_specialist("researcher"), 1)
-    assert (await world.store.read(AGENTS.get, learned.agent_id)).retired_at is not None
+    assert learned.agent_id == first_one.id
+    assert first_one.retired_at is not None

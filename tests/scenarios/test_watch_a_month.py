@@ -7,16 +7,16 @@ cycle, notes, a plan, schedules, insights and briefings, through restarts and po
 import re
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from agiraph.core.domain.agents import Trust
+from agiraph.core.domain.knowledge import KnowledgeStatus
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.services.lifecycle import digest
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.store import triggers
-from agiraph.core.store.texts import knowledge
 from agiraph.testing import World
 from agiraph.testing.clock import ManualClock
 from tests.conftest import SweepLog
@@ -95,8 +95,12 @@ async def test_a_team_watches_the_web_for_a_month_without_a_person(
         inbox = await world.inbox()
         memory = tmp_path / "home" / "teams" / watch.team.team.id
         asks = await watch.asks()
-        insights = await world.store.read(knowledge.INSIGHTS.select, "true order by id")
-        set_up = await world.store.read(triggers.of_team, watch.team.team.id)
+        insights = [
+            insight
+            for status in get_args(KnowledgeStatus)
+            for insight in await world.insights(watch.team.coordinator.id, status=status)
+        ]
+        set_up = await world.triggers(watch.team.team.id)
         notes = sorted(path.name for path in memory.rglob("unverified/knowledge/atlas-*.md"))
         plan = (memory / "PLAN.md").read_text()
 

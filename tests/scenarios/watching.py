@@ -17,7 +17,6 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.runtime.reflection import KNOWN
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import as_reply
@@ -234,9 +233,7 @@ async def found_watchers(world: World, model: WatchingModel, **more: Any) -> New
 async def pass_day(world: World) -> None:
     """Let a day pass, hour by hour as it would; the team does what falls due."""
     for _ in range(4):
-        world.clock.advance(hours=6)
-        await world.store.write(fire_due)
-        await world.settle()
+        await world.pass_time(hours=6)
 
 
 @dataclass(slots=True)

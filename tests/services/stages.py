@@ -7,7 +7,6 @@ from typing import Any
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.core.store import stages
 from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
@@ -93,6 +92,4 @@ async def last_tool_answer(world: World, founded: NewTeam) -> str:
 
 async def pass_time(world: World, seconds: float) -> None:
     """Advance the clock, and fire everything that is due by then."""
-    world.clock.advance(seconds=seconds)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(seconds=seconds)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,13 @@ from agiraph.core.domain.work import Budget, NodeStatus
 from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import digest, settings
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.core.services.mail import absence, bus
 from agiraph.core.store import deliveries
 from agiraph.core.store.engine.connect import open_store
 from agiraph.features.channels.kinds.configured import Terminal
 from agiraph.testing import World, call, says
 from tests.tools.strangers import undecided
+from tests.wording import Wording, refusals_of
 
 ASK = call("ask_human", question="Blue or green?", options=["blue", "green"])
 
@@ -74,8 +75,7 @@ async def test_the_notice_of_a_digest_is_sent_after_the_quiet_hours_as_a_briefin
         about = {"author": founded.coordinator.id, "label": of_page("https://example.com/")}
         await world.store.write(items.learn, founded.coordinator, "fact", "Rye rose.", **about)
         await world.store.write(digest.schedule, founded.team.id)
-        world.clock.advance(hours=1)
-        await world.store.write(fire_due)
+        await world.advance(hours=1)
         await tell(world, founded, "A briefing", "briefing")
         await tell(world, founded, "Now?", "question")
         due = {
@@ -163,27 +163,26 @@ async def test_a_team_whose_channel_is_gone_asks_through_all_others(tmp_path: Pa
     assert len(lines) == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"channel": "fax"}, "There is no channel 'fax'. There are news, phone; add"),
-        ({"channel": "news"}, "Channel 'news' does not send questions"),
-        ({"quiet_hours": "late"}, "'late' is not a span of hours"),
-        ({"quiet_hours": "00:00-24:00"}, "leave no time"),
-        ({"quiet_zone": "Mars/Base"}, "'Mars/Base' is not a time zone"),
-        ({"answer_within_s": 5.0}, "at least 60 seconds"),
-    ],
-)
+WRONG_SETTINGS = [
+    {"channel": "fax"},
+    {"channel": "news"},
+    *({"quiet_hours": h} for h in ("late", "22-7", "24:00-07:00", "07:00-07:00")),
+    {"quiet_hours": "00:00-24:00"},
+    *({"quiet_hours": "22:00-07:00", "quiet_zone": z} for z in ("Mars/Base", "../x", "")),
+    {"answer_within_s": 5.0},
+]
+
+
 async def test_a_setting_that_cannot_be_followed_is_refused(
-    tmp_path: Path, change: dict[str, object], why: str
+    tmp_path: Path, wording: Wording
 ) -> None:
     url = f"sqlite:///{tmp_path / 'agiraph.db'}"
     channels = {"phone": terminal([]), "news": terminal([], "briefing")}
     async with with_channels(tmp_path, url, **channels) as world:
         founded = await world.found("Wait", start=False)
-        with pytest.raises(Refused) as refused:
-            await world.store.write(settings.change, founded.team.id, **change)
-    assert why in str(refused.value)
+        change = partial(world.store.write, settings.change, founded.team.id)
+        wording(await refusals_of(WRONG_SETTINGS, lambda changes: change(**changes)))
+        assert await world.team(founded.team.id) == founded.team
 
 
 async def test_new_quiet_hours_count_for_briefings_that_wait_already(
@@ -276,13 +275,9 @@ async def test_a_question_that_nobody_answers_in_time_goes_on_with_its_default(
         NodeStatus.WAITING,
         "asked the human: Blue or green?",
     )
-    world.clock.advance(minutes=29)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(minutes=29)
     assert (await world.node(node.id)).status is NodeStatus.WAITING
-    world.clock.advance(minutes=1)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(minutes=1)
     assert ada.heard == (
         "The human has not answered within 30 minutes. Do now what you said you would: green\n"
         "The question stays in their inbox, and an answer that comes while you work reaches you as "
@@ -304,9 +299,7 @@ async def test_an_answer_in_time_ends_the_wait_and_the_time_limit_does_nothing_m
     await world.answer(question, "blue")
     await world.settle()
     assert ada.requests[1].turns[-1].text == "blue"
-    world.clock.advance(hours=1)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(hours=1)
     [node] = await world.board(founded.team.id)
     said = [turn.text for turn in await world.turns(node.id)]
     assert not any("has not answered" in text for text in said)
@@ -318,9 +311,7 @@ async def test_a_late_answer_reaches_the_agent_as_a_message(world: World) -> Non
     founded = await world.found("Paint the fence", mode="infinite")
     await world.settle()
     [question] = await world.questions(founded.team.id)
-    world.clock.advance(minutes=1)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(minutes=1)
     await world.answer(question, "blue")
     await world.settle()
     assert "(answering 'Blue or green?') blue" in ada.requests[-1].turns[-1].text
@@ -333,9 +324,7 @@ async def test_an_answer_after_the_end_reaches_the_agent_if_the_person_wants_it(
     founded = await world.found("Paint the fence", mode="infinite")
     await world.settle()
     [question] = await world.questions(founded.team.id)
-    world.clock.advance(minutes=1)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(minutes=1)
     await world.answer(question, "blue")
     await world.settle()
     assert len(ada.requests) == 2
@@ -350,9 +339,7 @@ async def test_a_model_that_asks_again_after_the_time_limit_is_told_at_once(worl
     world.script("ada", says(again), says(again), says(again), DONE)
     founded = await world.found("Paint the fence")
     await world.settle()
-    world.clock.advance(minutes=5)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(minutes=5)
     [node] = await world.board(founded.team.id)
     assert node.status is NodeStatus.COMPLETED
     assert len(await undecided(world, founded)) == 1
@@ -376,9 +363,7 @@ async def test_the_shorter_limit_of_asker_and_team_counts(
         await world.store.write(settings.change, founded.team.id, answer_within_s=within_s)
     await world.say(founded.coordinator.id, "Paint it", team_id=founded.team.id)
     await world.settle()
-    world.clock.advance(minutes=minutes)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(minutes=minutes)
     told = [turn.text for turn in ada.requests[-1].turns]
     assert any(f"within {minutes:,} minutes" in text for text in told)
 
@@ -391,9 +376,7 @@ async def test_an_agent_that_asks_somebody_away_is_told_until_when(world: World)
     [node] = await world.board(founded.team.id)
     reason = "asked the human (away until 2026-01-08 09:00 UTC): Blue or green?"
     assert node.waiting_reason == reason
-    world.clock.advance(minutes=5)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(minutes=5)
     assert ada.heard.startswith(
         "The human (away until 2026-01-08 09:00 UTC) has not answered within 5 minutes. Go on"
     )
@@ -404,9 +387,7 @@ async def test_a_question_without_a_limit_waits_for_as_long_as_it_takes(world: W
     world.script("ada", says(ASK), DONE)
     founded = await world.found("Paint the fence")
     await world.settle()
-    world.clock.advance(days=60)
-    await world.store.write(fire_due)
-    await world.settle()
+    await world.pass_time(days=60)
     [node] = await world.board(founded.team.id)
     assert node.status is NodeStatus.WAITING
     [question] = await world.questions(founded.team.id)

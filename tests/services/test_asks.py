@@ -10,7 +10,6 @@ from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.text.fence import without_fences
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.board import planning, requests
-from agiraph.core.services.lifecycle import timers
 from agiraph.core.store import messages
 from agiraph.testing import ScriptedModel, call, says
 from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, answers_of, open_place
@@ -26,9 +25,7 @@ async def place(tmp_path: Path, database_url: str) -> AsyncIterator[Place]:
 
 
 async def pass_time(place: Place, **time: float) -> None:
-    place.world.clock.advance(**time)
-    await place.world.store.write(timers.fire_due)
-    await place.world.settle()
+    await place.world.pass_time(**time)
 
 
 def asked_as(request: Any) -> ToolAnswer:

@@ -11,7 +11,7 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.text.fence import without_fences
-from agiraph.core.services.lifecycle import briefings, settings
+from agiraph.core.services.lifecycle import briefings
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import deliveries
 from agiraph.core.store import messages
@@ -121,7 +121,7 @@ async def found_briefed_team(world: World) -> tuple[NewTeam, Message]:
 
 
 async def threshold(world: World, founded: NewTeam) -> float:
-    return (await world.store.read(TEAMS.get, founded.team.id)).briefing_threshold
+    return (await world.team(founded.team.id)).briefing_threshold
 
 
 async def test_a_rating_moves_the_threshold_once_and_can_be_changed(world: World) -> None:
@@ -197,29 +197,6 @@ def test_quiet_hours_end_in_the_persons_time_zone(
 ) -> None:
     expected = None if end is None else datetime(2026, *end, tzinfo=UTC)
     assert end_of_quiet_at(hours, zone, *moment) == expected
-
-
-@pytest.mark.parametrize(
-    ("hours", "zone", "problem"),
-    [
-        ("22-7", "UTC", "'22-7' is not a span of hours"),
-        ("24:00-07:00", "UTC", "is not a span of hours"),
-        ("07:00-07:00", "UTC", "is not a span of hours"),
-        ("00:00-24:00", "UTC", "leave no time to send anything"),
-        ("22:00-07:00", "Mars/Olympus", "'Mars/Olympus' is not a time zone"),
-        ("22:00-07:00", "../../etc/passwd", "is not a time zone"),
-        ("22:00-07:00", "", "'' is not a time zone"),
-    ],
-)
-async def test_invalid_quiet_hours_are_refused(
-    world: World, hours: str, zone: str, problem: str
-) -> None:
-    founded, _ = await found_team(world, RATES)
-    with pytest.raises(Refused, match=problem):
-        await world.store.write(
-            settings.change, founded.team.id, quiet_hours=hours, quiet_zone=zone
-        )
-    assert (await world.store.read(TEAMS.get, founded.team.id)).quiet_hours == ""
 
 
 async def test_a_clean_reflection_is_not_shown_what_strangers_words_were_told(

@@ -13,7 +13,7 @@ from agiraph.core.domain.provenance.labels import Label, of_page
 from agiraph.core.domain.records.digest import Decisions, Digest
 from agiraph.core.domain.records.notes import UNVERIFIED_FOR
 from agiraph.core.services.knowledge import items
-from agiraph.core.services.lifecycle import answers, digest, settings, timers
+from agiraph.core.services.lifecycle import answers, digest, settings
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.triggers import definitions
 from agiraph.core.store import messages
@@ -240,8 +240,7 @@ async def test_the_digest_shows_the_uses_of_grants(place: Place) -> None:
 
 
 async def pass_time(place: Place, **time: float) -> None:
-    place.world.clock.advance(**time)
-    await place.world.store.write(timers.fire_due)
+    await place.world.advance(**time)
 
 
 async def notices(place: Place) -> list[str]:

@@ -9,13 +9,13 @@ from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.work import Budget, Extension, NodeStatus, StopReason, WorkNode
 from agiraph.core.services.lifecycle import continuations, teams
 from agiraph.core.store.nodes import NODES
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.services.teams import add_child, found_waiting_team
 from tests.services.test_retries import CALL, FINISH, LOOK, create_child, fail_at_limit
+from tests.wording import Wording
 
 R, S = StopReason, NodeStatus
 LAST_WORDS = says("That is all.")
@@ -47,7 +47,7 @@ async def test_a_partial_goal_goes_on_in_its_thread_and_reopens_the_team(world: 
         R.TURNS_SPENT,
         "That is all.",
     )
-    assert (await world.store.read(TEAMS.get, node.team_id)).status == "stopped"
+    assert (await world.team(node.team_id)).status == "stopped"
 
     after = await extend(world, node.id, Extension(turns=10))
     assert (after.status, after.result, after.thread_id) == (S.COMPLETED, "done", node.thread_id)
@@ -56,7 +56,7 @@ async def test_a_partial_goal_goes_on_in_its_thread_and_reopens_the_team(world: 
     assert notices == [continuations.RAISED + " You have more room: 10 more turns."]
     events = [e for e in await world.events(node.team_id) if e.type == "node.extended"]
     assert [(e.data["by"], e.data["added"]) for e in events] == [("human", {"turns": 10})]
-    assert (await world.store.read(TEAMS.get, node.team_id)).status == "completed"
+    assert (await world.team(node.team_id)).status == "completed"
 
 
 @pytest.mark.parametrize(
@@ -121,22 +121,19 @@ async def test_a_waiting_node_keeps_waiting_with_higher_limits(world: World) -> 
     assert (node.status, node.budget.turns, node.budget.tokens) == (S.WAITING, 10, 1500)
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        (Extension(), "Say how much more to give"),
-        (Extension(turns=-1), "turns must be numbers above zero"),
-        (Extension(usd=float("nan")), "usd must be numbers above zero"),
-        (Extension(usd=1.0), "has no limit of its own on usd"),
-        (Extension(turns=1), "extend it by at least 1 turn more"),
-        (Extension(tokens=100), "has used 3 of 3 turns"),
-    ],
-)
-async def test_wrong_amounts_are_refused_and_change_nothing(
-    world: World, more: Extension, why: str
-) -> None:
+WRONG_AMOUNTS = [
+    Extension(),
+    Extension(turns=-1),
+    Extension(usd=float("nan")),
+    Extension(usd=1.0),
+    Extension(turns=1),
+    Extension(tokens=100),
+]
+
+
+async def test_wrong_amounts_are_refused_and_change_nothing(world: World, wording: Wording) -> None:
     node = await fail_at_limit(world, Budget(turns=3, tokens=100_000), LAST_WORDS, FINISH)
-    assert why in await refusal(world, node.id, more)
+    wording({str(more): await refusal(world, node.id, more) for more in WRONG_AMOUNTS})
     assert await world.node(node.id) == node
 
 
@@ -265,4 +262,4 @@ async def test_a_coordinator_gives_no_more_than_it_has(world: World) -> None:
     refused = [t.text for t in await world.turns(founded.node.id) if t.role == "tool" and t.failed]
     assert "tokens left yourself; give less than that" in refused[0]
     assert "Only the giver of your work can raise your own limits" in refused[1]
-    assert (await world.store.read(NODES.get, child)).budget.tokens == 2000
+    assert (await world.node(child)).budget.tokens == 2000

@@ -8,7 +8,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import MessageId
 from agiraph.core.domain.messages import Box
 from agiraph.core.domain.persons import OWNER
-from agiraph.core.services.lifecycle import answers, timers
+from agiraph.core.services.lifecycle import answers
 from agiraph.core.services.mail import filing, inbox
 from agiraph.core.services.mail.filing import NOT_HERE, STILL_OPEN, Outcome
 from agiraph.testing import World
@@ -61,8 +61,7 @@ async def test_a_snoozed_item_comes_back_by_itself_as_unread(world: World) -> No
     assert await read_inbox(world) == [("report 3", "unread", False)]
     assert await box(world, "snoozed") == ["question 2", "result 1"]
     assert await world.store.read(inbox.count_unread, OWNER) == 1
-    world.clock.advance(minutes=5)
-    await world.store.write(timers.fire_due)
+    await world.advance(minutes=5)
     # What came back stands before newer items.
     assert await read_inbox(world) == [
         ("question 2", "unread", True),
@@ -88,8 +87,7 @@ async def test_an_item_that_is_restored_or_archived_does_not_come_back_as_unread
     await world.store.write(filing.file, OWNER, ids, "snooze", until=until)
     await world.store.write(filing.file, OWNER, [woken.id], "restore")
     await world.store.write(filing.file, OWNER, [archived.id], "archive")
-    world.clock.advance(hours=2)
-    await world.store.write(timers.fire_due)
+    await world.advance(hours=2)
     assert await read_inbox(world) == [("result 1", "read", False)]
     assert await box(world, "archived") == ["report 2"]
 
@@ -101,8 +99,7 @@ async def test_a_snoozed_item_that_is_marked_still_comes_back_at_its_time(world:
     await world.store.write(filing.file, OWNER, [result.id], "read")
     await world.store.write(filing.file, OWNER, [report.id], "unread")
     assert await world.store.read(inbox.count_unread, OWNER) == 0
-    world.clock.advance(hours=1)
-    await world.store.write(timers.fire_due)
+    await world.advance(hours=1)
     assert await read_inbox(world) == [("report 2", "unread", False), ("result 1", "unread", False)]
     assert await world.store.read(inbox.count_unread, OWNER) == 2
 
@@ -114,8 +111,7 @@ async def test_a_snoozed_question_that_was_answered_does_not_come_back_as_unread
     until = world.clock.now() + timedelta(hours=1)
     await world.store.write(filing.file, OWNER, [question.id], "snooze", until=until)
     await world.store.write(answers.answer_question, question.id, "Yes", person_id=OWNER)
-    world.clock.advance(hours=1)
-    await world.store.write(timers.fire_due)
+    await world.advance(hours=1)
     told = [e.data for e in await world.events(founded.team.id) if e.type == "message.filed"]
     assert [one["filing"] for one in told] == ["snooze"]
 
@@ -129,23 +125,21 @@ async def test_a_filter_names_team_and_kind(world: World) -> None:
     assert page.items == []
 
 
-@pytest.mark.parametrize(
-    ("ids", "action", "hours", "wrong"),
-    [
-        (["a", "a"], "archive", None, "named twice"),
-        (["a"], "archive", 1, "send it with `snooze` only"),
-        (["a"], "snooze", None, "send it with `snooze` only"),
-        (["a"], "snooze", -1, "the next 366 days"),
-        (["a"], "snooze", 24 * 400, "the next 366 days"),
-        ([f"m{n}" for n in range(501)], "read", None, "at most 500"),
-    ],
-)
-async def test_what_cannot_be_meant_is_refused(
-    world: World, ids: list[str], action: str, hours: float | None, wrong: str
-) -> None:
-    until = None if hours is None else world.clock.now() + timedelta(hours=hours)
-    with pytest.raises(Refused, match=wrong):
-        await world.store.write(filing.file, OWNER, ids, action, until=until)  # type: ignore[arg-type]
+SENSELESS = [
+    (["a", "a"], "archive", None, "named twice"),
+    (["a"], "archive", 1, "send it with `snooze` only"),
+    (["a"], "snooze", None, "send it with `snooze` only"),
+    (["a"], "snooze", -1, "the next 366 days"),
+    (["a"], "snooze", 24 * 400, "the next 366 days"),
+    ([f"m{n}" for n in range(501)], "read", None, "at most 500"),
+]
+
+
+async def test_what_cannot_be_meant_is_refused(world: World) -> None:
+    for ids, action, hours, wrong in SENSELESS:
+        until = None if hours is None else world.clock.now() + timedelta(hours=hours)
+        with pytest.raises(Refused, match=wrong):
+            await world.store.write(filing.file, OWNER, ids, action, until=until)
 
 
 async def test_nobody_files_the_items_of_another_person(world: World) -> None:

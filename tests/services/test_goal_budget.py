@@ -93,7 +93,7 @@ async def test_the_budget_of_a_completed_team_is_changed_and_nothing_else_happen
         await give(world, founded.team.id, usd=usd)
         [goal] = await world.board(founded.team.id)
         assert (goal.status, goal.budget.usd) == (S.COMPLETED, usd)
-    assert (await world.store.read(TEAMS.get, founded.team.id)).status == "completed"
+    assert (await world.team(founded.team.id)).status == "completed"
     later = await world.found("Count the peas", start=False)
     assert "'Count the peas' has no goal yet" in await refusal(world, later.team.id, turns=900)
 

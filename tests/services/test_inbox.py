@@ -2,13 +2,14 @@
 
 import pytest
 
-from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.errors import NotFound
 from agiraph.core.domain.messages import Draft, Message, MessageKind
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.services.lifecycle import answers
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus, inbox
 from agiraph.testing import World
+from tests.wording import Wording, refusals_of
 
 
 async def fill_inbox(world: World, *kinds: MessageKind) -> tuple[NewTeam, list[Message]]:
@@ -89,20 +90,16 @@ async def test_pages_show_every_item_once_in_order(world: World, limit: int) -> 
     assert seen == ["question 1", "question 3", "question 5", "failure 4", "result 2"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"limit": 0}, "A page has 1 to 500 items, not 0"),
-        ({"limit": 501}, "A page has 1 to 500 items"),
-        ({"after": "msg_1"}, "is not a cursor of the inbox"),
-        ({"after": "rest:"}, "is not a cursor of the inbox"),
-    ],
-)
-async def test_an_invalid_page_request_is_refused(
-    world: World, arguments: dict[str, object], problem: str
-) -> None:
-    with pytest.raises(Refused, match=problem):
-        await world.store.read(inbox.page, OWNER, **arguments)
+WRONG_PAGES = [
+    {"limit": 0},
+    {"limit": 501},
+    {"after": "msg_1"},
+    {"after": "rest:"},
+]
+
+
+async def test_an_invalid_page_request_is_refused(world: World, wording: Wording) -> None:
+    wording(await refusals_of(WRONG_PAGES, lambda one: world.store.read(inbox.page, OWNER, **one)))
 
 
 async def test_only_inbox_items_can_be_marked_as_read(world: World) -> None:

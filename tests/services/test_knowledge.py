@@ -20,6 +20,7 @@ from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.texts import knowledge as rows
 from agiraph.core.store.texts import passages
 from agiraph.testing import World
+from tests.wording import Wording, refusals_of
 
 THREAD = ThreadId("t_one")
 OTHER = ThreadId("t_two")
@@ -421,22 +422,23 @@ async def test_an_agent_cannot_remove_another_agents_insight(world: World) -> No
     assert len(await contents(world, agent)) == len(await contents(world, bob)) == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("fact", "   "), "There is nothing to keep"),
-        (("fact", "x" * 2001), "That is 2,001 characters"),
-        (("rumour", "Something"), "'rumour' is not a kind of insight; use fact, technique,"),
-    ],
-)
-async def test_an_invalid_insight_is_refused_with_advice(
-    world: World, arguments: tuple[Any, str], said: str
-) -> None:
+WRONG_INSIGHTS = [
+    ("fact", "   "),
+    ("fact", "x" * 2001),
+    ("fact", "Sure", 1.5),
+    ("rumour", "Something"),
+]
+
+
+async def test_an_invalid_insight_is_refused_with_advice(world: World, wording: Wording) -> None:
     agent = await found_agent(world)
-    with pytest.raises(Refused, match=said):
-        await world.store.write(items.learn, agent, *arguments, author=agent.id)
-    with pytest.raises(Refused, match="between 0 and 1"):
-        await learn(world, agent, "Sure", confidence=1.5)
+
+    async def keep(kind: Any, content: str, confidence: float = 1.0) -> None:
+        await world.store.write(
+            items.learn, agent, kind, content, author=agent.id, confidence=confidence
+        )
+
+    wording(await refusals_of(WRONG_INSIGHTS, keep))
     assert await changes(world, agent) == []
 
 

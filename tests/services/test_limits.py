@@ -155,7 +155,7 @@ async def test_a_team_that_only_delegates_ends_at_its_limits_with_all_calls_char
     assert all(node.status.is_final for node in board)
     assert max(node.depth for node in board) <= 3
     assert len([e for e in await world.events(founded.team.id) if e.type == "agent.hired"]) <= 12
-    paid = await world.store.read(spend.of_team, founded.team.id)
+    paid = await world.ledger(founded.team.id)
     calls, lost = sum(row.calls for row in paid), sum(row.lost for row in paid)
     assert calls <= rogue.replies <= calls + lost  # an interrupted call may have been made
     assert lost <= len(board)

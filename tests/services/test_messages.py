@@ -14,7 +14,7 @@ from agiraph.core.services.lifecycle import endings
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
-from agiraph.core.store import messages, spend
+from agiraph.core.store import messages
 from agiraph.core.store.messages import MESSAGES
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Call, World, call, says
@@ -63,7 +63,7 @@ async def run_polite_team(world: World, thanks: dict[str, Call], **more: bool) -
     await world.settle()
     board = await world.board(founded.team.id)
     assert all(node.status.is_final for node in board[1:])
-    paid = await world.store.read(spend.of_team, founded.team.id)
+    paid = await world.ledger(founded.team.id)
     assert sum(row.calls for row in paid) == 1 + sum(m.replies for m in models)
     return models
 

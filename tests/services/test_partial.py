@@ -2,7 +2,6 @@
 
 from agiraph.core.domain.work import Budget, NodeStatus, StopReason
 from agiraph.core.services.lifecycle import continuations
-from agiraph.core.store.teams import TEAMS
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ScriptedModel
@@ -124,14 +123,14 @@ async def test_children_run_on_below_a_goal_that_used_up_its_own_turns(world: Wo
     await world.settle()
     goal, child = await world.board(founded.team.id)
     assert (goal.status, child.status) == (S.PARTIAL, S.WAITING)
-    assert (await world.store.read(TEAMS.get, founded.team.id)).status == "active"
+    assert (await world.team(founded.team.id)).status == "active"
 
     bob.lines.append(says(call("publish", summary="Helped.")))
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Yes.")
     await world.settle()
     assert (await world.node(child.id)).result == "Helped."
-    assert (await world.store.read(TEAMS.get, founded.team.id)).status == "stopped"
+    assert (await world.team(founded.team.id)).status == "stopped"
 
 
 async def test_children_end_with_a_goal_whose_tokens_are_used_up(world: World) -> None:

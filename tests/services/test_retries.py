@@ -11,7 +11,6 @@ from agiraph.core.services.board import planning, timing
 from agiraph.core.services.lifecycle import continuations
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line
@@ -179,4 +178,4 @@ async def test_a_retry_is_refused_when_the_parents_budget_is_used_up(world: Worl
         "'Help' is paid from the budget of 'Get it done', which is used up: its tokens are used "
         "up. Extend or retry 'Get it done' first, or create a new task."
     )
-    assert (await world.store.read(NODES.get, node_id)).status is NodeStatus.PARTIAL
+    assert (await world.node(node_id)).status is NodeStatus.PARTIAL

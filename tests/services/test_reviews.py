@@ -13,7 +13,6 @@ from agiraph.core.domain.errors import ModelRefused
 from agiraph.core.domain.work import Budget, Line, LineKind, NodeStatus, StopReason, WorkNode
 from agiraph.core.services.lifecycle import teams as lifecycle
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.store import teams
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -95,7 +94,7 @@ async def test_an_accepted_result_counts_without_another_turn_of_its_author(worl
     assert f"nodes/{goal.id}/scratch" in shown
     tools = [tool.name for tool in cast.reviews[0].tools]
     assert tools == ["bash", "give_verdict", "list_files", "read_file", "read_ref"]
-    everyone = await world.store.read(teams.everyone, goal.team_id)
+    everyone = await world.members(goal.team_id)
     [reviewer] = [agent for agent in everyone if agent.role == "reviewer"]
     assert reviewer.retired_at is not None
 

@@ -11,7 +11,6 @@ from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle import conversation, settings, teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.triggers import team_heartbeat
-from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.testing import World, call, says
 from tests.services.stages import pass_time
 
@@ -29,7 +28,7 @@ async def found_completed_team(world: World, *more: Any, heartbeat: float = HOUR
 
 
 async def team_of(world: World, founded: NewTeam) -> Team:
-    return await world.store.read(TEAMS.get, founded.team.id)
+    return await world.team(founded.team.id)
 
 
 async def interval_of(world: World, founded: NewTeam) -> float:
@@ -132,7 +131,7 @@ async def test_every_setting_is_changed_alone(world: World) -> None:
     for change in changes:
         await world.store.write(settings.change, founded.team.id, **change)
     team = await team_of(world, founded)
-    coordinator = await world.store.read(AGENTS.get, founded.coordinator.id)
+    coordinator = await world.agent(founded.coordinator.id)
     assert (team.name, team.soul, team.review, team.limits, coordinator.model) == (
         "Beans",
         "Calm.",

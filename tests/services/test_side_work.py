@@ -12,7 +12,6 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
 from agiraph.core.services.triggers import definitions
 from agiraph.core.store import triggers as trigger_rows
-from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
@@ -54,7 +53,7 @@ async def found_waiting_goal(world: World, **more: Any) -> NewTeam:
 
 
 async def team_status(world: World, founded: NewTeam) -> str:
-    return (await world.store.read(TEAMS.get, founded.team.id)).status
+    return (await world.team(founded.team.id)).status
 
 
 @pytest.mark.parametrize(
@@ -109,27 +108,6 @@ async def test_finish_in_a_node_made_from_a_message_ends_only_that_node(world: W
 
 def hire(tx: Tx, founded: NewTeam) -> str:
     return roster.hire(tx, founded.team.id, name="cyd", role="coordinator", model="scripted/cyd").id
-
-
-async def test_finish_in_a_node_started_by_a_trigger_ends_only_that_node(world: World) -> None:
-    founded = await found_waiting_goal(world)
-
-    def set_alarm(tx: Tx) -> None:
-        definitions.create(
-            tx,
-            agent_id=founded.coordinator.id,
-            type="delayed",
-            config={"delay_seconds": 60},
-            payload={"task": "Look at the build"},
-            made_by=founded.coordinator.id,
-        )
-
-    await world.store.write(set_alarm)
-    await pass_time(world, 61)
-
-    goal, alarm = await world.board(founded.team.id)
-    assert (goal.status, alarm.status, alarm.source) == (S.WAITING, S.COMPLETED, "trigger")
-    assert await team_status(world, founded) == "active"
 
 
 async def test_a_completed_team_completes_again_after_an_additional_request(

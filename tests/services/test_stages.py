@@ -5,7 +5,6 @@ import pytest
 from agiraph.core.domain.work import Budget, NodeStatus, StopReason
 from agiraph.core.services.lifecycle import endings
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.core.store import stages
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
@@ -134,8 +133,7 @@ async def test_an_assigned_task_without_a_stage_starts_after_half_a_minute(world
 
     async def thinks() -> Says:
         for seconds in (29, 2):
-            world.clock.advance(seconds=seconds)
-            await world.store.write(fire_due)
+            await world.advance(seconds=seconds)
             seen.append((await child_nodes(world, founded))[0].status is S.PENDING)
         return says(call("ask_human", question="What now?"))
 

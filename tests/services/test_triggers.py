@@ -98,7 +98,7 @@ async def test_a_new_coordinator_has_an_hourly_heartbeat(world: World) -> None:
     founded = await world.store.write(
         teams.create, owner_id=OWNER, goal="Go", model="scripted/ada", start=False
     )
-    [born] = await world.store.read(rows.of_team, founded.team.id)
+    [born] = await world.triggers(founded.team.id)
     assert (born.type, born.made_by, born.due_at) == (
         "heartbeat",
         "system",

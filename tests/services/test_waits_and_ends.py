@@ -17,7 +17,6 @@ from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.work import ANSWER, NodeStatus
 from agiraph.core.services.lifecycle import endings, teams
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.lifecycle.timers import fire_due
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
 from agiraph.core.store import messages
@@ -288,8 +287,7 @@ async def test_a_stage_that_runs_out_of_time_while_its_coordinator_thinks_is_tol
         return says(call("start_stage", name="first", nodes=[node.id], contract=contract))
 
     async def thinks() -> Says:
-        world.clock.advance(seconds=60)
-        await world.store.write(fire_due)
+        await world.advance(seconds=60)
         return says(call("start_stage", name="first")) if again else says("I wait.")
 
     asks = says(call("ask_human", question="What now?"))

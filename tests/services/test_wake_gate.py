@@ -165,7 +165,7 @@ async def test_a_heartbeat_does_not_fire_when_the_envelope_is_empty(world: World
     founded = await world.found("Watch", mode="infinite", budget=budget, heartbeat=3600)
     await world.settle()
     await pass_time(world, 3600)
-    [heartbeat] = await world.store.read(rows.of_team, founded.team.id)
+    [heartbeat] = await world.triggers(founded.team.id)
     assert (heartbeat.fired, heartbeat.gate) == (0, "budget: calls_spent")
 
 
@@ -202,7 +202,7 @@ async def test_a_trigger_for_one_time_waits_for_its_budget_and_fires_once(world:
 async def test_a_heartbeat_that_finds_nothing_to_do_backs_off(world: World) -> None:
     world.script("ada", *[OK] * 9)
     founded = await world.found("Go", start=False, heartbeat=3600)
-    [heartbeat] = await world.store.read(rows.of_team, founded.team.id)
+    [heartbeat] = await world.triggers(founded.team.id)
     woken_at: list[int] = []
     for hour in range(1, 100):
         await pass_time(world, 3600)

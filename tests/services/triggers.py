@@ -42,7 +42,7 @@ async def reload(world: World, trigger: Trigger) -> Trigger:
 
 
 async def firings(world: World, trigger: Trigger) -> list[tuple[str, str, str]]:
-    found: list[Firing] = await world.store.read(rows.firings, trigger.id)
+    found: list[Firing] = await world.firings(trigger.id)
     return [(f.slot, f.outcome, f.reason) for f in reversed(found)]
 
 

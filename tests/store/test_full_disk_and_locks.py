@@ -371,4 +371,4 @@ async def test_a_deleted_team_is_removed_although_its_run_could_not_be_recorded_
         clock.over.set()
         async with asyncio.timeout(20):
             await world.runtime.removal.idle()
-        assert await world.store.read(rows.every) == []
+        assert await world.teams() == []

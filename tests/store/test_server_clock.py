@@ -13,7 +13,6 @@ from agiraph.core.domain import ids
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.triggers import definitions
-from agiraph.core.store import triggers as rows
 from agiraph.core.store.engine.postgres import PostgresStore
 from agiraph.core.store.engine.server_clock import ServerClock
 from agiraph.core.store.tx import Tx
@@ -132,7 +131,7 @@ async def test_a_process_whose_clock_is_ahead_fires_only_what_is_due(
             lambda after: fired.set() if any(e.type == "trigger.fired" for e in after.events) else 0
         )
         async with asyncio.timeout(30):
-            while not await world.store.read(rows.firings, made[0].id):
+            while not await world.firings(made[0].id):
                 await fired.wait()
                 fired.clear()
-        assert await world.store.read(rows.firings, made[1].id) == []
+        assert await world.firings(made[1].id) == []

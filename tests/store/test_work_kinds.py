@@ -72,7 +72,7 @@ async def test_a_migration_finds_the_kind_of_each_node(world: World, database_ur
         to_schema_36(tx, ids, goal.id)
 
     await upgrade(world, database_url, add)
-    found = {name: await world.store.read(NODES.get, node_id) for name, node_id in ids.items()}
+    found = {name: await world.node(node_id) for name, node_id in ids.items()}
     expected = {
         name: (before.get("kind", name), bool(before.get("is_step")))
         for name, before in BEFORE.items()
@@ -102,4 +102,4 @@ async def test_a_kind_that_nothing_brings_is_named(world: World) -> None:
     goal = await pending(world)
     await world.store.write(lambda tx: tx.run("update nodes set kind = 'dream'"))
     with pytest.raises(StoreDamaged, match="dream"):
-        await world.store.read(NODES.get, goal.id)
+        await world.node(goal.id)

@@ -10,7 +10,6 @@ from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.services.board import planning
 from agiraph.core.services.lifecycle.teams import NewTeam, pause, resume
 from agiraph.core.services.members import roster
-from agiraph.core.store.teams import AGENTS
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.objections import HOW_TO_GIVE_EVIDENCE
 from agiraph.testing import Call, Says, World, call, says
@@ -242,4 +241,4 @@ def _assign_unowned(tx: Tx, founded: NewTeam) -> None:
 
 async def assignee_name(world: World, node_id: NodeId) -> str:
     node = await world.node(node_id)
-    return (await world.store.read(AGENTS.get, node.assignee_id)).name
+    return (await world.agent(node.assignee_id)).name

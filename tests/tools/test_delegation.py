@@ -7,7 +7,6 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.home.specialists import specialists
 from agiraph.core.services.board.briefs import IN_COMMANDS
 from agiraph.core.store import messages
-from agiraph.core.store.teams import AGENTS
 from agiraph.core.tools.delegation import assign_task, described, task_output
 from agiraph.testing import Says, World, call, says
 from tests.fences import opened
@@ -168,7 +167,7 @@ async def test_parallel_tasks_for_one_specialist_hire_one_agent_each(world: Worl
     await world.settle()
 
     _, left, right = await world.board(founded.team.id)
-    names = [(await world.store.read(AGENTS.get, n.assignee_id)).name for n in (left, right)]
+    names = [(await world.agent(n.assignee_id)).name for n in (left, right)]
     assert names == ["scout", "scout-2"]
     assert (left.result, right.result) == ("Seen.", "Seen.")
 

@@ -21,7 +21,7 @@ async def strange(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
 
 
 async def names(world: World, founded: NewTeam) -> list[str]:
-    return [agent.name for agent in await world.store.read(teams.everyone, founded.team.id)]
+    return [agent.name for agent in await world.members(founded.team.id)]
 
 
 HIRES: dict[str, Call] = {

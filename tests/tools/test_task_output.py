@@ -5,7 +5,6 @@ import json
 import pytest
 
 from agiraph.core.domain.work import StopReason
-from agiraph.core.services.lifecycle import timers
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.fences import opened
@@ -52,14 +51,10 @@ async def test_blocking_with_a_timeout_ends_in_time_and_the_task_continues(world
     goal, task = await world.board(founded.team.id)
     assert goal.waiting_reason == f"the result of {task.title!r} ({task.id})"
 
-    world.clock.advance(seconds=59)
-    await world.store.write(timers.fire_due)
-    await world.settle()
+    await world.pass_time(seconds=59)
     assert len(await tool_answers(world, goal.id)) == 1
 
-    world.clock.advance(seconds=1)
-    await world.store.write(timers.fire_due)
-    await world.settle()
+    await world.pass_time(seconds=1)
     [late] = (await tool_answers(world, goal.id))[1:]
     assert late.text.startswith(f"The time is over. Count files ({task.id}) is ")
     assert late.text.endswith("It goes on; ask again later.")
@@ -81,9 +76,7 @@ async def test_a_result_that_comes_in_time_is_not_followed_by_a_timeout(world: W
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "All.")
     await world.settle()
-    world.clock.advance(hours=1)
-    await world.store.write(timers.fire_due)
-    await world.settle()
+    await world.pass_time(hours=1)
 
     goal, _ = await world.board(founded.team.id)
     told = await tool_answers(world, goal.id)
@@ -162,16 +155,18 @@ async def test_waiting_for_ones_own_work_or_in_a_cycle_is_refused(world: World) 
     assert (goal.status, task.status) == (S.COMPLETED, S.COMPLETED)
 
 
-@pytest.mark.parametrize("timeout", [0, -1, 10**12, "soon"])
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_an_invalid_timeout_is_refused(world: World, timeout: object) -> None:
-    _, [told] = await run_calls(world, call("task_output", id="node_1", timeout_ms=timeout))
+async def test_an_invalid_timeout_is_refused(world: World) -> None:
+    wrong = (0, -1, 10**12, "soon")
+    calls = (call("task_output", id="node_1", timeout_ms=timeout) for timeout in wrong)
+    _, answers = await run_calls(world, *calls)
 
-    assert told.failed
-    assert told.text.startswith("task_output: 'timeout_ms' is wrong (Input should be ")
-    assert "). Its arguments, as a JSON schema: " in told.text
-    _, schema = told.text.split("as a JSON schema: ")
-    assert [*json.loads(schema)["properties"]] == ["id", "blocking", "timeout_ms"]
+    assert len(answers) == len(wrong)
+    for told in answers:
+        assert told.failed
+        assert told.text.startswith("task_output: 'timeout_ms' is wrong (Input should be ")
+        _, schema = told.text.split("). Its arguments, as a JSON schema: ")
+        assert [*json.loads(schema)["properties"]] == ["id", "blocking", "timeout_ms"]
 
 
 async def test_a_message_ends_a_wait_for_a_task_and_the_result_still_arrives(world: World) -> None:

@@ -10,6 +10,7 @@ import pytest
 from agiraph.core.domain.errors import Refused
 from tests.web.reading import read
 from tests.web.sites import bomb, fetcher, html, redirect_to, response, site, unused_port, zipped
+from tests.wording import Wording, refusals_of
 
 
 async def test_a_page_is_returned_with_its_final_address() -> None:
@@ -108,33 +109,20 @@ async def test_deeply_nested_json_is_returned_as_text(depth: int) -> None:
     assert page.text.startswith("[[[")
 
 
-@pytest.mark.parametrize(
-    ("kind", "says"),
-    [
-        ("image/png", "is a picture, not text"),
-        ("application/zip", "is not text"),
-        ("application/octet-stream", "is not text"),
-    ],
-)
-async def test_a_response_that_is_not_text_is_refused(kind: str, says: str) -> None:
-    async with site(file=response(b"%PDF", kind=kind)) as opened:
-        with pytest.raises(Refused, match=says):
-            await fetcher().fetch(opened.url("/file"))
+NO_TEXT = ("image/png", "application/zip", "application/octet-stream")
+STATUSES = ("403 Forbidden", "404 Not Found", "429 Too Many Requests", "500 Internal Server Error")
 
 
-@pytest.mark.parametrize(
-    ("status", "says"),
-    [
-        ("403 Forbidden", "denies access"),
-        ("404 Not Found", "There is no page"),
-        ("429 Too Many Requests", "limits the number of requests"),
-        ("500 Internal Server Error", "returned an error"),
-    ],
-)
-async def test_an_error_status_is_reported(status: str, says: str) -> None:
-    async with site(page=response(b"no", status=status)) as opened:
-        with pytest.raises(Refused, match=says):
+async def test_a_response_that_is_not_text_or_has_an_error_status_is_refused(
+    wording: Wording,
+) -> None:
+    async def fetch(answer: bytes) -> None:
+        async with site(page=answer) as opened:
             await fetcher().fetch(opened.url("/page"))
+
+    kinds = [response(b"%PDF", kind=kind) for kind in NO_TEXT]
+    errors = [response(b"no", status=status) for status in STATUSES]
+    wording(await refusals_of([*kinds, *errors], fetch))
 
 
 async def test_an_unreachable_site_or_invalid_http_is_reported() -> None:

@@ -395,7 +395,7 @@ async def check_toast(bait: Bait) -> None:
     place = bait.home.board
     await bait.page.get_by_role("img", name="open question").first.wait_for()
     await bait.page.get_by_text("Live", exact=True).wait_for()
-    agent = await bait.served.world.store.read(AGENTS.get, place.agent)
+    agent = await bait.served.world.agent(place.agent)
     options = tuple(line("toast", n) for n in range(8))
     await bait.served.world.store.write(
         hostile.say, agent, whole("news", bait.home.numbers), kind="question", options=options

@@ -10,22 +10,27 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from agiraph.app import Runtime, SharedOptions
-from agiraph.core.domain.agents import Agent, Review
+from agiraph.core.domain.agents import Agent, Review, Team
 from agiraph.core.domain.chat import Thread, Turn
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.features import brought
-from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, TriggerId
+from agiraph.core.domain.knowledge import Insight, KnowledgeStatus, Memory
 from agiraph.core.domain.messages import Decision, Draft, Message
 from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.triggers import Firing, Trigger
 from agiraph.core.domain.work import ANSWER, WorkNode
 from agiraph.core.home.named_secrets import NamedSecrets, SecretSource
 from agiraph.core.home.specialists import specialists
-from agiraph.core.services.lifecycle import answers, conversation, teams
+from agiraph.core.services.knowledge import items
+from agiraph.core.services.lifecycle import answers, conversation, teams, timers
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
-from agiraph.core.store import events, messages, nodes, threads
+from agiraph.core.store import events, messages, nodes, spend, threads, triggers
+from agiraph.core.store import teams as team_rows
 from agiraph.core.store.engine.sqlite_connection import ready
 from agiraph.core.store.nodes import NODES
+from agiraph.core.store.spend import Spend
 from agiraph.core.store.tx import Aftermath
 from agiraph.core.tools.base import Tool
 from agiraph.models.base import Model
@@ -259,6 +264,16 @@ class World:
         await self.runtime.trigger_worker.idle()  # an event trigger may have made new work
         await self.runtime.engine.idle()
 
+    async def advance(self, **time: float) -> None:
+        """Move the clock, and do what has fallen due."""
+        self.clock.advance(**time)
+        await self.store.write(timers.fire_due)
+
+    async def pass_time(self, **time: float) -> None:
+        """Move the clock, do what has fallen due, and wait until nothing can run."""
+        await self.advance(**time)
+        await self.settle()
+
     async def say(
         self,
         agent_id: AgentId,
@@ -291,9 +306,49 @@ class World:
             answers.answer_question, identity, text, person_id=OWNER, decision=decision
         )
 
+    async def teams(self) -> list[Team]:
+        """Return all teams."""
+        return await self.store.read(team_rows.every)
+
+    async def team(self, team_id: TeamId) -> Team:
+        return await self.store.read(team_rows.TEAMS.get, team_id)
+
+    async def members(self, team_id: TeamId) -> list[Agent]:
+        """Return all agents that are or were on a team, in the order in which they were hired."""
+        return await self.store.read(team_rows.everyone, team_id)
+
+    async def agent(self, agent_id: AgentId | str | None) -> Agent:
+        return await self.store.read(team_rows.AGENTS.get, agent_id)
+
+    async def memories(self, agent_id: AgentId) -> list[Memory]:
+        """Return what an agent remembers of its person."""
+        return await self.store.read(items.memories, agent_id, limit=10_000)
+
+    async def insights(
+        self, agent_id: AgentId, *, status: KnowledgeStatus = "active"
+    ) -> list[Insight]:
+        """Return what an agent knows that it, its specialist or its team has learned."""
+        return await self.store.read(items.insights, agent_id, status=status, limit=10_000)
+
+    async def triggers(self, team_id: TeamId) -> list[Trigger]:
+        """Return all triggers that a team has and had, oldest first."""
+        return await self.store.read(triggers.of_team, team_id)
+
+    async def firings(self, trigger_id: TriggerId) -> list[Firing]:
+        """Return when a trigger fired or was skipped, and what came of it, newest first."""
+        return await self.store.read(triggers.firings, trigger_id, limit=10_000)
+
+    async def ledger(self, team_id: TeamId) -> list[Spend]:
+        """Return what a team has spent, by node, agent, purpose, model and day."""
+        return await self.store.read(spend.of_team, team_id)
+
     async def board(self, team_id: TeamId) -> list[WorkNode]:
         """Return the nodes of a team."""
         return await self.store.read(nodes.board, team_id)
+
+    async def nodes(self, team_id: TeamId) -> list[WorkNode]:
+        """Return the nodes of a team in every lane: work, replies and reflections, oldest first."""
+        return await self.store.read(nodes.everything, team_id)
 
     async def node(self, node_id: NodeId) -> WorkNode:
         return await self.store.read(NODES.get, node_id)
@@ -301,6 +356,10 @@ class World:
     async def questions(self, team_id: TeamId) -> list[Message]:
         """Return the team's questions and approvals that nobody has answered."""
         return await self.store.read(messages.open_questions, team_id)
+
+    async def messages(self, team_id: TeamId) -> list[Message]:
+        """Return all that a team's people, its agents and the runtime have sent, oldest first."""
+        return await self.store.read(messages.of_team, team_id)
 
     async def inbox(self) -> list[Message]:
         """Return the messages in the person's inbox."""
@@ -311,10 +370,14 @@ class World:
         assert found is not None
         return found
 
-    async def turns(self, node_id: NodeId) -> list[Turn]:
-        """Return all entries of a node's thread, oldest first."""
-        thread = await self.thread(node_id)
-        return await self.store.read(threads.turns, ThreadId(thread.id))
+    async def threads(self, agent_id: AgentId) -> list[Thread]:
+        """Return an agent's threads, oldest first: of work, replies and reflections."""
+        return await self.store.read(threads.of_agent, agent_id)
+
+    async def turns(self, of: NodeId | Thread) -> list[Turn]:
+        """Return all entries of a thread, or of a node's thread, oldest first."""
+        thread = of if isinstance(of, Thread) else await self.thread(of)
+        return await self.store.read(threads.turns, thread.id)
 
     async def events(self, team_id: TeamId, *, after: int = 0) -> list[Event]:
         """Return the team's events after this number."""

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.run_context import RunContext
-from agiraph.core.store import teams
 from agiraph.core.store.engine import dump
 from agiraph.core.store.engine.connect import open_store
 from agiraph.core.store.teams import AGENTS
@@ -105,7 +104,7 @@ async def _more_tools(run: Run) -> None:
 
 
 async def _hired(run: Run) -> list[str]:
-    members = await run.world.store.read(teams.everyone, run.team.team.id)
+    members = await run.world.members(run.team.team.id)
     return [member.name for member in members if member.name == "helper"]
 
 
@@ -243,7 +242,7 @@ async def _promoted(run: Run) -> None:
 
 
 async def _promoted_members(run: Run) -> list[str]:
-    members = await run.world.store.read(teams.everyone, run.team.team.id)
+    members = await run.world.members(run.team.team.id)
     return [member.name for member in members if member.role == "worker" and member.persistent]
 
 

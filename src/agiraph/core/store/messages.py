@@ -405,6 +405,10 @@ def answers_to(tx: Tx, question_id: MessageId) -> list[Message]:
     return MESSAGES.select(tx, "in_reply_to = :id and kind = 'answer' order by id", id=question_id)
 
 
+def of_team(tx: Tx, team_id: TeamId) -> list[Message]:
+    return MESSAGES.select(tx, "team_id = :team_id order by id", team_id=team_id)
+
+
 def of_node(tx: Tx, node_id: NodeId) -> list[Message]:
     return MESSAGES.select(tx, "node_id = :node_id order by id", node_id=node_id)
 
