@@ -32,13 +32,14 @@ BUDGETS_S = {
     "store": 55,
     "testing": 20,
     "tools": 170,
+    "upgrades": 100,
     "web": 50,
     "web_ui": 890,
     "other": 175,
 }
 """Seconds that the tests of a folder may take together, on two cores with five processes."""
 
-NOT_QUICK = frozenset({"faults", "web_ui", "scenarios", "real_models"})
+NOT_QUICK = frozenset({"faults", "web_ui", "scenarios", "real_models", "upgrades"})
 """Parts that `make quick` leaves out: crash sweeps, browsers, whole scenarios."""
 NOT_QUICK_FILES = frozenset(
     {

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
 import click
 
@@ -103,13 +103,11 @@ async def restore(file: Path, with_settings: bool) -> None:
     """
     settings = config.load(environment())
     with archive_reading.opened(file, room=_free_bytes(settings.home)) as found:
-        # Rows are loaded into the newest schema, without migrations: those of another one would not
-        # fit.
-        if found.manifest.schema != migrate.newest():
+        if not 0 < found.manifest.schema <= migrate.newest():
             raise Refused(
                 f"The backup was made by {found.manifest.made_by[:60]!r} (schema "
                 f"{found.manifest.schema}); this one has schema {migrate.newest()}. Restore it "
-                "with that version, then upgrade."
+                "with that version."
             )
         restorer = Restorer(settings, found, with_settings=with_settings)
         with restoring.prepared(settings.home) as home:
@@ -143,13 +141,20 @@ class Restorer:
             )
             if self._with_settings:
                 self._check_settings(staged)
+            rows = await self._rows(home, stages)
             url = self._settings.database_url
             if url.startswith("sqlite:///"):
-                await self._into_file(Path(url.removeprefix("sqlite:///")), staged, home, stages)
+                target = Path(url.removeprefix("sqlite:///"))
+                if target.exists():
+                    await self._refuse_teams(url)
+                near = stages.enter_context(restoring.stage(target.parent))
+                await self._load(f"sqlite:///{near / target.name}", rows)
+                with restoring.in_place(staged, home.path):
+                    restoring.put_database(near / target.name, target)
             else:
                 with restoring.in_place(staged, home.path):
                     # Last and in one transaction: if it fails, the files are removed again.
-                    await self._into_server(url)
+                    await self._into_server(url, rows)
         with contextlib.suppress(StoreFull):  # on a full disk, the first start makes the token
             home.token()
         return files
@@ -163,22 +168,14 @@ class Restorer:
                 f"{reason} Nothing was changed; restore without --with-settings."
             ) from error
 
-    async def _into_file(self, target: Path, staged: Path, home: Home, stages: ExitStack) -> None:
-        if target.exists():
-            await self._refuse_teams(f"sqlite:///{target}")
-        near = stages.enter_context(restoring.stage(target.parent))
-        await self._load(f"sqlite:///{near / target.name}")
-        with restoring.in_place(staged, home.path):
-            restoring.put_database(near / target.name, target)
-
-    async def _into_server(self, url: str) -> None:
+    async def _into_server(self, url: str, rows: "_Rows") -> None:
         from agiraph.core.store.engine.postgres_errors import (
             refuse_rejected_rows,  # loaded only where used
         )
 
         await self._refuse_teams(url)
         with refuse_rejected_rows():
-            await self._load(url)
+            await self._load(url, rows)
 
     async def _refuse_teams(self, url: str) -> None:
         store = await open_store(url, SystemClock())
@@ -190,13 +187,30 @@ class Restorer:
         finally:
             await store.close()
 
-    async def _load(self, url: str) -> None:
+    async def _rows(self, home: Home, stages: ExitStack) -> "_Rows":
+        """Return the rows in today's schema; those of an older one are migrated beside the home."""
+        file, about = stages.enter_context(self._archive.rows), self._archive.manifest
+        if about.schema == migrate.newest():
+            return _Rows(file, about.rows)
+        near = stages.enter_context(restoring.stage(home.path))
+        upgraded = stages.enter_context((near / "rows.jsonl").open("w+b"))
+        more: dict[str, Any] = {"schema": about.schema, "expected": about.rows}
+        count = await asyncio.to_thread(
+            dump.upgrade, _Lines(file), upgraded, place=near / "older.db", **more
+        )
+        return _Rows(upgraded, count)
+
+    async def _load(self, url: str, rows: "_Rows") -> None:
         store = await open_store(url, SystemClock())
         try:
-            with self._archive.rows as rows:
-                await store.write(dump.load, _Lines(rows), expected=self._archive.manifest.rows)
+            await store.write(dump.load, _Lines(rows.file), expected=rows.count)
         finally:
             await store.close()
+
+
+class _Rows(NamedTuple):
+    file: IO[bytes]
+    count: int
 
 
 class _Lines:

@@ -7,6 +7,7 @@ import stat
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -19,6 +20,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.messages import Message
+from agiraph.core.domain.work import WorkNode
 from agiraph.core.store import events, threads, triggers
 from agiraph.core.store import teams as rows
 from agiraph.core.store.database import Store
@@ -81,7 +83,8 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     by_id = partial(_write_rows, store, start="", cursor=attrgetter("id"))
     by_seq = partial(_write_rows, store, start=0, cursor=attrgetter("seq"))
     for table, name in FILES.items():
-        await by_id(target / f"{name}.jsonl", team_rows.page, table, team.id)
+        shown = _named if table == "nodes" else lambda row: row
+        await by_id(target / f"{name}.jsonl", team_rows.page, table, team.id, shown=shown)
     await _write_rows(store, target / "costs.jsonl", team_rows.spend_page, team.id)
     await _write_rows(store, target / "firings.jsonl", team_rows.firings_page, team.id)
     # Also of agents that have left.
@@ -103,6 +106,13 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     left_out = await asyncio.to_thread(copy_files, home / "teams" / team.id, target / "home")
     if left_out:
         _write_lines(target / "left_out.jsonl", left_out)
+
+
+def _named(node: WorkNode) -> dict[str, Any]:
+    """Return the columns of a node: of its kind the name, not the facts that stand in the code."""
+    return {field.name: getattr(node, field.name) for field in fields(node)} | {
+        "kind": node.kind.name
+    }
 
 
 def _events(tx: Tx, team_id: TeamId, *, after: int, limit: int) -> list[Event]:

@@ -3,7 +3,10 @@
 The format is the same for both databases; a dump of one can be loaded into the other.
 """
 
+import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
@@ -11,8 +14,12 @@ import orjson
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.features import brought
 from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.store import channels, deliveries, nodes
+from agiraph.core.store.engine import migrate, sqlite_connection
 from agiraph.core.store.engine.dump_validation import DumpReader, columns_of
+from agiraph.core.store.engine.sqlite import SqliteTx
+from agiraph.core.store.engine.sqlite_errors import explain, is_environment_error
 from agiraph.core.store.teams import PERSONS
 from agiraph.core.store.texts import passages
 from agiraph.core.store.tx import Tx
@@ -71,6 +78,40 @@ def _rows(tx: Tx, table: str, names: list[str], key: str) -> Iterator[Any]:
         last = {column: page[-1][names.index(column)] for column in columns}
         sql = f"{select} where ({key}) > ({last_key}) order by {key} limit :page"
         page = tx.all(sql, **last, page=PAGE_ROWS) if len(page) == PAGE_ROWS else []
+
+
+def upgrade(
+    lines: Iterable[bytes], out: BinaryIO, *, schema: int, expected: int, place: Path
+) -> int:
+    """Write the dump of an older schema as one of this schema; return the number of its rows.
+
+    The rows go through a new SQLite file at `place`, as the migrations need a database. Only their
+    form is checked here; `load` checks what becomes of them. Raise `Refused` as `load` does.
+    """
+    with closing(sqlite_connection.connect(place, create=True)) as connection:
+        connection.execute("pragma synchronous = off")  # nobody reads it after a crash
+        tx = SqliteTx(connection, SystemClock().now())
+        try:
+            connection.execute("begin")
+            words = sqlite_connection.WORDS
+            migrate.upgrade(connection.execute, current=0, until=schema, words=words)
+            tables = [table for table in TABLES if columns_of(tx, table)]
+            if "persons" in tables:
+                tx.run("delete from persons")
+            reader = DumpReader(tx, tables, is_older=True)
+            for row in reader.rows(lines):
+                reader.insert(row)
+            if reader.count != expected:
+                raise reader.refusal(f"there are {reader.count:,} rows, not {expected:,}")
+            migrate.upgrade(connection.execute, current=schema, words=words)
+            return write(tx, out)
+        except sqlite3.Error as error:
+            if is_environment_error(error):
+                raise explain(error, place) from error
+            raise Refused(
+                f"The rows of the backup cannot be upgraded ({error}). Nothing was changed; use "
+                "another backup."
+            ) from error
 
 
 def is_empty(tx: Tx) -> bool:

@@ -112,11 +112,15 @@ def columns_of(tx: Tx, table: str) -> dict[str, Column]:
 
 
 class DumpReader:
-    """Reads, checks and inserts the rows of a dump; knows its line for error messages."""
+    """Reads, checks and inserts the rows of a dump; knows its line for error messages.
 
-    def __init__(self, tx: Tx, tables: Iterable[str]) -> None:
+    In an older dump the tables may come in another order, and what the values mean is not checked.
+    """
+
+    def __init__(self, tx: Tx, tables: Iterable[str], *, is_older: bool = False) -> None:
         self._tx = tx
         self._expected = list(tables)
+        self._is_older = is_older
         self._columns: dict[str, Column] = {}
         self._names: list[str] = []
         self._insert = ""
@@ -171,9 +175,10 @@ class DumpReader:
         table, names = header.get("table"), header.get("columns")
         if set(header) != {"table", "columns"} or not isinstance(table, str):
             raise self.refusal("a table must begin with its name and its columns")
-        if not self._expected or table != self._expected[0]:
+        if table not in (self._expected if self._is_older else self._expected[:1]):
             raise self.refusal(f"the table {table[:60]!r} is not expected here")
-        self.table = self._expected.pop(0)
+        self._expected.remove(table)
+        self.table = table
         self._columns = columns_of(self._tx, self.table)
         known = sorted(self._columns)
         if not isinstance(names, list) or sorted(map(str, cast(list[Any], names))) != known:
@@ -191,6 +196,8 @@ class DumpReader:
         for name, held in row.items():
             if complaint := self._columns[name].complaint(held):
                 raise self.refusal(complaint, name)
+        if self._is_older:
+            return row
         for name, choices in _choices(self.table).items():
             if row[name] not in choices:
                 raise self.refusal(f"{str(row[name])[:60]!r} is not known", name)

@@ -54,12 +54,17 @@ def upgrade(
     *,
     current: int,
     words: Mapping[str, str],
-    record: Callable[[int], object],
+    record: Callable[[int], object] = lambda version: None,
+    until: int | None = None,
 ) -> list[str]:
-    """Apply the missing migrations; return their names. The caller holds a lock against others."""
+    """Apply the missing migrations, up to this one or all; return their names.
+
+    The caller holds a lock against others.
+    """
     # The caller's transaction contains all of them. Both databases roll back schema changes, so a
     # migration that fails leaves the old schema.
-    missing = [m for m in migrations() if m.version > current]
+    last = newest() if until is None else until
+    missing = [m for m in migrations() if current < m.version <= last]
     for migration in missing:
         for statement in migration.statements(words):
             execute(statement)

@@ -14,6 +14,8 @@ BUSY_SECONDS = 5.0
 """How long a connection waits for another program's lock on the file."""
 PAGE_BYTES = 1024
 """A commit writes whole pages and a turn is small: 18 KiB per turn, against 34 with 4096 bytes."""
+WORDS = {"dialect": "sqlite", "serial": "integer", "bigint": "integer"}
+"""What migrations write for this database."""
 CHECKED_BYTES = 256 * 2**20
 """Databases up to this size are checked whole when opened."""
 
@@ -85,7 +87,7 @@ def _set_up(connection: sqlite3.Connection, path: Path) -> None:
     migrate.upgrade(
         connection.execute,
         current=current,
-        words={"dialect": "sqlite", "serial": "integer", "bigint": "integer"},
+        words=WORDS,
         record=lambda version: connection.execute(f"pragma user_version = {version}"),
     )
     connection.execute("commit")
