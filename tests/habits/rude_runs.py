@@ -14,15 +14,15 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import ANSWER, WorkNode
 from agiraph.core.services.board import planning
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import conversation, teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
-from agiraph.core.store.texts.knowledge import INSIGHTS, MEMORIES
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.rows import INSIGHTS, MEMORIES
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import World, call
 from tests.api.serving import Served, serving
 from tests.habits.acts import LANGUAGES, Ref, Run, State

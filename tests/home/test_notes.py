@@ -9,10 +9,10 @@ import pytest
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import NotFound, OutOfScope, Refused
 from agiraph.core.domain.ids import NodeId, TeamId
-from agiraph.core.home import notes
 from agiraph.core.home.layout import Home, TeamFolder
-from agiraph.core.home.notes import Notes
 from agiraph.core.home.scopes import Scope
+from agiraph.features.knowledge import note_files as notes
+from agiraph.features.knowledge.note_files import Notes
 
 TODAY = date(2026, 2, 11)
 TEAM = Team(

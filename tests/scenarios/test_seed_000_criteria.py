@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.api.feature_views.known import Insight
 from agiraph.core.domain.agents import Agent, Mode
 from agiraph.core.domain.chat import Thread, Turn
 from agiraph.core.domain.ids import AgentId, ThreadId
-from agiraph.core.domain.knowledge import Insight
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.work import WorkNode
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import timers
 from agiraph.core.services.lifecycle.teams import HOUR, NewTeam
 from agiraph.core.services.members import roster
 from agiraph.core.store import threads, triggers
+from agiraph.features.knowledge.verbs import items
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel

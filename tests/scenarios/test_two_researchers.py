@@ -3,11 +3,11 @@
 import json
 import re
 
-from agiraph.core.domain.knowledge import Insight
-from agiraph.core.domain.records.owners import of_specialist
+from agiraph.api.feature_views.known import Insight
 from agiraph.core.store.teams import AGENTS
-from agiraph.core.store.texts.knowledge import INSIGHTS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.model import of_specialist
+from agiraph.features.knowledge.rows import INSIGHTS
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel

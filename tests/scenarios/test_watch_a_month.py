@@ -17,7 +17,7 @@ from agiraph.core.services.lifecycle import digest
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.store import triggers
 from agiraph.core.store.messages import DIGEST
-from agiraph.core.store.texts import knowledge
+from agiraph.features.knowledge import rows as knowledge
 from agiraph.testing import World
 from agiraph.testing.clock import ManualClock
 from tests.conftest import SweepLog

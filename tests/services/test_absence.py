@@ -12,7 +12,6 @@ from agiraph.core.domain.messages import Draft, Message, MessageKind
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.work import Budget, NodeStatus
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import digest, settings
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.lifecycle.timers import fire_due
@@ -21,6 +20,7 @@ from agiraph.core.store import deliveries
 from agiraph.core.store.engine.connect import open_store
 from agiraph.features.channels.kinds import Channel
 from agiraph.features.channels.kinds.configured import Terminal
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import World, call, says
 from tests.tools.strangers import undecided
 

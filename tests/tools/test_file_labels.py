@@ -22,20 +22,19 @@ from agiraph.core.domain.text.fence import enclose_foreign, without_fences
 from agiraph.core.home import file_lock, file_versions
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import planning
-from agiraph.core.services.knowledge import files, items, maintenance, notes
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
 from agiraph.core.store.engine import dump
 from agiraph.core.store.engine.connect import open_store
 from agiraph.core.store.engine.migrate import migrations
 from agiraph.core.store.texts import file_labels
-from agiraph.core.store.texts import knowledge as rows
-from agiraph.core.store.texts import notes as note_rows
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import tool
 from agiraph.core.tools.files import kept_writes
 from agiraph.core.tools.files.kept_writes import Change
 from agiraph.features.backup.team_export import write_export
+from agiraph.features.knowledge import note_rows, rows
+from agiraph.features.knowledge.verbs import files, items, maintenance, notes
 from agiraph.models.base import Request
 from agiraph.testing import Call, ManualClock, PowerCut, Says, ScriptedModel, World, call, says
 

@@ -8,16 +8,7 @@ from agiraph.core.domain.agents import Agent, Role
 from agiraph.core.domain.chat import ToolSpec
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.features import brought
-from agiraph.core.tools import (
-    communication,
-    delegation,
-    knowledge,
-    limits,
-    scheduling,
-    staffing,
-    team,
-    work,
-)
+from agiraph.core.tools import communication, delegation, limits, scheduling, staffing, team, work
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.calls import on_demand
 from agiraph.core.tools.calls.schemas import required_only
@@ -58,7 +49,6 @@ BUILT_IN: dict[str, Tool] = {
         web.find_in_page,
         reading.read_links,
         team.job_status,
-        *knowledge.WORK,
         scheduling.schedule,
         scheduling.list_triggers,
         scheduling.cancel_trigger,

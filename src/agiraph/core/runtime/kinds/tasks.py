@@ -1,8 +1,11 @@
 """Tasks: runs tasks and public tasks, with a model in the loop or with what else an agent has."""
 
+from collections.abc import Sequence
+
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.features import worker_of
 from agiraph.core.domain.outcomes import Outcome
+from agiraph.core.domain.provenance.labels import join
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.compaction import Compaction
 from agiraph.core.runtime.executor import Executor, begin
@@ -11,7 +14,9 @@ from agiraph.core.runtime.loop import Loop
 from agiraph.core.runtime.prompts import prompt, refs
 from agiraph.core.runtime.prompts.prompt import Opening
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
+from agiraph.core.runtime.prompts.told import Told, tellers
 from agiraph.core.services.mail.bus import report_once
+from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.toolsets import PUBLIC, Toolset, all_shown
 
@@ -51,12 +56,16 @@ class Task:
         """Return the first entries of a new thread. They are stored and never change, so that the
         vendor's cache holds for all of its calls."""
         is_lean = executor.is_lean(loaded)
-        assert loaded.prior_knowledge is not None
-        known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
-        label = loaded.prior_knowledge.label | known.label
+        pairs = zip(tellers(), loaded.told, strict=True)
+        told = [await teller.tell(ctx, rows) for teller, rows in pairs]
+        label = loaded.label | join(each.label for each in told)
 
         def build(shown: ShownFiles) -> str:
-            return self.system_text(executor, ctx, loaded, tools, shown, known)
+            return self.system_text(executor, ctx, loaded, tools, shown, told)
+
+        def opened(tx: Tx) -> None:
+            for each in told:
+                each.opened(tx, is_lean=is_lean)
 
         system, shown = await prompt.with_files(ctx, label, build)
         assignment = prompt.assignment(
@@ -66,8 +75,7 @@ class Task:
             refs=None if tools.tools or not ctx.agent.has_model else await refs.as_text(ctx),
             said=loaded.said,
         )
-        used = known.ids(is_lean=is_lean)
-        return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
+        return Opening(system, assignment, loaded.attachments, shown.label, is_lean, opened)
 
     def system_text(
         self,
@@ -76,7 +84,7 @@ class Task:
         loaded: Loaded,
         tools: Toolset,
         shown: ShownFiles,
-        known: prompt.Known,
+        told: Sequence[Told],
     ) -> str:
         """Return the system prompt."""
         is_lean, means = executor.is_lean(loaded), executor.means_of(loaded.agent)
@@ -85,7 +93,7 @@ class Task:
         before = shown.lines(loaded.said_before, room)
         more = {"shown": shown, "skills": ctx.skills, "zone": loaded.zone, "before": before}
         reader = prompt.Reader(*about, is_lean=is_lean, **more)
-        return prompt.system_prompt(loaded.team, reader, executor.clock.now(), known)
+        return prompt.system_prompt(loaded.team, reader, executor.clock.now(), told)
 
 
 class _SingleAnswer(Task):

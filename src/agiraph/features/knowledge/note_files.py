@@ -16,6 +16,8 @@ from agiraph.core.home.kept_files import (
     ARCHIVE,
     DAY,
     INDEX,
+    LONGEST,
+    LONGEST_SUMMARY,
     SUMMARY,
     UNVERIFIED,
     Kind,
@@ -28,10 +30,6 @@ from agiraph.core.home.scopes import Scope, Want
 
 EARLIER = f"{ARCHIVE}/{EARLIER_NAME}"
 """Prefix of the notes that hold what was replaced. They are read, and not searched."""
-LONGEST = 64 * 1024
-"""Bytes of one note."""
-LONGEST_SUMMARY = 16 * 1024
-"""Bytes of MEMORY.md, which goes into every prompt."""
 MOST = 1000
 DEEPEST = 3
 KEPT_DAYS = 30

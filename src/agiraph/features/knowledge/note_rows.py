@@ -2,15 +2,18 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from agiraph.api.feature_views.known import Note, NoteStatus
 from agiraph.core.domain.ids import AgentId, TeamId
 from agiraph.core.domain.provenance.labels import Label
-from agiraph.core.domain.records.notes import Note, NoteStatus
 from agiraph.core.store.rows import Table, to_label, to_micros, to_text
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.rows import CHANGES, INSIGHTS, MEMORIES
 
 NOTES = Table("notes", Note)
+TABLES: tuple[Table[Any], ...] = (MEMORIES, INSIGHTS, NOTES, CHANGES)
+"""Those of the feature."""
 
 
 class NoteTitle(NamedTuple):

@@ -1,42 +1,37 @@
 """Notes: keep an agent's notes with untrusted text, and the search index of its note files."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
+from agiraph.api.feature_views.known import ChangedItem, ChangeVerb, Note, NoteStatus
 from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.events.knowledge import KnowledgePending, MemoryWritten
 from agiraph.core.domain.ids import SYSTEM, AgentId, TeamId, ThreadId
-from agiraph.core.domain.knowledge import ChangedItem, ChangeVerb
 from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, Label
-from agiraph.core.domain.records.notes import FRONT, UNVERIFIED_FOR, Note, NoteStatus
-from agiraph.core.domain.text.passages import search_words, words
-from agiraph.core.home.kept_files import UNVERIFIED, is_unverified
-from agiraph.core.services.knowledge import changes
+from agiraph.core.domain.records.notes import fits, query_for
+from agiraph.core.domain.text.passages import search_words
+from agiraph.core.home.kept_files import NO_SECRETS, UNVERIFIED, is_unverified
 from agiraph.core.store.rows import to_text
 from agiraph.core.store.texts import file_labels, passages
-from agiraph.core.store.texts import notes as rows
-from agiraph.core.store.texts.notes import NOTES
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import note_rows as rows
+from agiraph.features.knowledge.model import UNVERIFIED_FOR
+from agiraph.features.knowledge.note_rows import NOTES
+from agiraph.features.knowledge.verbs import changes
 from agiraph.redaction import looks_secret
 
 PREFIXES = ("note_", "draft_")
 """How the ids of notes begin; those of an earlier version with `draft_`."""
-NO_SECRETS = (
-    "That holds what looks like a key or a password, which is never kept: it would stand in later "
-    "prompts. Say where it is kept or what it is for, without the secret itself."
-)
 MAX_TITLES = 30
 """Unverified notes whose titles a prompt lists."""
 MAX_SHOWN_CHARS = 4000
 """Characters of the unverified notes that a prompt shows."""
 SECTION_CHARS = 1500
 """Characters of one section of an unverified note in a prompt."""
-LEAST_SHARED_WORDS = 2
-"""How many words a section and a task must share for the section to be shown."""
 _USE_NOTED_EVERY = timedelta(days=1)
 
 
@@ -249,18 +244,6 @@ def for_work(tx: Tx, team: Team, agent: Agent, task: str) -> Unverified:
         fitting.append(FittingNote(name, f"{UNVERIFIED}/{name}", text, hit.label))
     known = {note.name for note in fitting}
     return Unverified(tuple(fitting), tuple(t for t in titles if t.name not in known))
-
-
-def query_for(team: Team, agent: Agent, task: str) -> str:
-    """Return the words by which notes for a task of the agent are chosen."""
-    return f"{team.goal}\n{task}" if agent.role == "coordinator" else task
-
-
-def fits(text: str, terms: Sequence[str]) -> bool:
-    """Whether enough of these words stand in the text, besides the line of the runtime."""
-    contained = set(words("\n".join(ln for ln in text.splitlines() if not ln.startswith(FRONT))))
-    shared = sum(term in contained for term in terms)
-    return shared >= min(LEAST_SHARED_WORDS, len(terms))
 
 
 def is_stale(tx: Tx, agent: Agent, files: Mapping[str, str]) -> bool:
