@@ -25,6 +25,7 @@ METHODS = frozenset(
 MAY_COMPARE: dict[str, dict[str, str]] = {
     "ids, and keys that consist of a kind and an id; no model and no person chooses them": {
         "core/domain/persons": "_PREFIX",
+        "core/domain/records/notes": "FRONT",
         "core/runtime/compaction": "'msg_'",
         "core/services/access": "_TWO_PARTS",
         "core/services/lifecycle/digest": "'msg_', file_labels.PREFIX",
@@ -103,12 +104,13 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/store/texts/file_labels": "GIVEN",
         "core/tools/commands/shell": "'folders/', 'nodes/', in 'No such file'",
         "core/tools/delegation": "'scratch/'",
-        "core/tools/files/file_labels": "f'{UNVERIFIED}/'",
-        "core/tools/files/kept_writes": "'agents/', 'memory/', QUOTE, f'{UNVERIFIED}/'",
-        "core/tools/knowledge": "f'{UNVERIFIED}/'",
+        "core/tools/files/kept_writes": "QUOTE",
         "core/tools/replies/looking": "'nodes/', 'published/', ('.md', '.txt')",
         "core/tools/team": "'nodes/', 'published'",
         "core/tools/web/web": "'/scratch/'",
+        "features/knowledge/note_files": "'.md', EARLIER, f'{ARCHIVE}/', f'{UNVERIFIED}/'",
+        "features/knowledge/note_writes": "'agents/', 'memory/', f'{UNVERIFIED}/'",
+        "features/knowledge/tools": "f'{UNVERIFIED}/'",
     },
     "the key by which a message is found again; it begins with what the message is about": {
         "core/services/board/requests": "_RERUN",

@@ -21,7 +21,7 @@ from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
 from agiraph.features.knowledge import rows as knowledge
 from agiraph.features.knowledge.model import UNVERIFIED_FOR
-from agiraph.features.knowledge.note_rows import NOTES
+from agiraph.features.knowledge.rows import NOTES
 from agiraph.features.knowledge.verbs import items
 from agiraph.testing import call, says
 from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, open_place

@@ -24,8 +24,8 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
 from agiraph.core.store.texts import passages
 from agiraph.core.tools.base import Tool, tool
-from agiraph.features.knowledge import note_rows, rows
 from agiraph.features.knowledge import reply_tools as remembering
+from agiraph.features.knowledge import rows
 from agiraph.features.knowledge.opening import TELLER
 from agiraph.features.knowledge.verbs import items
 from agiraph.testing import Call, ScriptedModel, World, call, says
@@ -469,7 +469,7 @@ async def test_a_person_confirms_or_rejects_what_a_labelled_thread_noted(talking
     assert "CANARY-9" not in prompt.text
     assert again == ToolAnswer("# Tea\n\nGreen tea is CANARY-8.\n")
     assert not [*(team / "memory/unverified").rglob("*.md")]
-    assert await world.store.read(note_rows.to_file, founded.coordinator.id) == []
+    assert await world.store.read(rows.notes_to_file, founded.coordinator.id) == []
     *_, node = await world.board(founded.team.id)
     assert (await world.thread(node.id)).label == CLEAN
     _, refusal = await answers_to(

@@ -42,8 +42,7 @@ from agiraph.core.store.texts.folder_changes import FOLDER_CHANGES, FolderChange
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
-from agiraph.features.knowledge.note_rows import NOTES
-from agiraph.features.knowledge.rows import INSIGHTS, MEMORIES
+from agiraph.features.knowledge.rows import INSIGHTS, MEMORIES, NOTES
 from agiraph.testing import World
 from tests.web_ui.payloads import PAYLOADS
 

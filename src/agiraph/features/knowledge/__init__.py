@@ -16,5 +16,5 @@ FEATURE = Feature(
         "agiraph.features.knowledge.routes:router",
         "agiraph.features.knowledge.routes:search_router",
     ),
-    tables="agiraph.features.knowledge.note_rows:TABLES",
+    tables="agiraph.features.knowledge.rows:TABLES",
 )

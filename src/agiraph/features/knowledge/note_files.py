@@ -199,11 +199,6 @@ class Notes:
             found[SUMMARY] = summary
         return {name: text for name, text in found.items() if text.strip()}
 
-    def days(self, today: date, count: int = 2) -> dict[str, str]:
-        """Return the logs of the last `count` days, oldest first."""
-        names = [f"{today - timedelta(days=back)}.md" for back in reversed(range(count))]
-        return {name: text for name in names if (text := self._text(name))}
-
     def update_index(self) -> None:
         """Rewrite the index: one line for each file, with its heading."""
         names = [n for n in self._names() if n != INDEX and not n.startswith(f"{ARCHIVE}/")]

@@ -13,7 +13,7 @@ from agiraph.core.home import file_lock
 from agiraph.core.home.file_lock import to_the_end
 from agiraph.core.home.kept_files import ARCHIVE, UNVERIFIED, Kind, full_path, kind_of_note
 from agiraph.core.run_context import RunContext
-from agiraph.core.store.texts import file_labels as rows
+from agiraph.core.store.texts import file_labels as label_rows
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.files import file_labels
 from agiraph.core.tools.files.kept_writes import (
@@ -25,7 +25,7 @@ from agiraph.core.tools.files.kept_writes import (
     sources,
     write_clean,
 )
-from agiraph.features.knowledge import note_rows
+from agiraph.features.knowledge import rows
 from agiraph.features.knowledge.model import front_line
 from agiraph.features.knowledge.note_files import Notes, Written, earlier_of
 from agiraph.features.knowledge.verbs import notes
@@ -43,7 +43,7 @@ KEPT_UNVERIFIED = (
 async def refresh_notes(ctx: RunContext) -> dict[str, str]:
     """Bring note files and rows together, index changed files, and return all notes by path."""
     kept = Notes(ctx.scope, await labelled_names(ctx))
-    for note in await ctx.store.read(note_rows.to_file, ctx.agent.id):
+    for note in await ctx.store.read(rows.notes_to_file, ctx.agent.id):
         with suppress(Refused):  # the notes may be full by now; the row stays as it is
             await _file_note(ctx, kept, note)
             # After the file: a crash in between does the same once more, which changes nothing.
@@ -52,7 +52,7 @@ async def refresh_notes(ctx: RunContext) -> dict[str, str]:
         async with file_lock.hold(ctx.home, ctx.team.id):
             # Before the files are moved, so that none is without its label.
             moved = {kept.full(name): kept.full(f"{ARCHIVE}/{name}") for name in old}
-            await ctx.store.write(rows.copy, ctx.team.id, moved)
+            await ctx.store.write(label_rows.copy, ctx.team.id, moved)
             await to_the_end(kept.archive, today_of(ctx))
     files = await asyncio.to_thread(files_of, kept)
     if await ctx.store.read(notes.is_stale, ctx.agent, files):
@@ -67,7 +67,7 @@ async def _file_note(ctx: RunContext, kept: Notes, note: Note) -> None:
             front = front_line(note.label, note.created_at)
             made = await asyncio.to_thread(kept.compose_unverified, note.path, note.content, front)
             data = made.after.encode(errors="replace")
-            await ctx.store.write(rows.put, ctx.team.id, made.path, data, label=note.label)
+            await ctx.store.write(label_rows.put, ctx.team.id, made.path, data, label=note.label)
             await asyncio.to_thread(kept.write_unverified, note.path, note.content, front)
         case "confirmed":
             await write_confirmed(ctx, kept, note.path, note.content, today_of(ctx))
@@ -75,7 +75,7 @@ async def _file_note(ctx: RunContext, kept: Notes, note: Note) -> None:
             pass
     if note.filed_at is not None:
         path = kept.full(f"{UNVERIFIED}/{note.path}")
-        known = await ctx.store.read(rows.find, ctx.team.id, path)
+        known = await ctx.store.read(label_rows.find, ctx.team.id, path)
         digest = "" if known is None else known.hash
         await asyncio.to_thread(kept.remove_unverified, note.path, digest)
 
@@ -135,7 +135,7 @@ async def keep_unverified(ctx: RunContext, name: str, content: str) -> Done:
             is_filed=True,
         )
         data = composed.after.encode(errors="replace")
-        rows.put(tx, ctx.team.id, composed.path, data, label=label, thread_id=thread_id)
+        label_rows.put(tx, ctx.team.id, composed.path, data, label=label, thread_id=thread_id)
         notes.index_one(tx, ctx.agent, composed.path, composed.after, label)
 
     # Before the file: a crash in between must not leave untrusted text without a label.
@@ -174,7 +174,7 @@ async def _write_note(
     data = composed.after.encode(errors="replace")
     if known is not None and not is_log and composed.before:
         moved = {composed.path: kept.full(earlier_of(composed.name))}
-        await ctx.store.write(rows.copy, ctx.team.id, moved)  # the earlier text is kept there
+        await ctx.store.write(label_rows.copy, ctx.team.id, moved)  # the earlier text is kept there
     stays_labelled = is_log or bool(stay)
     if is_labelled:
         joined = is_log or lines is not None
@@ -183,13 +183,13 @@ async def _write_note(
         )
         kept = replace(kept, labelled=kept.labelled | {composed.name})
     elif known is not None and stays_labelled:
-        await ctx.store.write(rows.amend, known, data, clean_text=clean, lines=lines)
+        await ctx.store.write(label_rows.amend, known, data, clean_text=clean, lines=lines)
     elif known is not None:
         kept = replace(kept, labelled=kept.labelled - {composed.name})
     written = await to_the_end(kept.write, composed.name, content, today=today)
     if known is not None and not is_labelled and not stays_labelled:
         # After the file: a crash in between leaves a label on clean words.
-        await ctx.store.write(rows.clear, known, data, ctx.lease.thread_id)
+        await ctx.store.write(label_rows.clear, known, data, ctx.lease.thread_id)
     marked = MARKED if lines is None else MARKED_LINES
     return written, (marked.format(by=sources(ctx)) if is_labelled else "") + stay
 
@@ -209,6 +209,6 @@ async def write_confirmed(
 async def labelled_names(ctx: RunContext) -> frozenset[str]:
     """Return the names of the agent's notes that carry a label."""
     root = Notes(ctx.scope).root
-    found = await ctx.store.read(rows.under, ctx.team.id, root)
+    found = await ctx.store.read(label_rows.under, ctx.team.id, root)
     paths = (file.path.removeprefix(root) for file in found)
     return frozenset(path.removeprefix("memory/") for path in paths)

@@ -14,7 +14,7 @@ from agiraph.core.runtime.prompts.prompt import titled
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
 from agiraph.core.services.lifecycle import digest
 from agiraph.core.store.tx import Tx
-from agiraph.features.knowledge import note_rows, recall, rows
+from agiraph.features.knowledge import recall, rows
 from agiraph.features.knowledge.note_writes import refresh_notes
 from agiraph.features.knowledge.verbs import maintenance, notes
 from agiraph.features.knowledge.verbs.notes import Unverified
@@ -99,7 +99,7 @@ class _Teller:
     def load(self, tx: Tx, team: Team, agent: Agent, node: WorkNode) -> PriorKnowledge:
         return PriorKnowledge(
             recall.query_for(tx, team, node),
-            note_rows.to_file(tx, agent.id),
+            rows.notes_to_file(tx, agent.id),
             agent.role == "coordinator" and maintenance.is_due(tx, agent.team_id),
             notes.for_work(tx, team, agent, node.task),
         )

@@ -18,9 +18,9 @@ from agiraph.core.home.kept_files import NO_SECRETS, UNVERIFIED, is_unverified
 from agiraph.core.store.rows import to_text
 from agiraph.core.store.texts import file_labels, passages
 from agiraph.core.store.tx import Tx
-from agiraph.features.knowledge import note_rows as rows
+from agiraph.features.knowledge import rows
 from agiraph.features.knowledge.model import UNVERIFIED_FOR
-from agiraph.features.knowledge.note_rows import NOTES
+from agiraph.features.knowledge.rows import NOTES
 from agiraph.features.knowledge.verbs import changes
 from agiraph.redaction import looks_secret
 
@@ -57,7 +57,7 @@ def keep_unverified(
     With `is_filed` the caller writes the note's file after this transaction; otherwise the agent's
     next node writes it. To store the same text from the same thread again changes nothing.
     """
-    for earlier in rows.unverified_at(tx, agent.id, {path}):
+    for earlier in rows.unverified_notes_at(tx, agent.id, {path}):
         if earlier.id != _identity(agent.id, thread_id, path, content):
             NOTES.update(tx, earlier.id, status="superseded", filed_at=None)
     note = _keep(tx, agent, path, content, thread_id, label, "unverified")
@@ -122,12 +122,12 @@ def is_note(item_id: str) -> bool:
 
 def pending(tx: Tx, team_id: TeamId | None = None) -> list[Note]:
     """Return the notes that wait for a person, oldest first; of one team or of all."""
-    return rows.with_status(tx, "pending", team_id)
+    return rows.notes_with_status(tx, "pending", team_id)
 
 
 def unverified(tx: Tx, team_id: TeamId | None = None) -> list[Note]:
     """Return the notes in unverified/ that have not expired, oldest first; of one team or all."""
-    found = rows.with_status(tx, "unverified", team_id)
+    found = rows.notes_with_status(tx, "unverified", team_id)
     return [n for n in found if (n.used_at or n.created_at) > tx.now - UNVERIFIED_FOR]
 
 
@@ -187,14 +187,14 @@ def mark_filed(tx: Tx, note: Note) -> None:
 
 def record_use(tx: Tx, agent_id: AgentId, paths: Collection[str]) -> None:
     """Let the unverified notes at these paths last as long again, because work has read them."""
-    for note in rows.unverified_at(tx, agent_id, paths):
+    for note in rows.unverified_notes_at(tx, agent_id, paths):
         if note.used_at is None or tx.now - note.used_at > _USE_NOTED_EVERY:
             NOTES.update(tx, note.id, used_at=tx.now)
 
 
 def expire(tx: Tx, team_id: TeamId) -> int:
     """End the unverified notes that nobody has used for too long; return how many."""
-    old = rows.unused_since(tx, team_id, tx.now - UNVERIFIED_FOR)
+    old = rows.notes_unused_since(tx, team_id, tx.now - UNVERIFIED_FOR)
     for note in old:
         _end(tx, note, "expired", "expired", SYSTEM)
     return len(old)
@@ -222,7 +222,7 @@ def for_work(tx: Tx, team: Team, agent: Agent, task: str) -> Unverified:
 
     In a team whose trust is strict there are none: they are found by search only.
     """
-    if team.trust == "strict" or not (titles := rows.titles(tx, agent.id, limit=MAX_TITLES)):
+    if team.trust == "strict" or not (titles := rows.note_titles(tx, agent.id, limit=MAX_TITLES)):
         return Unverified()
     query = query_for(team, agent, task)
     terms = search_words(query)
