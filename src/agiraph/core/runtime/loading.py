@@ -12,7 +12,7 @@ from agiraph.core.domain.text.prompt_lines import Line
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.runtime.prompts.means import TeamState, team_state
-from agiraph.core.runtime.prompts.told import tellers
+from agiraph.core.runtime.prompts.prompt import tellers
 from agiraph.core.services.board import labels, planning
 from agiraph.core.services.board.budgets import LimitsOfRun, limits_of_run
 from agiraph.core.services.lifecycle import conversation, work_state

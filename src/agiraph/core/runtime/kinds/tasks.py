@@ -12,9 +12,8 @@ from agiraph.core.runtime.executor import Executor, begin
 from agiraph.core.runtime.loading import Loaded
 from agiraph.core.runtime.loop import Loop
 from agiraph.core.runtime.prompts import prompt, refs
-from agiraph.core.runtime.prompts.prompt import Opening
+from agiraph.core.runtime.prompts.prompt import Opening, Told, tellers
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
-from agiraph.core.runtime.prompts.told import Told, tellers
 from agiraph.core.services.mail.bus import report_once
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import Tool

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, Protocol, cast
 
 from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.features import brought
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.notes import query_for
 from agiraph.core.domain.records.skills import Skill
@@ -17,7 +19,6 @@ from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.prompts.means import Means, TeamState, folders
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
-from agiraph.core.runtime.prompts.told import Told
 from agiraph.core.services.board import texts
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
@@ -41,6 +42,45 @@ class Opening(NamedTuple):
     summarise_upto: str = ""
     """Of a reply: the id of the newest message that the next summary should cover; empty if none
     is needed."""
+
+
+class Told(Protocol):
+    """What one feature tells a new thread."""
+
+    @property
+    def label(self) -> Label:
+        """The sources of untrusted text in it, which stands in a fence."""
+        ...
+
+    def sections(self, files: ShownFiles, *, has_tools: bool) -> list[str]:
+        """Return sections of the system prompt; `files` encloses untrusted text."""
+        ...
+
+    def short_sections(self, files: ShownFiles) -> list[str]:
+        """Return those of the short prompt, for a small window."""
+        ...
+
+    def opened(self, tx: Tx, *, is_lean: bool) -> None:
+        """Record that a thread begins with it, in the transaction that writes its prompt."""
+        ...
+
+
+class Teller(Protocol):
+    """Finds what a feature tells; `Feature.teller` has the place of one."""
+
+    def load(self, tx: Tx, team: Team, agent: Agent, node: WorkNode) -> Any:
+        """Return the rows that it needs, in the transaction that loads the node."""
+        ...
+
+    async def tell(self, ctx: RunContext, loaded: Any) -> Told:
+        """Return what it tells, from these rows."""
+        ...
+
+
+@cache
+def tellers() -> tuple[Teller, ...]:
+    """Return the tellers of all features that have one."""
+    return tuple(cast(list[Teller], brought("teller")))
 
 
 BEFORE = "What was said, and what you did last, before the human asked for this"
