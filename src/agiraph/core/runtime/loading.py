@@ -12,7 +12,7 @@ from agiraph.core.domain.text.prompt_lines import Line
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.runtime.prompts.means import TeamState, team_state
-from agiraph.core.runtime.prompts.prompt import tellers
+from agiraph.core.runtime.prompts.prompt import find_tellers
 from agiraph.core.services.board import labels, planning
 from agiraph.core.services.board.budgets import LimitsOfRun, limits_of_run
 from agiraph.core.services.lifecycle import conversation, work_state
@@ -38,8 +38,8 @@ class Loaded(NamedTuple):
     trusted: frozenset[str]
     """Sources that a person trusts: text from them does not label a thread."""
     told: tuple[Any, ...]
-    """What features need to tell a new thread, in the order of `tellers()`; loaded only for a node
-    without turns."""
+    """What features need to tell a new thread, in the order of their tellers; loaded only for a
+    node without turns."""
     label: Label
     """The label of the task, its messages and the work that it builds on; loaded with these."""
     team_state: TeamState | None
@@ -73,7 +73,7 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
         limits=limits_of_run(tx, node),
         trusted=labels.trusted(tx, lease.team_id),
-        told=tuple(each.load(tx, team, agent, node) for each in tellers()) if is_fresh else (),
+        told=tuple(each.load(tx, team, agent, node) for each in find_tellers()) if is_fresh else (),
         label=labels.of_task(tx, node) if is_fresh else CLEAN,
         team_state=team_state(tx, team, agent, node)
         if is_fresh and agent.role == "coordinator"

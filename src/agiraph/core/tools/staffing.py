@@ -16,7 +16,7 @@ from agiraph.core.domain.value import value
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import planning
-from agiraph.core.services.board.feature_verbs import of_features
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.members import hiring, roster
 from agiraph.core.store import nodes, teams
 from agiraph.core.store.tx import Tx
@@ -144,7 +144,7 @@ def _tools_for_newcomer(
 
 def _keep_notes(tx: Tx, ctx: RunContext, agent: Agent, notes: str) -> str:
     """Keep a newcomer's notes as unverified ones, and return what the hirer is told of it."""
-    for verbs in of_features():
+    for verbs in find_verbs():
         verbs.set_aside(tx, ctx.lease, agent, path=BRIEFING, content=notes, label=ctx.label)
     return " Their notes count as unverified; put what a task needs into the task."
 

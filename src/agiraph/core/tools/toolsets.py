@@ -60,15 +60,12 @@ BUILT_IN: dict[str, Tool] = {
 }
 
 
-def _role(name: str, *, may_brief: bool = False) -> Role:
+def _role(name: str) -> Role:
     tools = frozenset(tool.name for tool in BUILT_IN.values() if name in tool.properties.roles)
-    return Role(name=name, tools=tools, may_brief=may_brief)
+    return Role(name=name, tools=tools)
 
 
-ROLES: dict[str, Role] = {
-    "coordinator": _role("coordinator", may_brief=True),
-    "worker": _role("worker"),
-}
+ROLES: dict[str, Role] = {name: _role(name) for name in ("coordinator", "worker")}
 
 
 def role_of(agent: Agent) -> Role:

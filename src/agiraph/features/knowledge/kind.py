@@ -25,7 +25,7 @@ from agiraph.core.services.board import texts
 from agiraph.core.store import threads
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
-from agiraph.core.tools.toolsets import Toolset, role_of
+from agiraph.core.tools.toolsets import Toolset
 from agiraph.features.knowledge import recall, rows
 from agiraph.features.knowledge.model import Action, Relation
 from agiraph.features.knowledge.verbs import briefings, items, reflection
@@ -278,8 +278,8 @@ def _relation(entry: dict[str, Any]) -> Relation:
 
 
 async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
-    """Ask the model for a briefing and store its decision, if the agent's role may brief."""
-    if not role_of(ctx.agent).may_brief:
+    """Ask the model for a briefing and store its decision, if the agent leads the team."""
+    if ctx.agent.role != "coordinator":
         return Finished("Looked back.", StopReason.ANSWERED)
     # FINISHED: `briefings` commits the node's end together with the decision.
     done = Finished("Looked back.", StopReason.FINISHED)

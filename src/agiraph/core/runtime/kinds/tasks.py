@@ -12,7 +12,7 @@ from agiraph.core.runtime.executor import Executor, begin
 from agiraph.core.runtime.loading import Loaded
 from agiraph.core.runtime.loop import Loop
 from agiraph.core.runtime.prompts import prompt, refs
-from agiraph.core.runtime.prompts.prompt import Opening, Told, tellers
+from agiraph.core.runtime.prompts.prompt import Opening, Told, find_tellers
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
 from agiraph.core.services.mail.bus import report_once
 from agiraph.core.store.tx import Tx
@@ -55,7 +55,7 @@ class Task:
         """Return the first entries of a new thread. They are stored and never change, so that the
         vendor's cache holds for all of its calls."""
         is_lean = executor.is_lean(loaded)
-        pairs = zip(tellers(), loaded.told, strict=True)
+        pairs = zip(find_tellers(), loaded.told, strict=True)
         told = [await teller.tell(ctx, rows) for teller, rows in pairs]
         label = loaded.label | join(each.label for each in told)
 

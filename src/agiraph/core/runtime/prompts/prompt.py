@@ -78,8 +78,8 @@ class Teller(Protocol):
 
 
 @cache
-def tellers() -> tuple[Teller, ...]:
-    """Return the tellers of all features that have one."""
+def find_tellers() -> tuple[Teller, ...]:
+    """Return the find_tellers of all features that have one."""
     return tuple(cast(list[Teller], brought("teller")))
 
 

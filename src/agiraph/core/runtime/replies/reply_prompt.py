@@ -24,7 +24,7 @@ from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.prompts.prompt import Opening, titled
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
 from agiraph.core.services.board import planning, texts
-from agiraph.core.services.board.feature_verbs import of_features
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import work_state
 from agiraph.core.services.lifecycle.work_state import History, WorkState
 from agiraph.core.store import messages, persons
@@ -129,7 +129,7 @@ def _state(tx: Tx, ctx: RunContext) -> State:
         ),
         about_them=[
             line
-            for verbs in of_features()
+            for verbs in find_verbs()
             for line in verbs.about_person(tx, ctx.agent, person_id, asked)
         ],
         work=work_state.of_team(tx, ctx.agent, since=replies[-1].created_at if replies else None),

@@ -66,6 +66,6 @@ class FeatureVerbs:
 
 
 @cache
-def of_features() -> tuple[FeatureVerbs, ...]:
+def find_verbs() -> tuple[FeatureVerbs, ...]:
     """Return the verbs of all features that have some."""
     return tuple(cast(list[FeatureVerbs], brought("verbs")))

@@ -23,7 +23,7 @@ from agiraph.core.domain.records.digest import (
 from agiraph.core.domain.text.plurals import counted, times
 from agiraph.core.domain.waits import Timer, WaitingOn
 from agiraph.core.services.board import requests
-from agiraph.core.services.board.feature_verbs import of_features
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import answers
 from agiraph.core.services.mail import bus, deliveries, inbox
 from agiraph.core.services.triggers import definitions
@@ -71,7 +71,7 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
     uses of grants."""
     entries = [
         *(_of_ask(tx, m) for m in messages.open_asks(tx, team_id) if m.recipient == person_id),
-        *(entry for verbs in of_features() for entry in verbs.entries(tx, team_id)),
+        *(entry for verbs in find_verbs() for entry in verbs.entries(tx, team_id)),
         *(
             Entry(
                 id=trigger.id,
@@ -201,7 +201,7 @@ def _confirm(tx: Tx, identity: str, person_id: PersonId) -> None:
 
 def _decide(tx: Tx, identity: str, person_id: PersonId, *, confirms: bool) -> None:
     """Have an entry confirmed or rejected by the feature that has listed it."""
-    verbs = of_features()
+    verbs = find_verbs()
     if not any(v.decide(tx, identity, confirms=confirms, person_id=person_id) for v in verbs):
         raise NotFound("entry", identity)
 

@@ -36,7 +36,7 @@ from agiraph.core.services.board import (
     unfinished,
     waiting,
 )
-from agiraph.core.services.board.feature_verbs import of_features
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.board.kind_verbs import verbs_of
 from agiraph.core.services.lifecycle import spoken_questions
 from agiraph.core.services.mail import bus
@@ -115,7 +115,7 @@ def _with_remark(tx: Tx, node: WorkNode, result: str) -> str:
     """Return the result; one for a person with the remarks of features."""
     if not node.is_work or not is_person(node.creator_id):
         return result
-    remarks = [verbs.remark(tx, node) for verbs in of_features()]
+    remarks = [verbs.remark(tx, node) for verbs in find_verbs()]
     return "\n\n".join([result, *filter(None, remarks)])
 
 
@@ -514,5 +514,5 @@ def _start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
     if not last.is_work or nodes.has_open(tx, agent.id):
         return
     due.agent_idle(tx, agent, last)
-    for verbs in of_features():
+    for verbs in find_verbs():
         verbs.agent_idle(tx, agent, last)

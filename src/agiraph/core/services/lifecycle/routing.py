@@ -28,7 +28,7 @@ from agiraph.core.domain.text import fence, quotations
 from agiraph.core.domain.tools import WorkDecision
 from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.services.board import planning, texts
-from agiraph.core.services.board.feature_verbs import of_features
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import answers, continuations, endings
 from agiraph.core.services.lifecycle.teams import close_after
 from agiraph.core.services.mail import bus
@@ -349,10 +349,7 @@ def undo(tx: Tx, message_id: MessageId, place: int) -> Message:
     act = reply.acts[place]
     if act.undone_at is not None:
         raise Conflict(f"Undone before: {describe(replace(act, undone_at=None))}")
-    if (undo_act := _UNDO.get(act.kind)) is not None:
-        undo_act(tx, reply, act)
-    else:
-        _undo_in_feature(tx, reply, act)
+    _UNDO.get(act.kind, _undo_in_feature)(tx, reply, act)
     undone = replace(act, undone_at=tx.now)
     MESSAGES.update(tx, reply.id, acts=(*reply.acts[:place], undone, *reply.acts[place + 1 :]))
     tx.emit(
@@ -456,7 +453,7 @@ def _cancel_trigger(tx: Tx, reply: Message, act: Act) -> None:
 
 def _undo_in_feature(tx: Tx, reply: Message, act: Act) -> None:
     since = reply.created_at if reply.node_id is None else NODES.get(tx, reply.node_id).created_at
-    if not any(verbs.undo_act(tx, reply, act, since=since) for verbs in of_features()):
+    if not any(verbs.undo_act(tx, reply, act, since=since) for verbs in find_verbs()):
         raise Conflict("What did it is not installed any more; there is nothing to undo.")
 
 

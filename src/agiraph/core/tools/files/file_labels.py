@@ -8,7 +8,7 @@ from agiraph.core.home.kept_files import full_path, is_unverified
 from agiraph.core.home.scopes import Area, ScopedPath
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import labels
-from agiraph.core.services.board.feature_verbs import of_features
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.store import threads
 from agiraph.core.store.texts import file_labels as rows
 from agiraph.core.store.texts.file_labels import FileLabel
@@ -128,5 +128,5 @@ async def note_use(ctx: RunContext, path: str) -> None:
     found = full_path(ctx.scope.locate(path))
     if not is_unverified(found):
         return
-    for verbs in of_features():
+    for verbs in find_verbs():
         await ctx.store.write(verbs.file_read, ctx.agent, found)

@@ -11,7 +11,7 @@ from agiraph.core.domain.provenance.labels import Label, join
 from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.core.services.board import labels, texts
-from agiraph.core.services.board.feature_verbs import of_features
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.mail import bus
 from agiraph.core.store import spend, threads
 from agiraph.core.store.nodes import NODES
@@ -230,7 +230,7 @@ def learn(tx: Tx, lease: Lease, found: Findings) -> None:
     for row in [own[id] for id in cited if own[id].stance == "supports"][:MOST_LEARNED]:
         said = f"{row.claim} ({sources.host_of(row.url)}, {row.fetched_at:%Y-%m-%d})"
         agent, label = AGENTS.get(tx, node.asked_of), row.label | node.label
-        for verbs in of_features():
+        for verbs in find_verbs():
             verbs.keep_fact(tx, lease, agent, mask_secrets(said), label=label)
 
 

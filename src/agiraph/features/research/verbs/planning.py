@@ -9,7 +9,7 @@ from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.passages import Passage, search_words, words
 from agiraph.core.domain.work import StopReason
-from agiraph.core.services.board.feature_verbs import of_features
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.mail import bus
 from agiraph.core.store import threads
 from agiraph.core.store.nodes import NODES
@@ -70,7 +70,7 @@ def known(tx: Tx, job_id: NodeId) -> Known:
     newest = sorted(found.values(), key=lambda each: each.job.id, reverse=True)
     lines = [
         line
-        for verbs in of_features()
+        for verbs in find_verbs()
         if node.asked_of is not None
         for line in verbs.about(tx, node.asked_of, job.question)
     ]
