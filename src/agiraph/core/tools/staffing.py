@@ -144,9 +144,12 @@ def _tools_for_newcomer(
 
 def _keep_notes(tx: Tx, ctx: RunContext, agent: Agent, notes: str) -> str:
     """Keep a newcomer's notes as unverified ones, and return what the hirer is told of it."""
-    for verbs in find_verbs():
+    kept = [
         verbs.set_aside(tx, ctx.lease, agent, path=BRIEFING, content=notes, label=ctx.label)
-    return " Their notes count as unverified; put what a task needs into the task."
+        for verbs in find_verbs()
+    ]
+    become = "count as unverified" if any(kept) else "are not kept"
+    return f" Their notes {become}; put what a task needs into the task."
 
 
 @tool(

@@ -58,8 +58,10 @@ class FeatureVerbs:
 
     def set_aside(
         self, tx: Tx, lease: Lease, agent: Agent, *, path: str, content: str, label: Label
-    ) -> None:
-        """Keep labelled words for a file of an agent until a person confirms them."""
+    ) -> bool:
+        """Keep labelled words for a file of an agent until a person confirms them. Return False if
+        they are not kept."""
+        return False
 
     def file_read(self, tx: Tx, agent: Agent, path: str) -> None:
         """Record that an agent has read what was set aside for a file, at its path in the team."""

@@ -109,11 +109,12 @@ class _Moments(FeatureVerbs):
 
     def set_aside(
         self, tx: Tx, lease: Lease, agent: Agent, *, path: str, content: str, label: Label
-    ) -> None:
+    ) -> bool:
         of_thread = lease.thread_id
         notes.keep_unverified(
             tx, agent, path=path, content=content, thread_id=of_thread, label=label
         )
+        return True
 
     def file_read(self, tx: Tx, agent: Agent, path: str) -> None:
         notes.record_use(tx, agent.id, {path.partition(f"{UNVERIFIED}/")[2]})
