@@ -16,14 +16,15 @@ from typing import Any
 # `python bench/recall.py` puts only bench/ itself on the path.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from agiraph.api.feature_views.known import Insight
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.ids import new_id
-from agiraph.core.domain.knowledge import Insight
 from agiraph.core.domain.provenance.labels import CLEAN, of_page
-from agiraph.core.domain.records.owners import visible_to
-from agiraph.core.services.knowledge import changes, recall
-from agiraph.core.services.knowledge.recall import Query
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import recall
+from agiraph.features.knowledge.model import visible_to
+from agiraph.features.knowledge.recall import Query
+from agiraph.features.knowledge.verbs import changes
 from agiraph.models.embeddings import embeddings
 from agiraph.testing import World
 

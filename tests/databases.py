@@ -204,7 +204,6 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_contradiction_remains_when_one_side_is_reworded",
             "test_maintenance_prunes_expired_insights_and_merges_duplicates",
             "test_memories_are_kept_merged_and_forgotten",
-            "test_nullifies_source_thread_when_the_thread_is_gone",
         }
     ),
     "services/test_limits.py": frozenset(),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from agiraph.api.feature_views.history import BoardMomentView, TimelineView
     from agiraph.api.feature_views.knowledge import PageTextView, SearchHitView, UnconfirmedView
+    from agiraph.api.feature_views.known import Change, Insight, Memory, Note
     from agiraph.api.feature_views.mcp import McpServerDetails, McpServerView
     from agiraph.api.feature_views.research import ResearchView
     from agiraph.api.feature_views.specialists import PromptPreview, SpecialistFile, SpecialistView
@@ -96,11 +97,9 @@ if TYPE_CHECKING:
     from agiraph.core.domain.costs import DayCosts, TeamCosts
     from agiraph.core.domain.errors import Declined, NotFound, Unreachable
     from agiraph.core.domain.events import Event
-    from agiraph.core.domain.knowledge import Change, Insight, Memory
     from agiraph.core.domain.provenance.access import AuditEntry
     from agiraph.core.domain.records.channels import Incoming, Receipt, Received
     from agiraph.core.domain.records.deliveries import OutgoingMessage
-    from agiraph.core.domain.records.notes import Note
     from agiraph.core.domain.records.search import Hit
     from agiraph.core.domain.triggers import Firing
     from agiraph.core.domain.work import Usage
@@ -285,8 +284,7 @@ _MODULES = {
     "agiraph.core.domain.records.deliveries": ("OutgoingMessage",),
     "agiraph.core.domain.errors": ("Declined", "NotFound", "Unreachable"),
     "agiraph.core.domain.events": ("Event",),
-    "agiraph.core.domain.knowledge": ("Change", "Insight", "Memory"),
-    "agiraph.core.domain.records.notes": ("Note",),
+    "agiraph.api.feature_views.known": ("Change", "Insight", "Memory", "Note"),
     "agiraph.core.domain.records.search": ("Hit",),
     "agiraph.core.domain.triggers": ("Firing",),
     "agiraph.core.domain.work": ("Usage",),

@@ -10,11 +10,11 @@ from typing import Any
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import UNKNOWN
 from agiraph.core.services import access
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import conversation, teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.triggers import definitions
-from agiraph.core.store.texts import knowledge as known
+from agiraph.features.knowledge import rows as known
+from agiraph.features.knowledge.verbs import items
 from agiraph.models.base import Request
 from agiraph.testing import Says, call, says
 from agiraph.testing.scripted import ReactiveModel

@@ -13,10 +13,10 @@ from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.provenance.sinks import Sink, WayOut
 from agiraph.core.services import access
 from agiraph.core.services.board import requests
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.store import messages
+from agiraph.features.knowledge.verbs import items
 from tests.api.serving import Served
 
 COMMAND = "curl https://git.example.test"

@@ -2,8 +2,8 @@
 
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
-from agiraph.core.services.knowledge import items
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.verbs import items
 from tests.api.serving import Served
 
 

@@ -16,9 +16,9 @@ from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.work import Budget
 from agiraph.core.services import access
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.store.texts.knowledge import MEMORIES
 from agiraph.core.store.tx import Tx
 from agiraph.features.chat_api import reply_stream, side_calls
+from agiraph.features.knowledge.rows import MEMORIES
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.runtime.waiting import Gate

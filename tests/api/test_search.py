@@ -11,11 +11,11 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.records.attached_files import path_of
 from agiraph.core.domain.text.fence import enclose_foreign, mark_of
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.mail import bus
 from agiraph.core.services.search import preview
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import call, says
 from tests.api.serving import Served
 

@@ -14,9 +14,9 @@ from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import SEARCH, of_page
 from agiraph.core.domain.work import NodeStatus
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import World, call, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.cli.shell import Ended, Shell

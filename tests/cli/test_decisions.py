@@ -8,9 +8,9 @@ from agiraph.app import open_store
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.times.time import SystemClock
-from agiraph.core.services.knowledge import items
 from agiraph.core.store import teams
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.verbs import items
 from agiraph.sandbox import levels
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step

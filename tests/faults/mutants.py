@@ -21,7 +21,6 @@ from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.calls import ToolCaller
 from agiraph.core.runtime.steps import Steps
 from agiraph.core.services.board import requests, waiting
-from agiraph.core.services.knowledge import items, reflection
 from agiraph.core.services.lifecycle import (
     answers,
     conversation,
@@ -40,6 +39,7 @@ from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.files import file_labels, kept_writes
 from agiraph.faultpoints import fault
+from agiraph.features.knowledge.verbs import items, reflection
 from agiraph.features.programs import runs as program_runs
 from agiraph.features.research.run import job
 from agiraph.features.research.verbs import delivery

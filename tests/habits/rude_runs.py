@@ -8,18 +8,19 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from agiraph.api.feature_views.known import Insight, Memory
 from agiraph.core.domain.agents import Rule
 from agiraph.core.domain.ids import AgentId, NodeId, TeamId
-from agiraph.core.domain.knowledge import Insight, Memory
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import ANSWER, WorkNode
 from agiraph.core.services.board import planning
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import conversation, teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import World, call
+from tests import known as known_by
 from tests.api.serving import Served, serving
 from tests.habits.acts import LANGUAGES, Ref, Run, State
 from tests.habits.rude_players import Cast, Player
@@ -48,7 +49,10 @@ class Rows:
 async def rows_of(world: World, team_id: TeamId) -> Rows:
     known: list[Memory | Insight] = []
     for agent in await world.members(team_id):
-        known += [*await world.memories(agent.id), *await world.insights(agent.id)]
+        known += [
+            *await known_by.memories(world, agent.id),
+            *await known_by.insights(world, agent.id),
+        ]
     return Rows(
         nodes={node.id: node for node in await world.nodes(team_id)},
         messages={message.id: message for message in await world.messages(team_id)},

@@ -6,12 +6,13 @@ import pytest
 
 from agiraph import redaction
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.knowledge import Relation
-from agiraph.core.home.notes import LONGEST, LONGEST_SUMMARY
+from agiraph.core.home.kept_files import LONGEST, LONGEST_SUMMARY, NO_SECRETS
 from agiraph.core.runtime.prompts.shown_files import NOTES_BYTES
 from agiraph.core.services.board import planning
-from agiraph.core.services.knowledge import items, notes, recall
 from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.features.knowledge import recall
+from agiraph.features.knowledge.model import Relation
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import Call, World, call, says
 from agiraph.web.access import Web
 from tests.habits.kit import ASK, outside_fences
@@ -68,7 +69,7 @@ def test_m1_ordinary_words_are_left_alone(text: str) -> None:
 async def test_m1_a_key_is_refused_by_every_way_to_keep_something(world: World) -> None:
     note = call("memory_write", path="knowledge/keys.md", content=f"The key: {SECRETS[0]}")
     founded, [answer] = await told(world, note)
-    assert answer == notes.NO_SECRETS
+    assert answer == NO_SECRETS
     agent = founded.coordinator
     with pytest.raises(Refused, match="looks like a key"):
         await world.store.write(items.remember, agent, SECRETS[0], author=agent.id)

@@ -34,7 +34,7 @@ _KIND_BRANCH = re.compile(
     r"|\bagent\.kind\b *[!=]=|\.kind is (?:not )?(?:work_kinds\.)?[A-Z]{2}|\bpart_of\("
 )
 """A line that asks which kind of work or agent it has before it."""
-_OWN = ("knowledge.reflection", "tools.web.reading")
+_OWN = ("knowledge.verbs.reflection", "tools.web.reading")
 """The modules of one kind, which may name it."""
 
 

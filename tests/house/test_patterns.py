@@ -41,7 +41,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     "endless repetition of the same characters, in any language": "models/wires/pieces",
     "marks of our own prompts (fences, notices) that a text repeats or imitates": (
         "core/domain/text/fence core/domain/text/spoken core/policies/breaker"
-        " core/services/knowledge/recall core/tools/replies/looking"
+        " features/knowledge/recall core/tools/replies/looking"
     ),
     "shell commands: programs, sleeps, paths, chained commands": (
         "core/domain/text/command_words core/policies/batches"
@@ -61,12 +61,12 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " features/extensions/skills features/channels/kinds/configured"
     ),
     "Markdown: headings, lists, fences, links": (
-        "core/home/notes core/runtime/prompts/shown_files core/services/lifecycle/settings"
-        " web/excerpts web/markdown"
+        "features/knowledge/note_files core/runtime/prompts/shown_files"
+        " core/services/lifecycle/settings web/excerpts web/markdown"
     ),
     "words for search, in every script; no word means anything": (
         "core/domain/text/passages core/domain/text/similarity"
-        " core/services/lifecycle/briefings core/services/search core/store/lists/search"
+        " features/knowledge/verbs/briefings core/services/search core/store/lists/search"
         " core/tools/files/nearest_lines"
     ),
     "files and protocols with a standard: cron, cgroups, git, ZIP, mail, PDF, package indexes": (

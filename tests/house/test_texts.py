@@ -12,7 +12,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "agiraph"
 DECIDING = (
     *(f"core/{part}" for part in ("domain", "policies", "run_context", "runtime", "services")),
     *("core/store", "core/tools", "doctor"),
-    *(f"features/{name}" for name in ("channels", "chat_api", "history", "programs", "research")),
+    *(f"features/{name}" for name in ("channels", "chat_api", "history", "knowledge", "programs")),
+    "features/research",
     "features/reviews",
 )
 """The folders whose decisions are looked at; the others read formats, or only show."""
@@ -24,12 +25,14 @@ METHODS = frozenset(
 MAY_COMPARE: dict[str, dict[str, str]] = {
     "ids, and keys that consist of a kind and an id; no model and no person chooses them": {
         "core/domain/persons": "_PREFIX",
+        "core/domain/records/notes": "FRONT",
         "core/runtime/compaction": "'msg_'",
         "core/services/access": "_TWO_PARTS",
-        "core/services/knowledge/items": "files.PREFIX",
-        "core/services/knowledge/notes": "FRONT, PREFIXES, f'memory/{UNVERIFIED}/'",
-        "core/services/lifecycle/digest": "'msg_', AT, files.PREFIX",
+        "core/services/lifecycle/digest": "'msg_', file_labels.PREFIX",
         "features/history/spans": "'agent'",
+        "features/knowledge/verbs/items": "file_labels.PREFIX",
+        "features/knowledge/verbs/moments": "AT, PREFIX, f'{UNVERIFIED}/'",
+        "features/knowledge/verbs/notes": "PREFIXES, f'memory/{UNVERIFIED}/'",
         "features/programs/mailbox": "'msg_'",
         "features/programs/runs": "_RUN",
         "features/research/verbs/parts": "RESEARCHER",
@@ -73,7 +76,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
     "words for search, and the parts of a file, in every language": {
         "core/domain/text/passages": "'\\\\n\\\\s*\\\\n', 'ies', ('ss', 'us', 'is')",
         "core/domain/times/cron": "== 'day of week'",
-        "core/services/knowledge/recall": "'\\\\{\\\\w*\\\\}|\\\\$\\\\w+'",
+        "features/knowledge/recall": "'\\\\{\\\\w*\\\\}|\\\\$\\\\w+'",
     },
     "the format or the error texts of others: mail, Telegram, git, SQL, SQLite, pydantic, models": {
         "core/policies/written_call": "'functions.'",
@@ -98,12 +101,13 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/store/texts/file_labels": "GIVEN",
         "core/tools/commands/shell": "'folders/', 'nodes/', in 'No such file'",
         "core/tools/delegation": "'scratch/'",
-        "core/tools/files/file_labels": "f'{UNVERIFIED}/'",
-        "core/tools/files/kept_writes": "'agents/', 'memory/', QUOTE, f'{UNVERIFIED}/'",
-        "core/tools/knowledge": "f'{UNVERIFIED}/'",
+        "core/tools/files/kept_writes": "QUOTE",
         "core/tools/replies/looking": "'nodes/', 'published/', ('.md', '.txt')",
         "core/tools/team": "'nodes/', 'published'",
         "core/tools/web/web": "'/scratch/'",
+        "features/knowledge/note_files": "'.md', EARLIER, f'{ARCHIVE}/', f'{UNVERIFIED}/'",
+        "features/knowledge/note_writes": "'agents/', 'memory/', f'{UNVERIFIED}/'",
+        "features/knowledge/tools": "f'{UNVERIFIED}/'",
     },
     "a delivered file without content": {
         "core/tools/objections": "'loremipsum'",

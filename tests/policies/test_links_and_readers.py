@@ -22,7 +22,6 @@ from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.domain.work_kinds import PUBLIC_TASK, WorkKind
 from agiraph.core.home import scopes
 from agiraph.core.services.board import planning
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
@@ -32,6 +31,7 @@ from agiraph.core.store.texts import file_labels
 from agiraph.core.tools import delegation
 from agiraph.core.tools.toolsets import PUBLIC
 from agiraph.core.tools.web import addresses, reading, web
+from agiraph.features.knowledge.verbs import items
 from agiraph.features.research.model.kinds import part_of
 from agiraph.models.base import Request
 from agiraph.testing import Call, ManualClock, ReactiveModel, Says, World, call, says

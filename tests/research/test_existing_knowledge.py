@@ -7,8 +7,8 @@ import pytest
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.work import NodeStatus
-from agiraph.core.services.knowledge import items
 from agiraph.core.store.teams import TEAMS
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import says
 from tests.research.kit import (
     FACTS,

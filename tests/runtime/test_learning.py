@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
+from agiraph.api.feature_views.known import Insight
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.errors import ModelRefused, ModelUnavailable
-from agiraph.core.domain.knowledge import Insight, Relation
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
-from agiraph.core.domain.records.owners import of_specialist
 from agiraph.core.domain.text.passages import EVERYONE
-from agiraph.core.runtime.reflection import KNOWN, REMOVED, read_insights
-from agiraph.core.services.knowledge import items
-from agiraph.core.services.knowledge.reflection import MAX_REPLACED
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.store.texts import knowledge as rows
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.kind import KNOWN, REMOVED, read_insights
+from agiraph.features.knowledge.model import Relation, of_specialist
+from agiraph.features.knowledge.verbs import items
+from agiraph.features.knowledge.verbs.reflection import MAX_REPLACED
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.runtime.reflecting_model import NOTHING, ReflectingModel, create_node, submit

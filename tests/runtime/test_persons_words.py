@@ -16,15 +16,15 @@ from agiraph.core.domain.text.fence import without_fences
 from agiraph.core.domain.text.quotations import PASTED
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.services.board import labels, planning
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.store import threads
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.texts import file_labels
-from agiraph.core.store.texts.knowledge import INSIGHTS, MEMORIES
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.rows import INSIGHTS, MEMORIES
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import Call, ScriptedModel, World, call, says
 from agiraph.testing.scripted import Asked
 from tests.tools.strangers import DONE, READ, STRANGER, strange_world

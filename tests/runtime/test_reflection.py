@@ -9,14 +9,14 @@ from agiraph.core.domain.errors import ContextExceeded, ModelGarbled, ModelRefus
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.work import Budget, NodeStatus
-from agiraph.core.runtime.reflection import _closed_work, read_insights, read_verdict, record
 from agiraph.core.runtime.structured_question import value_in
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.kind import _closed_work, read_insights, read_verdict, record
+from agiraph.features.knowledge.verbs import items
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.runtime.reflecting_model import (

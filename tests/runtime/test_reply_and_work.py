@@ -13,15 +13,15 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.text.fence import without_fences
 from agiraph.core.domain.work import NodeStatus
-from agiraph.core.domain.work_kinds import REFLECTION
+from agiraph.core.domain.work_kinds import kind_named
 from agiraph.core.services.board import planning
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
 from agiraph.core.store import teams, threads
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.replies.foreground import FOREGROUND
+from agiraph.features.knowledge.verbs import items
 from agiraph.models.catalogue import OWN
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.testing import PowerCut, Says, World, call, says
@@ -254,7 +254,11 @@ async def test_what_a_reply_reads_of_labelled_work_labels_it(world: World) -> No
 async def test_a_reply_looks_into_work_only(world: World) -> None:
     founded = await world.found("Keep watch", start=False)
     reflection = await world.store.write(
-        planning.create, team_id=founded.team.id, task="Look back", source="self", kind=REFLECTION
+        planning.create,
+        team_id=founded.team.id,
+        task="Look back",
+        source="self",
+        kind=kind_named("reflection"),
     )
     looks = [call("look_into", what=reflection.id), call("read_report", id=reflection.id)]
     mouth = world.script("mouth", says(*looks), says("I cannot see that.", NO_WORK))

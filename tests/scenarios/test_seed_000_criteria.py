@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.api.feature_views.known import Insight
 from agiraph.core.domain.agents import Agent, Mode
 from agiraph.core.domain.chat import Thread, Turn
-from agiraph.core.domain.knowledge import Insight
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.triggers import Trigger
 from agiraph.core.domain.work import WorkNode
@@ -26,6 +26,7 @@ from agiraph.core.services.members import roster
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
+from tests import known
 
 GOAL = "Track tech stocks and tell me what matters"
 ASKED = "Research NVIDIA stock"
@@ -88,7 +89,7 @@ class Story:
         return await self.world.turns(thread)
 
     async def insights(self) -> list[Insight]:
-        return await self.world.insights(self.lead.id)
+        return await known.insights(self.world, self.lead.id)
 
     async def alarms(self, agent: Agent) -> list[Trigger]:
         """Return the active triggers that wake an agent."""

@@ -3,10 +3,11 @@
 import json
 import re
 
-from agiraph.core.domain.records.owners import of_specialist
+from agiraph.features.knowledge.model import of_specialist
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
+from tests.known import insights
 
 LEARNED = "The city publishes how many people take a bus or tram on the second Tuesday of a month"
 QUESTION = r"Find out how many people take the \w+"
@@ -54,7 +55,7 @@ async def test_the_second_researcher_begins_with_what_the_first_one_learned(worl
     assert LEARNED not in first
     assert LEARNED in second
     _, first_one, _ = await world.members(founded.team.id)
-    [learned] = await world.insights(first_one.id)
+    [learned] = await insights(world, first_one.id)
     assert (learned.owner, learned.uses) == (of_specialist("researcher"), 1)
     assert learned.agent_id == first_one.id
     assert first_one.retired_at is not None

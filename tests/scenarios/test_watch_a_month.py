@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 
 from agiraph.core.domain.agents import Trust
-from agiraph.core.domain.knowledge import KnowledgeStatus
+from agiraph.core.domain.events.knowledge import KnowledgeStatus
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.services.lifecycle import digest
@@ -20,6 +20,7 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.testing import World
 from agiraph.testing.clock import ManualClock
 from tests.conftest import SweepLog
+from tests.known import insights
 from tests.local_web import LocalWeb, local_web
 from tests.scenarios.watching import (
     DAYS,
@@ -95,10 +96,10 @@ async def test_a_team_watches_the_web_for_a_month_without_a_person(
         inbox = await world.inbox()
         memory = tmp_path / "home" / "teams" / watch.team.team.id
         asks = await watch.asks()
-        insights = [
+        found = [
             insight
             for status in get_args(KnowledgeStatus)
-            for insight in await world.insights(watch.team.coordinator.id, status=status)
+            for insight in await insights(world, watch.team.coordinator.id, status=status)
         ]
         set_up = await world.triggers(watch.team.team.id)
         notes = sorted(path.name for path in memory.rglob("unverified/knowledge/atlas-*.md"))
@@ -120,7 +121,7 @@ async def test_a_team_watches_the_web_for_a_month_without_a_person(
     assert len(later) == sum(day % 10 == 1 for day in read)
     assert {t.status for t in later} == {"expired"}
     # It learned, and what one cycle learned stands in the prompt of the next, inside a fence.
-    assert {i.content for i in insights} >= {fact(day) for day in sorted(read)[:-1]}
+    assert {i.content for i in found} >= {fact(day) for day in sorted(read)[:-1]}
     days = sorted(read)
     assert len(model.openings) == len(days)
     for before, opening in zip(days, model.openings[1:], strict=False):

@@ -15,8 +15,8 @@ from typing import Any
 from agiraph.core.domain.chat import Turn
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.work import WorkNode
-from agiraph.core.runtime.reflection import KNOWN
 from agiraph.core.services.lifecycle.teams import NewTeam
+from agiraph.features.knowledge.kind import KNOWN
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import as_reply

@@ -14,13 +14,13 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.records.channels import Channel
 from agiraph.core.domain.work import Budget, NodeStatus
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import digest, settings
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import absence, bus
 from agiraph.core.store import deliveries
 from agiraph.core.store.engine.connect import open_store
 from agiraph.features.channels.kinds.configured import Terminal
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import World, call, says
 from tests.tools.strangers import undecided
 from tests.wording import Wording, refusals_of

@@ -11,9 +11,8 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.text.fence import without_fences
-from agiraph.core.services.lifecycle import briefings
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.mail import deliveries
+from agiraph.core.services.mail import deliveries, inbox
 from agiraph.core.store import messages
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.teams import TEAMS
@@ -128,7 +127,7 @@ async def test_a_rating_moves_the_threshold_once_and_can_be_changed(world: World
     founded, item = await found_briefed_team(world)
     moved: list[float] = []
     for up in (False, False, True, True, False):
-        await world.store.write(briefings.rate, item.id, up=up)
+        await world.store.write(inbox.rate, item.id, up=up)
         moved.append(await threshold(world, founded))
     assert moved == [0.65, 0.65, 0.55, 0.55, 0.65]
     rated = [e.data for e in await world.events(founded.team.id) if e.type == "briefing.rated"]
@@ -143,7 +142,7 @@ async def test_ratings_move_the_threshold_within_bounds(
 ) -> None:
     founded, item = await found_briefed_team(world)
     await world.store.write(TEAMS.update, founded.team.id, briefing_threshold=start)
-    await world.store.write(briefings.rate, item.id, up=up)
+    await world.store.write(inbox.rate, item.id, up=up)
     assert await threshold(world, founded) == end
 
 
@@ -152,7 +151,7 @@ async def test_a_bad_rating_stops_briefings_of_the_same_score(world: World) -> N
     founded, _ = await found_team(world, *meagre)
     await do_task(world, founded, task="One")
     [item] = await world.inbox()
-    await world.store.write(briefings.rate, item.id, up=False)
+    await world.store.write(inbox.rate, item.id, up=False)
     await do_task(world, founded, task="Two")
     assert await world.inbox() == [await world.store.read(messages.MESSAGES.get, item.id)]
 
@@ -162,9 +161,9 @@ async def test_only_briefings_are_rated(world: World) -> None:
     await do_task(world, founded, source="user", creator_id=OWNER)
     [result] = await world.inbox()
     with pytest.raises(Refused, match="is a result; only briefings are rated"):
-        await world.store.write(briefings.rate, result.id, up=True)
+        await world.store.write(inbox.rate, result.id, up=True)
     with pytest.raises(Refused, match="There is no message 'msg_0'"):
-        await world.store.write(briefings.rate, "msg_0", up=True)
+        await world.store.write(inbox.rate, "msg_0", up=True)
 
 
 def end_of_quiet_at(hours: str, zone: str, *moment: int) -> datetime | None:

@@ -11,17 +11,18 @@ from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import Label, of_page
 from agiraph.core.domain.records.digest import Decisions, Digest
-from agiraph.core.domain.records.notes import UNVERIFIED_FOR
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import answers, digest, settings
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.triggers import definitions
 from agiraph.core.store import messages
 from agiraph.core.store.grants import GRANTS
-from agiraph.core.store.texts import file_labels, knowledge
-from agiraph.core.store.texts.notes import NOTES
+from agiraph.core.store.texts import file_labels
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows as knowledge
+from agiraph.features.knowledge.model import UNVERIFIED_FOR
+from agiraph.features.knowledge.rows import NOTES
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import call, says
 from tests.services.asking import COMMAND, DONE, RUN, STAYS, WAIT, Place, open_place
 

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
+from agiraph.api.feature_views.known import Insight
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.errors import Conflict, NotFound, Refused
 from agiraph.core.domain.ids import ThreadId
-from agiraph.core.domain.knowledge import Insight, Relation
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, Label, of_page
-from agiraph.core.services.knowledge import items, maintenance, recall
-from agiraph.core.services.knowledge.items import Unconfirmed
 from agiraph.core.services.members import roster
 from agiraph.core.store.teams import TEAMS
-from agiraph.core.store.texts import knowledge as rows
 from agiraph.core.store.texts import passages
+from agiraph.features.knowledge import recall, rows
+from agiraph.features.knowledge.model import Relation
+from agiraph.features.knowledge.verbs import items, maintenance
+from agiraph.features.knowledge.verbs.items import Unconfirmed
 from agiraph.testing import World
 from tests.wording import Wording, refusals_of
 
@@ -76,14 +77,6 @@ async def test_links_insight_to_source_thread(world: World) -> None:
         world, agent, "Check SEC filings first", type="technique", source_thread_id=THREAD
     )
     assert (insight.source_thread_id, insight.sources) == (THREAD, (THREAD,))
-
-
-async def test_nullifies_source_thread_when_the_thread_is_gone(world: World) -> None:
-    agent = await found_agent(world)
-    insight = await learn(world, agent, "Volatility rises before earnings", source_thread_id=THREAD)
-    assert await world.store.write(rows.unlink, THREAD) == 1
-    [left] = await world.store.read(items.insights, agent.id)
-    assert (left.id, left.source_thread_id) == (insight.id, None)
 
 
 async def test_an_insight_is_learned_once_per_thread_however_often_it_is_harvested(

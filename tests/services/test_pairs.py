@@ -12,15 +12,17 @@ from typing import NamedTuple
 
 import pytest
 
+from agiraph.api.feature_views.known import Insight
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.ids import AgentId, TeamId, ThreadId
-from agiraph.core.domain.knowledge import Action, Insight
 from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.text.similarity import Statements, segments
-from agiraph.core.runtime.reflection import MAX_KNOWN, read_insights
-from agiraph.core.services.knowledge import items, recall, reflection
-from agiraph.core.store.texts.knowledge import INSIGHTS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import recall
+from agiraph.features.knowledge.kind import MAX_KNOWN, read_insights
+from agiraph.features.knowledge.model import Action
+from agiraph.features.knowledge.rows import INSIGHTS
+from agiraph.features.knowledge.verbs import items, reflection
 from agiraph.models.embeddings import embeddings
 from agiraph.testing import World
 

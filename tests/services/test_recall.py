@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from agiraph.api.feature_views.known import Insight
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.ids import AgentId, TeamId
-from agiraph.core.domain.knowledge import Insight
 from agiraph.core.domain.provenance.labels import CLEAN, of_page
 from agiraph.core.prompts import prompt
-from agiraph.core.services.knowledge import items, recall
-from agiraph.core.services.knowledge.recall import Query
 from agiraph.core.store.teams import TEAMS
-from agiraph.core.store.texts import knowledge as rows
-from agiraph.core.store.texts.knowledge import INSIGHTS
+from agiraph.features.knowledge import recall, rows
+from agiraph.features.knowledge.recall import Query
+from agiraph.features.knowledge.rows import INSIGHTS
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import World, call, says
 
 PAGE = of_page("https://example.org")

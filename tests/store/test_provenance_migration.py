@@ -8,9 +8,9 @@ import pytest
 
 from agiraph.app import open_store
 from agiraph.core.domain.provenance.labels import UNKNOWN
-from agiraph.core.services.knowledge import items
 from agiraph.core.store.engine import migrate
-from agiraph.core.store.texts.knowledge import CHANGES, INSIGHTS, MEMORIES
+from agiraph.features.knowledge.rows import CHANGES, INSIGHTS, MEMORIES
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import ManualClock
 
 HELD = (

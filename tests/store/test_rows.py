@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agiraph.api.feature_views.known import Insight, Memory
 from agiraph.core.domain.chat import (
     THINKING,
     OutboxMark,
@@ -24,7 +25,6 @@ from agiraph.core.domain.chat import (
 )
 from agiraph.core.domain.errors import NotFound, Refused, StoreDamaged
 from agiraph.core.domain.ids import MessageId, ThreadId
-from agiraph.core.domain.knowledge import Insight, Memory
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.provenance.labels import UNKNOWN, Label, of_program
 from agiraph.core.domain.stages import Stage

@@ -22,20 +22,19 @@ from agiraph.core.domain.text.fence import enclose_foreign, without_fences
 from agiraph.core.home import file_lock, file_versions
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import planning
-from agiraph.core.services.knowledge import files, items, maintenance, notes
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
 from agiraph.core.store.engine import dump
 from agiraph.core.store.engine.connect import open_store
 from agiraph.core.store.engine.migrate import migrations
 from agiraph.core.store.texts import file_labels
-from agiraph.core.store.texts import knowledge as rows
-from agiraph.core.store.texts import notes as note_rows
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import tool
 from agiraph.core.tools.files import kept_writes
 from agiraph.core.tools.files.kept_writes import Change
 from agiraph.features.backup.team_export import write_export
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.verbs import files, items, maintenance, notes
 from agiraph.models.base import Request
 from agiraph.testing import Call, ManualClock, PowerCut, Says, ScriptedModel, World, call, says
 
@@ -634,7 +633,7 @@ async def test_what_a_newcomer_is_told_by_a_labelled_thread_is_an_unverified_not
     assert (await reading.thread(node.id)).label == STRANGER
     desk = team_path(reading, team) / "agents/bob"
     assert ORDER in (desk / "memory/unverified/knowledge/told.md").read_text()
-    assert await reading.store.read(note_rows.to_file, bob.id) == []
+    assert await reading.store.read(rows.notes_to_file, bob.id) == []
 
 
 async def test_labels_of_files_and_notes_survive_a_dump_and_an_export(
@@ -690,8 +689,8 @@ async def test_notes_that_waited_before_an_upgrade_become_unverified_or_stay_pen
         old.commit()
     store = await open_store(f"sqlite:///{path}", ManualClock())
     try:
-        kept = await store.read(note_rows.NOTES.select, "id is not null order by id")
-        to_file = await store.read(note_rows.to_file, AgentId("agent_1"))
+        kept = await store.read(rows.NOTES.select, "id is not null order by id")
+        to_file = await store.read(rows.notes_to_file, AgentId("agent_1"))
     finally:
         await store.close()
     assert [(note.path, note.status) for note in kept] == [

@@ -15,20 +15,19 @@ from agiraph.core.domain.text.fence import enclose_foreign, without_fences
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.prompts.prompt import (
     Reader,
-    load_knowledge,
-    refresh_knowledge,
     system_prompt,
     with_files,
 )
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
-from agiraph.core.services.knowledge import items
+from agiraph.core.services.board import labels
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.store.texts import knowledge as rows
-from agiraph.core.store.texts import notes as note_rows
 from agiraph.core.store.texts import passages
 from agiraph.core.tools.base import Tool, tool
-from agiraph.core.tools.replies import remembering
+from agiraph.features.knowledge import reply_tools as remembering
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.opening import TELLER
+from agiraph.features.knowledge.verbs import items
 from agiraph.testing import Call, ScriptedModel, World, call, says
 from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
@@ -45,13 +44,14 @@ async def read_page(ctx: RunContext) -> Answer:
 async def begin_again(ctx: RunContext) -> Answer:
     """What this agent would be told at the beginning of the same work."""
     folder, now = ctx.home.team(ctx.team.id), ctx.clock.now()
-    loaded = await ctx.store.read(load_knowledge, ctx.team, ctx.agent, ctx.node)
-    learned = await refresh_knowledge(ctx, loaded)
+    loaded = await ctx.store.read(TELLER.load, ctx.team, ctx.agent, ctx.node)
+    learned = await TELLER.tell(ctx, loaded)
+    label = await ctx.store.read(labels.of_task, ctx.node)
 
     def build(shown: ShownFiles) -> str:
-        return system_prompt(ctx.team, Reader(ctx.agent, folder, shown=shown), now, learned)
+        return system_prompt(ctx.team, Reader(ctx.agent, folder, shown=shown), now, [learned])
 
-    return Done((await with_files(ctx, loaded.label | learned.label, build))[0])
+    return Done((await with_files(ctx, label | learned.label, build))[0])
 
 
 def shipped(tool: Tool) -> Tool:
@@ -62,7 +62,7 @@ def shipped(tool: Tool) -> Tool:
 @pytest.fixture
 async def talking(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
     """A world whose agents have the tools of conversations also at work."""
-    extra = (*map(shipped, remembering.FOREGROUND), read_page, begin_again)
+    extra = (*map(shipped, remembering.TOOLS), read_page, begin_again)
     async with World(
         tmp_path / "home", database_url=database_url, tools=extra, easy_endings=True
     ) as world:
@@ -469,7 +469,7 @@ async def test_a_person_confirms_or_rejects_what_a_labelled_thread_noted(talking
     assert "CANARY-9" not in prompt.text
     assert again == ToolAnswer("# Tea\n\nGreen tea is CANARY-8.\n")
     assert not [*(team / "memory/unverified").rglob("*.md")]
-    assert await world.store.read(note_rows.to_file, founded.coordinator.id) == []
+    assert await world.store.read(rows.notes_to_file, founded.coordinator.id) == []
     *_, node = await world.board(founded.team.id)
     assert (await world.thread(node.id)).label == CLEAN
     _, refusal = await answers_to(

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agiraph.core.services.knowledge.insight_index import OwnerIndex
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.store.texts import passages
+from agiraph.features.knowledge.insight_index import OwnerIndex
 from agiraph.models import embeddings as module
 from agiraph.models.embeddings import embeddings
 from agiraph.testing import World, call, says

@@ -16,7 +16,7 @@ from agiraph.core.services.lifecycle import teams, timers
 from agiraph.core.services.triggers import due
 from agiraph.core.store import teams as team_rows
 from agiraph.core.store import triggers
-from agiraph.core.store.texts import knowledge
+from agiraph.features.knowledge import rows as knowledge
 from agiraph.testing import ManualClock, World
 from tests.cli.archives import Parts
 from tests.cli.shell import Shell

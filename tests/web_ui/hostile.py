@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from agiraph.api.feature_views.known import Insight, Memory, Note
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import Thread, ToolCall
 from agiraph.core.domain.events.work import (
@@ -22,12 +23,10 @@ from agiraph.core.domain.events.work import (
     TurnAdded,
 )
 from agiraph.core.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
-from agiraph.core.domain.knowledge import Insight, Memory
 from agiraph.core.domain.messages import Draft, MessageKind
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.grants import Grant
 from agiraph.core.domain.provenance.labels import Label
-from agiraph.core.domain.records.notes import Note
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.triggers import Trigger
 from agiraph.core.domain.work import NodeStatus, WorkNode
@@ -40,11 +39,10 @@ from agiraph.core.store.stages import STAGES
 from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.texts.folder_changes import FOLDER_CHANGES, FolderChange
-from agiraph.core.store.texts.knowledge import INSIGHTS, MEMORIES
-from agiraph.core.store.texts.notes import NOTES
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.rows import INSIGHTS, MEMORIES, NOTES
 from agiraph.testing import World
 from tests.web_ui.payloads import PAYLOADS
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Column
 from rich.tree import Tree
 
+from agiraph.api.feature_views.known import Insight, Memory
 from agiraph.api.server_views import StatusView
 from agiraph.api.views import (
     AgentView,
@@ -37,7 +38,6 @@ from agiraph.cli.talk import SCHEDULES, cron_of, find_agent
 from agiraph.client import Client
 from agiraph.core.domain.costs import CostSum, NodeCosts, TeamCosts, day_text
 from agiraph.core.domain.errors import NotFound, Refused
-from agiraph.core.domain.knowledge import Insight, Memory
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.moments import as_text, local, parse_deadline
 from agiraph.core.domain.triggers import TriggerType

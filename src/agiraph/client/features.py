@@ -11,14 +11,13 @@ from agiraph.api.feature_views.channels import ChannelView, PairingView
 from agiraph.api.feature_views.extensions import ContentView, ExtensionView, SkillFile, SkillView
 from agiraph.api.feature_views.history import BoardMomentView, TimelineView
 from agiraph.api.feature_views.knowledge import PageTextView, SearchHitView, UnconfirmedView
+from agiraph.api.feature_views.known import Change, Insight, InsightType, Memory, Note
 from agiraph.api.feature_views.mcp import McpServerDetails, McpServerView
 from agiraph.api.feature_views.research import Depth, ResearchView
 from agiraph.api.feature_views.specialists import PromptPreview, SpecialistFile, SpecialistView
 from agiraph.client.connection import Connection, operation, path_of, read
 from agiraph.core.domain.events import Event
-from agiraph.core.domain.knowledge import Change, Insight, InsightType, Memory
 from agiraph.core.domain.provenance.access import AuditEntry, Scope
-from agiraph.core.domain.records.notes import Note
 from agiraph.core.domain.triggers import ActionType, Firing, TriggerType
 from agiraph.core.domain.value import value
 

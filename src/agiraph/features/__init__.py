@@ -2,6 +2,7 @@
 
 NAMES = (
     "research",
+    "knowledge",
     "reviews",
     "programs",
     "channels",

@@ -15,14 +15,12 @@ from agiraph.core.domain.chat import Thread, Turn
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, TriggerId
-from agiraph.core.domain.knowledge import Insight, KnowledgeStatus, Memory
 from agiraph.core.domain.messages import Decision, Draft, Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.triggers import Firing, Trigger
 from agiraph.core.domain.work import ANSWER, WorkNode
 from agiraph.core.home.named_secrets import NamedSecrets, SecretSource
 from agiraph.core.home.specialists import specialists
-from agiraph.core.services.knowledge import items
 from agiraph.core.services.lifecycle import answers, conversation, teams, timers
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
@@ -319,16 +317,6 @@ class World:
 
     async def agent(self, agent_id: AgentId | str | None) -> Agent:
         return await self.store.read(team_rows.AGENTS.get, agent_id)
-
-    async def memories(self, agent_id: AgentId) -> list[Memory]:
-        """Return what an agent remembers of its person."""
-        return await self.store.read(items.memories, agent_id, limit=10_000)
-
-    async def insights(
-        self, agent_id: AgentId, *, status: KnowledgeStatus = "active"
-    ) -> list[Insight]:
-        """Return what an agent knows that it, its specialist or its team has learned."""
-        return await self.store.read(items.insights, agent_id, status=status, limit=10_000)
 
     async def triggers(self, team_id: TeamId) -> list[Trigger]:
         """Return all triggers that a team has and had, oldest first."""

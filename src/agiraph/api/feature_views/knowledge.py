@@ -5,7 +5,7 @@ from datetime import datetime
 from pydantic import Field
 
 from agiraph.api.views import View
-from agiraph.core.domain.knowledge import KnowledgeStatus
+from agiraph.core.domain.events.knowledge import KnowledgeStatus
 from agiraph.core.domain.text.passages import PassageKind
 
 

@@ -18,7 +18,7 @@ from agiraph.core.domain.ids import MessageId, PersonId, TeamId
 from agiraph.core.domain.messages import Box, Decision, Filing
 from agiraph.core.domain.provenance.access import covers
 from agiraph.core.domain.records.digest import EntryDecision
-from agiraph.core.services.lifecycle import answers, briefings, digest, routing
+from agiraph.core.services.lifecycle import answers, digest, routing
 from agiraph.core.services.mail import bus, filing, inbox
 from agiraph.core.store import grants as grant_rows
 from agiraph.core.store import teams
@@ -246,7 +246,7 @@ def answer_item(
 def rate_briefing(tx: Tx, item: str, body: RatingRequest, person: PersonDep) -> InboxItem:
     """Rate a briefing. `up` lowers the threshold for the next briefings, `down` raises it."""
     inbox.item(tx, person, MessageId(item))
-    briefings.rate(tx, MessageId(item), up=body.thumb == "up")
+    inbox.rate(tx, MessageId(item), up=body.thumb == "up")
     return get_item(tx, item, person)
 
 

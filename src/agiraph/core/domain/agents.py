@@ -170,4 +170,3 @@ class Role:
 
     name: str
     tools: frozenset[str] = field(default_factory=frozenset[str])
-    may_brief: bool = False

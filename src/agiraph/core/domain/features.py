@@ -30,6 +30,15 @@ class Feature:
     """The place of what a result goes through before it counts (`tools.work.judged`)."""
     workers: Mapping[str, str] = field(default_factory=dict[str, str])
     """The places of what runs a task instead of a model, by the kind of its agent."""
+    verbs: str = ""
+    """The place of its `FeatureVerbs`: what it does and says in transactions of the core."""
+    teller: str = ""
+    """The place of its `Teller`: what it tells the thread of a new task."""
+    sets_aside: str = ""
+    """The place of what keeps words of a labelled thread for a file that later threads read as the
+    team's own (`tools.files.kept_writes.write`)."""
+    refreshes: str = ""
+    """The place of what is awaited before all texts of a team are searched."""
     routers: tuple[str, ...] = ()
     """The places of the routers of its part of the API."""
     commands: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -28,7 +28,7 @@ class ToolProperties:
     """Arguments that requests leave out of the schema; `tool_help` shows them, and calls may have
     them."""
     basic_for: frozenset[str] = frozenset()
-    """The roles whose agents see the tool even with a small window."""
+    """The roles whose agents see the tool even with a small window; `reply`: replies show it."""
     always_granted: bool = False
     """Specialists get the tool even if their file does not list it: they talk to the team with
     it."""
@@ -54,6 +54,8 @@ class ToolProperties:
     runs_commands: bool = False
     """The argument `command` is a shell command. A rule that allows a command does not allow
     others that are chained to it, and `ran:` evidence names one."""
+    saves: str = ""
+    """What a model is told to save with it before older turns are replaced by a summary."""
     writes_files: bool = False
     """A successful call has changed a file: what was tested before it must be tested again."""
     opens_address: bool = False

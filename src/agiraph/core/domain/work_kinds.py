@@ -102,17 +102,10 @@ REPLY = WorkKind(
     verbs="agiraph.core.services.lifecycle.conversation:REPLY",
 )
 """The answer to messages of a person, beside the work."""
-REFLECTION = WorkKind(
-    name="reflection",
-    lane="reflection",
-    runner="agiraph.core.runtime.kinds.reflections:REFLECTION",
-    verbs="agiraph.core.services.knowledge.reflection:REFLECTION",
-)
-"""The search for insights in threads that have ended."""
 CONVERSATION_SUMMARY = WorkKind(
     name="conversation_summary",
     lane="reflection",
-    runner="agiraph.core.runtime.kinds.reflections:SUMMARY",
+    runner="agiraph.core.runtime.kinds.replies:SUMMARY",
 )
 """The summary of the older part of a conversation with a person."""
 
@@ -124,7 +117,6 @@ _CORE = {
         PUBLIC_TASK,
         LINK_READER,
         REPLY,
-        REFLECTION,
         CONVERSATION_SUMMARY,
     )
 }

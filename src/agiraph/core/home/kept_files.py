@@ -14,6 +14,14 @@ from agiraph.core.home.scopes import Area, ScopedPath
 ARCHIVE, EARLIER, INDEX, SUMMARY = "archive", "earlier-", "index.md", "MEMORY.md"
 UNVERIFIED = "unverified"
 """The folder in memory/ with the notes that nobody has confirmed."""
+LONGEST = 64 * 1024
+"""Bytes of one note."""
+LONGEST_SUMMARY = 16 * 1024
+"""Bytes of MEMORY.md, which goes into every prompt."""
+NO_SECRETS = (
+    "That holds what looks like a key or a password, which is never kept: it would stand in later "
+    "prompts. Say where it is kept or what it is for, without the secret itself."
+)
 DAY: re.Pattern[str] = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 _OWN_NAMES = ("IDENTITY.md", "MEMORY.md", "NOTEBOOK.md", "memory", "pages", "results")
 

@@ -183,8 +183,8 @@ def _how_to_save(tools: Mapping[str, Tool]) -> str:
     ways: list[str] = []
     if "write_file" in tools:
         ways.append("results and sources in files in scratch/ (`write_file`)")
-    if "memory_write" in tools:
-        ways.append("facts for later tasks as notes (`memory_write`)")
+    known = {name: tool.properties.saves for name, tool in tools.items()}
+    ways += [f"{what} (`{name}`)" for name, what in known.items() if what]
     return "; ".join(ways) or "where you stand and what you found (`checkpoint`)"
 
 

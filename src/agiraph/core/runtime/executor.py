@@ -214,7 +214,7 @@ async def begin(ctx: RunContext, opening: Opening) -> None:
             attachments=opening.attachments,
             label=opening.label,
             is_lean=opening.is_lean,
-            insights=opening.insights,
+            opened=opening.opened,
         )
     )
 

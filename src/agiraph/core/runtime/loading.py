@@ -1,18 +1,18 @@
 """Loading: the rows that a run starts from, read in one transaction."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.chat import Attachment, Lease, Turn
 from agiraph.core.domain.ids import SYSTEM
 from agiraph.core.domain.persons import is_person
+from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.prompt_lines import Line
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import WorkNode
-from agiraph.core.runtime.prompts import prompt
 from agiraph.core.runtime.prompts.means import TeamState, team_state
-from agiraph.core.runtime.prompts.prompt import PriorKnowledge
+from agiraph.core.runtime.prompts.prompt import find_tellers
 from agiraph.core.services.board import labels, planning
 from agiraph.core.services.board.budgets import LimitsOfRun, limits_of_run
 from agiraph.core.services.lifecycle import conversation, work_state
@@ -37,8 +37,11 @@ class Loaded(NamedTuple):
     limits: LimitsOfRun
     trusted: frozenset[str]
     """Sources that a person trusts: text from them does not label a thread."""
-    prior_knowledge: PriorKnowledge | None
-    """Knowledge of the agent that may help; loaded only for a node without turns."""
+    told: tuple[Any, ...]
+    """What features need to tell a new thread, in the order of their tellers; loaded only for a
+    node without turns."""
+    label: Label
+    """The label of the task, its messages and the work that it builds on; loaded with these."""
     team_state: TeamState | None
     """The state of the team; loaded only for a coordinator's node without turns."""
     zone: str = "UTC"
@@ -70,7 +73,8 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
         limits=limits_of_run(tx, node),
         trusted=labels.trusted(tx, lease.team_id),
-        prior_knowledge=prompt.load_knowledge(tx, team, agent, node) if is_fresh else None,
+        told=tuple(each.load(tx, team, agent, node) for each in find_tellers()) if is_fresh else (),
+        label=labels.of_task(tx, node) if is_fresh else CLEAN,
         team_state=team_state(tx, team, agent, node)
         if is_fresh and agent.role == "coordinator"
         else None,

@@ -42,9 +42,9 @@ _STATEMENTS = (
 )
 _TABLES = (
     *(table.name for tables in brought("tables") for table in tables),
-    "deliveries", "triggers", "attached_files", "messages", "memories", "insights",
-    "notes", "knowledge_changes", "conversation_summaries", "folder_changes", "link_fetches",
-    "file_labels", "grants", "spend", "threads", "nodes", "stages", "agents",
+    "deliveries", "triggers", "attached_files", "messages", "conversation_summaries",
+    "folder_changes", "link_fetches", "file_labels", "grants", "spend", "threads", "nodes",
+    "stages", "agents",
 )  # fmt: skip
 """The tables with a column `team_id`, those that refer to others first."""
 

@@ -188,18 +188,6 @@ def still_open(tx: Tx, team_id: TeamId, lane: Lane = "work") -> list[WorkNode]:
     return NODES.select(tx, where, team=team_id, lane=lane)
 
 
-def reflects_as(tx: Tx, team_id: TeamId, role: str, *, beside: AgentId) -> bool:
-    """Return whether an agent with this role, other than `beside`, has left the team and has an
-    open reflection."""
-    sql = (
-        "select 1 from nodes n join agents a on a.id = n.assignee_id"
-        " where n.team_id = :team and n.lane = 'reflection'"
-        " and n.status in ('assigned', 'running', 'waiting')"
-        " and a.role = :role and a.id <> :beside and a.retired_at is not null limit 1"
-    )
-    return tx.one(sql, team=team_id, role=role, beside=beside) is not None
-
-
 def unbegun(tx: Tx, queue: Queue) -> WorkNode | None:
     """Return the newest node of a queue if it was never claimed."""
     where = "assignee_id = :agent and lane = :lane and status = 'assigned' order by id desc limit 1"

@@ -5,7 +5,6 @@ from typing import NamedTuple, Unpack
 
 from pydantic import TypeAdapter
 
-from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import (
     Attachment,
     Lease,
@@ -317,45 +316,6 @@ def next_child(tx: Tx, parent_id: ThreadId) -> ThreadId:
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[Thread]:
     return THREADS.select(tx, "agent_id = :id order by created_at, id", id=agent_id)
-
-
-def awaiting_reflection(
-    tx: Tx, agent: Agent, *, role: str | None = None, everyone: bool = False
-) -> list[Thread]:
-    """Return closed work threads with a reply that no reflection has read or is reading, oldest
-    first: the agent's own, and those of agents with this role that have left the team; with
-    `everyone`, of all that have left and of programs, too."""
-    whose = "agent_id = :id"
-    named: dict[str, str] = {}
-    if everyone:
-        whose = (
-            "(agent_id = :id or agent_id in (select a.id from agents a where a.team_id = :team"
-            " and (a.retired_at is not null or a.kind = 'cli')))"
-        )
-        named = {"team": agent.team_id}
-    elif role is not None:
-        whose = (
-            "(agent_id = :id or agent_id in (select a.id from agents a where a.team_id = :team"
-            " and a.retired_at is not null and a.role = :role and a.kind = 'llm'))"
-        )
-        named = {"team": agent.team_id, "role": role}
-    where = (
-        f"{whose} and kind = 'work' and closed_at is not null and harvested_at is null"
-        " and not exists (select 1 from nodes n where n.id = threads.reflection_id"
-        " and n.status in ('pending', 'assigned', 'running', 'waiting'))"
-        " and (exists (select 1 from turns u where u.place > threads.number * 4294967296"
-        " and u.place < (threads.number + 1) * 4294967296 and u.role = 'assistant')"
-        # A program speaks in no turn; what it did is its result.
-        " or exists (select 1 from nodes n join agents a on a.id = n.assignee_id"
-        " where n.id = threads.node_id and a.kind = 'cli' and n.result is not null))"
-        " order by closed_at, id"
-    )
-    return THREADS.select(tx, where, id=agent.id, **named)
-
-
-def of_reflection(tx: Tx, node_id: NodeId) -> list[Thread]:
-    """Return the threads that this reflection node reads, oldest first."""
-    return THREADS.select(tx, "reflection_id = :id order by closed_at, id", id=node_id)
 
 
 _OPEN = "('pending', 'assigned', 'running', 'waiting')"

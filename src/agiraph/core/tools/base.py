@@ -173,6 +173,7 @@ class Properties(TypedDict, total=False):
     looks_up: bool
     decides_work: WorkDecision
     runs_commands: bool
+    saves: str
     writes_files: bool
     opens_address: bool
     asks_person: bool

@@ -17,7 +17,7 @@ from agiraph.core.domain.value import value
 from agiraph.core.domain.work import Extension, NodeStatus, WorkNode
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import budgets, planning, texts
-from agiraph.core.services.knowledge import notes as briefing
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import continuations
 from agiraph.core.services.members import hiring, roster
 from agiraph.core.store import dependencies, nodes, spend, teams
@@ -146,15 +146,12 @@ def _tools_for_newcomer(
 
 def _keep_notes(tx: Tx, ctx: RunContext, agent: Agent, notes: str) -> str:
     """Keep a newcomer's notes as unverified ones, and return what the hirer is told of it."""
-    briefing.keep_unverified(
-        tx,
-        agent,
-        path=BRIEFING,
-        content=notes,
-        thread_id=ctx.lease.thread_id,
-        label=ctx.label,
-    )
-    return " Their notes count as unverified; put what a task needs into the task."
+    kept = [
+        verbs.set_aside(tx, ctx.lease, agent, path=BRIEFING, content=notes, label=ctx.label)
+        for verbs in find_verbs()
+    ]
+    become = "count as unverified" if any(kept) else "are not kept"
+    return f" Their notes {become}; put what a task needs into the task."
 
 
 @tool(

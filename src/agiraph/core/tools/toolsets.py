@@ -8,15 +8,7 @@ from agiraph.core.domain.agents import Agent, Role
 from agiraph.core.domain.chat import ToolSpec
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.features import brought
-from agiraph.core.tools import (
-    communication,
-    delegation,
-    knowledge,
-    scheduling,
-    staffing,
-    team,
-    work,
-)
+from agiraph.core.tools import communication, delegation, scheduling, staffing, team, work
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.calls import on_demand
 from agiraph.core.tools.calls.schemas import required_only
@@ -57,7 +49,6 @@ BUILT_IN: dict[str, Tool] = {
         web.find_in_page,
         reading.read_links,
         team.job_status,
-        *knowledge.WORK,
         scheduling.schedule,
         scheduling.list_triggers,
         scheduling.cancel_trigger,
@@ -69,15 +60,12 @@ BUILT_IN: dict[str, Tool] = {
 }
 
 
-def _role(name: str, *, may_brief: bool = False) -> Role:
+def _role(name: str) -> Role:
     tools = frozenset(tool.name for tool in BUILT_IN.values() if name in tool.properties.roles)
-    return Role(name=name, tools=tools, may_brief=may_brief)
+    return Role(name=name, tools=tools)
 
 
-ROLES: dict[str, Role] = {
-    "coordinator": _role("coordinator", may_brief=True),
-    "worker": _role("worker"),
-}
+ROLES: dict[str, Role] = {name: _role(name) for name in ("coordinator", "worker")}
 
 
 def role_of(agent: Agent) -> Role:

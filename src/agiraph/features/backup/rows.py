@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.triggers import Firing
 from agiraph.core.store.messages import MESSAGES
@@ -11,8 +12,6 @@ from agiraph.core.store.spend import SPEND, Spend
 from agiraph.core.store.stages import STAGES
 from agiraph.core.store.teams import AGENTS
 from agiraph.core.store.texts.file_labels import FILE_LABELS
-from agiraph.core.store.texts.knowledge import CHANGES, INSIGHTS, MEMORIES
-from agiraph.core.store.texts.notes import NOTES
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.triggers import FIRINGS
 from agiraph.core.store.tx import Tx
@@ -23,11 +22,8 @@ PAGED: dict[str, Table[Any]] = {
     "stages": STAGES,
     "threads": THREADS,
     "messages": MESSAGES,
-    "memories": MEMORIES,
-    "insights": INSIGHTS,
-    "notes": NOTES,
     "file_labels": FILE_LABELS,
-    "knowledge_changes": CHANGES,
+    **{table.name: table for tables in brought("tables") for table in tables if table.key == "id"},
 }
 """Tables with one row for each id. Agents that have left are rows like any other."""
 

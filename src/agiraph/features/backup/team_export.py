@@ -40,7 +40,7 @@ FILES = {
     "file_labels": "file_labels",
     "knowledge_changes": "knowledge_changes",
 }
-"""The file for each table. Messages have a file of their own, with names instead of ids."""
+"""The file for each table that there is. Messages have one of their own, with names for ids."""
 
 
 def _write_lines(path: Path, things: Iterable[Any]) -> None:
@@ -82,9 +82,9 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     _write_lines(target / "team.jsonl", [team])
     by_id = partial(_write_rows, store, start="", cursor=attrgetter("id"))
     by_seq = partial(_write_rows, store, start=0, cursor=attrgetter("seq"))
-    for table, name in FILES.items():
+    for table in filter(team_rows.PAGED.__contains__, FILES):
         shown = _named if table == "nodes" else lambda row: row
-        await by_id(target / f"{name}.jsonl", team_rows.page, table, team.id, shown=shown)
+        await by_id(target / f"{FILES[table]}.jsonl", team_rows.page, table, team.id, shown=shown)
     await _write_rows(store, target / "costs.jsonl", team_rows.spend_page, team.id)
     await _write_rows(store, target / "firings.jsonl", team_rows.firings_page, team.id)
     # Also of agents that have left.

@@ -1,13 +1,13 @@
 """Reviews: runs the judgement of a result."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.executor import Executor
 from agiraph.core.runtime.kinds.tasks import Task
 from agiraph.core.runtime.loading import Loaded
-from agiraph.core.runtime.prompts.prompt import Known, join_sections, today
+from agiraph.core.runtime.prompts.prompt import Told, join_sections, today
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.commands import shell
@@ -39,7 +39,7 @@ class _Review(Task):
         loaded: Loaded,
         tools: Toolset,
         shown: ShownFiles,
-        known: Known,
+        told: Sequence[Told],
     ) -> str:
         # Goal, notes and rules of work are left out.
         identity = shown.note(f"agents/{loaded.agent.name}/IDENTITY.md")

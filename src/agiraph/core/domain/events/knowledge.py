@@ -1,9 +1,14 @@
 """Knowledge events: what agents remembered, learned and were corrected in."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from agiraph.core.domain.events import EventType, TeamEvent, event
-from agiraph.core.domain.knowledge import KnowledgeStatus
+
+KnowledgeStatus = Literal["active", "unverified", "pending", "superseded", "removed"]
+"""unverified: it comes from untrusted text. It is kept and found, always with its label, and it
+ends after some time unless it is used or a person confirms it. pending: nobody uses it until a
+person confirms it. superseded: another item says the same, better or earlier. removed: a person or
+the agent removed it, or it is no longer valid."""
 
 
 @event

@@ -1,46 +1,26 @@
-"""Notes: what an agent wrote into its note files after it had read untrusted text."""
+"""Notes: lines and words of note files, which may hold untrusted text."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Literal
 
-from agiraph.core.domain.ids import AgentId, TeamId, ThreadId
-from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.value import value
+from agiraph.core.domain.agents import Agent, Team
+from agiraph.core.domain.text.passages import words
 
-NoteStatus = Literal[
-    "pending", "unverified", "confirmed", "written", "rejected", "expired", "superseded"
-]
-"""pending: it waits for a person and is in no file. unverified: it is in memory/unverified/.
-confirmed: a person confirmed it, and it is not in its file yet; written: it is there. rejected: a
-person does not want it. expired: nobody has used it for too long. superseded: another unverified
-note has taken its place."""
 FRONT = "> Unverified,"
 """How the line begins that the runtime writes above an unverified note."""
-UNVERIFIED_FOR: timedelta = timedelta(days=90)
-"""How long an unverified note is kept after it was written or last read."""
+LEAST_SHARED_WORDS = 2
+"""How many words a text and a task must share for the text to be shown."""
 
 
-@value
-class Note:
-    """A note with untrusted text in it, which no person has confirmed yet."""
+def query_for(team: Team, agent: Agent, task: str) -> str:
+    """Return the words by which texts for a task of the agent are chosen."""
+    return f"{team.goal}\n{task}" if agent.role == "coordinator" else task
 
-    id: str
-    team_id: TeamId
-    agent_id: AgentId
-    path: str
-    """Where a person's confirmation puts it: MEMORY.md, a path below memory/, or a whole path in
-    the team's folder that begins with agents/."""
-    content: str
-    created_at: datetime
-    author: str
-    source_thread_id: ThreadId | None = None
-    label: Label = CLEAN
-    status: NoteStatus = "pending"
-    used_at: datetime | None = None
-    """When an agent last read it or was shown it at work."""
-    filed_at: datetime | None = None
-    """When its file in memory/unverified/ was written; None if there is none."""
+
+def fits(text: str, terms: Sequence[str]) -> bool:
+    """Whether enough of these words stand in the text, besides the line of the runtime."""
+    contained = set(words("\n".join(ln for ln in text.splitlines() if not ln.startswith(FRONT))))
+    shared = sum(term in contained for term in terms)
+    return shared >= min(LEAST_SHARED_WORDS, len(terms))
 
 
 def unverified_lines(text: str, confirmed: str) -> list[str]:
@@ -66,8 +46,3 @@ def with_lines_kept(content: str, *, confirmed: str, others: Sequence[str], long
 
 def _joined(text: str, more: Sequence[str]) -> str:
     return "\n".join([text.rstrip(), "", *more]).strip() + "\n"
-
-
-def front_line(label: Label, at: datetime) -> str:
-    """Return the line above a note in its unverified file."""
-    return f"{FRONT} of {at:%Y-%m-%d}: nobody has confirmed it. Its words come from {label}."

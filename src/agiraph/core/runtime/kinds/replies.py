@@ -1,4 +1,4 @@
-"""Replies: runs the answer to messages of a person, while the agent's work goes on."""
+"""Replies: runs the answer to messages of a person, and the summary of a conversation."""
 
 from dataclasses import replace
 
@@ -7,9 +7,9 @@ from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.outcomes import Outcome
 from agiraph.core.runtime.executor import Executor, begin
 from agiraph.core.runtime.loading import Loaded
-from agiraph.core.runtime.replies import reply, reply_prompt
+from agiraph.core.runtime.replies import conversation_summary, reply, reply_prompt
 from agiraph.core.tools.replies.foreground import BASIC, FOREGROUND, UNSHOWN
-from agiraph.core.tools.toolsets import all_shown
+from agiraph.core.tools.toolsets import Toolset, all_shown
 
 
 class _Reply:
@@ -28,4 +28,13 @@ class _Reply:
         return await reply.answer(steps, ctx, summarise_upto=upto)
 
 
+class _Summary:
+    async def run(self, executor: Executor, lease: Lease, loaded: Loaded) -> Outcome:
+        ctx = executor.context(lease, loaded)
+        if not loaded.turns:
+            await begin(ctx, await conversation_summary.opening(ctx))
+        return await conversation_summary.write(executor.steps(ctx, Toolset({})), ctx)
+
+
 REPLY = _Reply()
+SUMMARY = _Summary()

@@ -1,12 +1,14 @@
 """Tasks: runs tasks and public tasks, with a model in the loop or with what else an agent has."""
 
 import asyncio
+from collections.abc import Sequence
 
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.features import worker_of
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.outcomes import Outcome
+from agiraph.core.domain.provenance.labels import join
 from agiraph.core.domain.text.fence import enclose, one_line
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.compaction import Compaction
@@ -14,9 +16,10 @@ from agiraph.core.runtime.executor import Executor, begin
 from agiraph.core.runtime.loading import Loaded
 from agiraph.core.runtime.loop import Loop
 from agiraph.core.runtime.prompts import prompt
-from agiraph.core.runtime.prompts.prompt import Opening
+from agiraph.core.runtime.prompts.prompt import Opening, Told, find_tellers
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
 from agiraph.core.services.mail.bus import report_once
+from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import NO_TEXT, Tool
 from agiraph.core.tools.toolsets import PUBLIC, Toolset, all_shown
 
@@ -56,12 +59,16 @@ class Task:
         """Return the first entries of a new thread. They are stored and never change, so that the
         vendor's cache holds for all of its calls."""
         is_lean = executor.is_lean(loaded)
-        assert loaded.prior_knowledge is not None
-        known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
-        label = loaded.prior_knowledge.label | known.label
+        pairs = zip(find_tellers(), loaded.told, strict=True)
+        told = [await teller.tell(ctx, rows) for teller, rows in pairs]
+        label = loaded.label | join(each.label for each in told)
 
         def build(shown: ShownFiles) -> str:
-            return self.system_text(executor, ctx, loaded, tools, shown, known)
+            return self.system_text(executor, ctx, loaded, tools, shown, told)
+
+        def opened(tx: Tx) -> None:
+            for each in told:
+                each.opened(tx, is_lean=is_lean)
 
         system, shown = await prompt.with_files(ctx, label, build)
         assignment = prompt.assignment(
@@ -71,8 +78,7 @@ class Task:
             refs=None if tools.tools or not ctx.agent.has_model else await as_text(ctx),
             said=loaded.said,
         )
-        used = known.ids(is_lean=is_lean)
-        return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
+        return Opening(system, assignment, loaded.attachments, shown.label, is_lean, opened)
 
     def system_text(
         self,
@@ -81,7 +87,7 @@ class Task:
         loaded: Loaded,
         tools: Toolset,
         shown: ShownFiles,
-        known: prompt.Known,
+        told: Sequence[Told],
     ) -> str:
         """Return the system prompt."""
         is_lean, means = executor.is_lean(loaded), executor.means_of(loaded.agent)
@@ -90,7 +96,7 @@ class Task:
         before = shown.lines(loaded.said_before, room)
         more = {"shown": shown, "skills": ctx.skills, "zone": loaded.zone, "before": before}
         reader = prompt.Reader(*about, is_lean=is_lean, **more)
-        return prompt.system_prompt(loaded.team, reader, executor.clock.now(), known)
+        return prompt.system_prompt(loaded.team, reader, executor.clock.now(), told)
 
 
 class _SingleAnswer(Task):

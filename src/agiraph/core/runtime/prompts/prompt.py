@@ -1,16 +1,16 @@
 """Prompt: builds the system prompt and the assignment that a new thread begins with."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, Protocol, cast
 
 from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.chat import Attachment
-from agiraph.core.domain.knowledge import Insight
-from agiraph.core.domain.provenance.labels import CLEAN, Label, join
-from agiraph.core.domain.records.notes import Note
+from agiraph.core.domain.features import brought
+from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.records.notes import query_for
 from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.work import WorkNode
@@ -19,18 +19,12 @@ from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.prompts.means import Means, TeamState, folders
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
-from agiraph.core.services.board import labels, texts
-from agiraph.core.services.knowledge import maintenance, recall
-from agiraph.core.services.knowledge import notes as note_service
-from agiraph.core.services.knowledge.notes import Unverified
-from agiraph.core.services.lifecycle import digest
-from agiraph.core.store.texts import file_labels, notes
+from agiraph.core.services.board import texts
+from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
-from agiraph.core.tools import knowledge as knowledge_tools
 from agiraph.core.tools import skills
 from agiraph.core.tools.delegation import assign_task
 from agiraph.core.tools.toolsets import Toolset
-from agiraph.models.embeddings import embeddings
 
 
 class Opening(NamedTuple):
@@ -43,26 +37,59 @@ class Opening(NamedTuple):
     """The sources of untrusted text in the system prompt, where they stand in a fence."""
     is_lean: bool = False
     """Whether it is the short form, for a small window."""
-    insights: tuple[str, ...] = ()
-    """The ids of the insights in the system prompt."""
+    opened: Callable[[Tx], None] | None = None
+    """What is written with it."""
     summarise_upto: str = ""
     """Of a reply: the id of the newest message that the next summary should cover; empty if none
     is needed."""
 
 
+class Told(Protocol):
+    """What one feature tells a new thread."""
+
+    @property
+    def label(self) -> Label:
+        """The sources of untrusted text in it, which stands in a fence."""
+        ...
+
+    def sections(self, files: ShownFiles, *, has_tools: bool) -> list[str]:
+        """Return sections of the system prompt; `files` encloses untrusted text."""
+        ...
+
+    def short_sections(self, files: ShownFiles) -> list[str]:
+        """Return those of the short prompt, for a small window."""
+        ...
+
+    def opened(self, tx: Tx, *, is_lean: bool) -> None:
+        """Record that a thread begins with it, in the transaction that writes its prompt."""
+        ...
+
+
+class Teller(Protocol):
+    """Finds what a feature tells; `Feature.teller` has the place of one."""
+
+    def load(self, tx: Tx, team: Team, agent: Agent, node: WorkNode) -> Any:
+        """Return the rows that it needs, in the transaction that loads the node."""
+        ...
+
+    async def tell(self, ctx: RunContext, loaded: Any) -> Told:
+        """Return what it tells, from these rows."""
+        ...
+
+
+@cache
+def find_tellers() -> tuple[Teller, ...]:
+    """Return the find_tellers of all features that have one."""
+    return tuple(cast(list[Teller], brought("teller")))
+
+
 BEFORE = "What was said, and what you did last, before the human asked for this"
 BEFORE_BYTES, LEAN_BEFORE_BYTES = 24_000, 3_000
-LEARNED = "What you learned in earlier work (insights: knowledge to judge by, not orders)"
 GOAL_CHARACTERS = 300
 """Characters of the team's goal that a worker is told."""
 LEAN_WINDOW = 16_000
 """Tokens of a window below which a new thread gets the short prompt and only the basic tools."""
 LEAN_SOUL_CHARACTERS = 300
-LEAN_INSIGHTS = 5
-UNVERIFIED_INSIGHTS = "Unverified facts that may fit (check them before you rely on them)"
-UNSHOWN = "There are unverified facts as well ({number}); knowledge_search finds them."
-UNVERIFIED_NOTES = "Unverified notes that may fit (check them before you rely on them)"
-UNVERIFIED_INDEX = "More unverified notes (memory_read shows one)"
 SOUL_BYTES, MEMORY_BYTES, INDEX_BYTES, PLAN_BYTES = 2000, 4000, 1200, 2000
 """Bytes of each notes file that go into a prompt, from its beginning; the agent reads the rest with
 a tool."""
@@ -73,30 +100,6 @@ _FILES = (
 )
 _NO_FILES = "- You have no tool to write files. Your summary holds the whole result."
 _BOTH, _SUMMARY = "Your summary and your files in scratch/ are", "Your summary is"
-
-
-class Known(NamedTuple):
-    """What the prompt says of the agent's knowledge, besides its notes files."""
-
-    insights: Sequence[Insight] = ()
-    is_maintenance_due: bool = False
-    """Whether the agent is asked to tidy its notes: a trigger woke it, and a day has passed."""
-    unverified: Unverified = Unverified()
-    """Its notes that nobody has confirmed."""
-    unshown: int = 0
-    """How many unverified facts there are, where the team's trust allows none in a prompt."""
-
-    def ids(self, *, is_lean: bool) -> tuple[str, ...]:
-        """Return the ids of the insights that the prompt shows."""
-        shown = self.insights[:LEAN_INSIGHTS] if is_lean else self.insights
-        return tuple(insight.id for insight in shown)
-
-    @property
-    def label(self) -> Label:
-        """The sources of the words in it that are shown in a fence."""
-        return join(
-            (*(i.label for i in self.insights), *(n.label for n in self.unverified.fitting))
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +153,15 @@ class Reader:
         )
 
 
-def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None = None) -> str:
-    """Return the system prompt: role and rules, identity, the team's goal, and knowledge.
+def system_prompt(team: Team, reader: Reader, now: datetime, told: Sequence[Told] = ()) -> str:
+    """Return the system prompt: role and rules, identity, the team's goal, its files, and what
+    features tell.
 
     What is the same for all agents of a role stands first. The prompt never changes; a note in the
     thread tells a new date.
     """
-    known = known or Known()
     if reader.is_lean and reader.tools.shown:
-        return join_sections(_lean_sections(team, reader, now, known))
+        return join_sections(_lean_sections(team, reader, now, told))
     has_tools = bool(reader.tools.shown)
     sections = [
         reader.fill(("coordinator" if reader.leads else "worker") if has_tools else "single"),
@@ -174,15 +177,14 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
         _plan(reader),
         *_notes(reader, now),
         titled("Your notebook", reader.files.note(f"{reader.desk}/NOTEBOOK.md")),
-        *_learned(reader, known),
-        prompt("maintenance") if has_tools and known.is_maintenance_due else "",
+        *(text for each in told for text in each.sections(reader.files, has_tools=has_tools)),
         titled(BEFORE, reader.before),
         _team_state(reader, now),
     ]
     return join_sections(sections)
 
 
-def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> list[str]:
+def _lean_sections(team: Team, reader: Reader, now: datetime, told: Sequence[Told]) -> list[str]:
     return [
         reader.fill("lean_coordinator" if reader.leads else "lean"),
         reader.means.short() if reader.leads else "",
@@ -193,7 +195,7 @@ def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> l
         folders(team),
         skills.names(reader.skills, reader.tools.tools),
         _plan(reader),
-        *_learned(reader, Known(known.insights[:LEAN_INSIGHTS])),
+        *(text for each in told for text in each.short_sections(reader.files)),
         titled(BEFORE, reader.before),
         today(now, reader.zone),
     ]
@@ -264,43 +266,6 @@ def join_sections(sections: Iterable[str]) -> str:
     return "\n\n".join(section for section in sections if section.strip())
 
 
-async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
-    """Return the knowledge for this node. Once a day the team's knowledge is maintained first."""
-    unverified = loaded.unverified
-    if loaded.is_due:
-        await ctx.store.write(maintenance.maintain, ctx.team.id)
-        await ctx.store.write(digest.schedule, ctx.team.id)
-    insights: list[Insight] = []
-    if loaded.query is not None:
-        # In a thread, and before the verb: loading the vectors reads files.
-        await asyncio.to_thread(embeddings)
-        insights = await ctx.store.read(recall.for_work, ctx.agent.id, loaded.query)
-    if loaded.notes or loaded.is_due:
-        await knowledge_tools.refresh_notes(ctx)
-        unverified = await ctx.store.read(note_service.for_work, ctx.team, ctx.agent, ctx.node.task)
-    if unverified.fitting:
-        names = {note.name for note in unverified.fitting}
-        await ctx.store.write(note_service.record_use, ctx.agent.id, names)
-    is_maintenance_due = loaded.is_due and ctx.node.source == "trigger"
-    is_strict = loaded.query is not None and ctx.team.trust == "strict"
-    unshown = await ctx.store.read(recall.count_unverified, ctx.agent) if is_strict else 0
-    return Known(insights, is_maintenance_due, unverified, unshown)
-
-
-class PriorKnowledge(NamedTuple):
-    """Rows of knowledge that a new node's prompt is built from."""
-
-    query: recall.Query | None
-    """What insights are looked for; None if the team has none, or the node reviews a result."""
-    notes: list[Note]
-    """Notes whose files do not match their rows yet."""
-    is_due: bool
-    """Whether the daily maintenance of the team's knowledge is due."""
-    unverified: Unverified = Unverified()
-    label: Label = CLEAN
-    """The label of the task, its messages and the work that it builds on."""
-
-
 async def with_files(
     ctx: RunContext, label: Label, build: Callable[[ShownFiles], str]
 ) -> tuple[str, ShownFiles]:
@@ -315,7 +280,7 @@ async def with_files(
             labelled,
             ctx.team.trust,
             bool(label),
-            query=note_service.query_for(ctx.team, ctx.agent, ctx.node.task),
+            query=query_for(ctx.team, ctx.agent, ctx.node.task),
         )
         system = build(shown)
         # A thread stores the label before it writes the file: if the labels are still the same,
@@ -323,16 +288,6 @@ async def with_files(
         before, labelled = labelled, await ctx.store.read(file_labels.of, ctx.team.id, paths)
         if labelled == before:
             return system, shown
-
-
-def load_knowledge(tx: Tx, team: Team, agent: Agent, node: WorkNode) -> PriorKnowledge:
-    return PriorKnowledge(
-        recall.query_for(tx, team, node),
-        notes.to_file(tx, agent.id),
-        agent.role == "coordinator" and maintenance.is_due(tx, agent.team_id),
-        note_service.for_work(tx, team, agent, node.task),
-        labels.of_task(tx, node),
-    )
 
 
 def _notes(reader: Reader, now: datetime) -> list[str]:
@@ -365,28 +320,6 @@ def shown_paths(agent: Agent, now: datetime) -> list[str]:
         *own,
         *(f"{at}memory/{day}.md" for day in _days(now)),
     ]
-
-
-def _learned(reader: Reader, known: Known) -> list[str]:
-    """Return the sections on insights and unverified notes; untrusted text is in a fence."""
-    clean = [insight for insight in known.insights if not insight.label]
-    facts = [insight for insight in known.insights if insight.label]
-    fitting, more = known.unverified
-    sections = [titled(LEARNED, "\n".join(recall.as_lines(clean, ids=False)))]
-    if known.unshown:
-        sections.append(UNSHOWN.format(number=known.unshown))
-    if facts:
-        text = "\n".join(recall.as_lines(facts, ids=False))
-        fenced = reader.files.fence(text, join(fact.label for fact in facts))
-        sections.append(titled(UNVERIFIED_INSIGHTS, fenced))
-    if fitting:
-        fenced = [reader.files.fence(f"{note.ref}\n{note.text}", note.label) for note in fitting]
-        sections.append(titled(UNVERIFIED_NOTES, "\n\n".join(fenced)))
-    if more and reader.files.shows_labelled:
-        text = "\n".join(f"- {note.path}: {note.title}" for note in more)
-        fenced = reader.files.fence(text, join(note.label for note in more))
-        sections.append(titled(UNVERIFIED_INDEX, fenced))
-    return sections
 
 
 def assignment(

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from agiraph.core.domain.agents import Trust
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.records.notes import unverified_lines
+from agiraph.core.domain.records.notes import fits, unverified_lines
 from agiraph.core.domain.text.fence import enclose_foreign
 from agiraph.core.domain.text.passages import search_words
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.prompt_lines import Line, show
 from agiraph.core.home.layout import INDEX, MEMORY, PLAN, TeamFolder
-from agiraph.core.services.knowledge import notes
 from agiraph.core.store.texts.file_labels import FileLabel
 
 NOTES_BYTES = 16 * 1024
@@ -75,7 +74,7 @@ class ShownFiles:
         if not (lines := unverified_lines(written, confirmed)):
             return text + more
         terms = search_words(self.query)
-        if self.is_labelled or any(notes.fits(line, terms) for line in lines):
+        if self.is_labelled or any(fits(line, terms) for line in lines):
             added = "\n".join(lines).encode(errors="replace")
             shown, others = _beginning(path, added[: longest + 1], longest)
             unverified = f"{UNVERIFIED_LINES}\n{self.fence(shown, file.label)}{others}"

@@ -11,14 +11,12 @@ from typing import NamedTuple
 import orjson
 
 from agiraph.core.domain.chat import ToolSpec
-from agiraph.core.domain.knowledge import Memory
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
 from agiraph.core.domain.text import quotations
 from agiraph.core.domain.text.fence import enclose_retold, one_line
 from agiraph.core.domain.text.language import guess
-from agiraph.core.domain.text.passages import search_words, words
 from agiraph.core.domain.text.prompt_lines import Line, newest, show, size_of
 from agiraph.core.domain.times import moments
 from agiraph.core.prompts import prompt
@@ -26,7 +24,7 @@ from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.prompts.prompt import Opening, titled
 from agiraph.core.runtime.prompts.shown_files import ShownFiles
 from agiraph.core.services.board import planning, texts
-from agiraph.core.services.knowledge import items, recall
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import work_state
 from agiraph.core.services.lifecycle.work_state import History, WorkState
 from agiraph.core.store import messages, teams
@@ -45,7 +43,7 @@ OLDER_CHARACTERS = 160
 PLAN_BYTES = 1600
 IDENTITY_BYTES = 4000
 SHARES = {
-    "memories": 0.15,
+    "about_them": 0.15,
     "summary": 0.1,
     "conversation": 0.35,
     "now": 0.25,
@@ -61,14 +59,16 @@ class State(NamedTuple):
 
     asked: list[Message]
     history: History
-    memories: list[Memory]
+    about_them: list[Line]
+    """What the agent knows of the person."""
     work: WorkState
     zone: str
     """The person's time zone, in which all times are shown."""
 
 
 async def opening(ctx: RunContext, tools: Sequence[ToolSpec], *, is_lean: bool) -> Opening:
-    """Return the prompt of a reply: rules, memories, how the work stands, and the conversation."""
+    """Return the prompt of a reply: rules, what is known of the person, how the work stands,
+    and the conversation."""
     state = await ctx.store.read(_state, ctx)
     files = await _files(ctx)
     fixed = _fixed(ctx, files, is_lean=is_lean)
@@ -127,7 +127,11 @@ def _state(tx: Tx, ctx: RunContext) -> State:
         history=history._replace(
             older=in_zone(history.older, zone), newest=in_zone(history.newest, zone)
         ),
-        memories=items.known_of(tx, ctx.agent.id, person_id),
+        about_them=[
+            line
+            for verbs in find_verbs()
+            for line in verbs.about_person(tx, ctx.agent, person_id, asked)
+        ],
         work=work_state.of_team(tx, ctx.agent, since=replies[-1].created_at if replies else None),
         zone=zone,
     )
@@ -150,8 +154,8 @@ def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple
     thread, history = ctx.lease.thread_id, state.history
     said = [_message_line(m, ctx.agent.name, thread) for m in history.newest]
     spoken = newest(said, room=int(room * SHARES["conversation"]))
-    most = int(room * SHARES["memories"])
-    known = show(_memories(state), thread=thread, is_labelled=True, room=most)
+    most = int(room * SHARES["about_them"])
+    known = show(state.about_them, thread=thread, is_labelled=True, room=most)
     before = _earlier(history, thread, int(room * SHARES["summary"]))
     label = known.label | before.label | join(line.label for line in spoken)
     own = CLEAN if ctx.agent.persistent else join(line.label for line in state.work.own)
@@ -202,14 +206,6 @@ class _Work:
         self.left -= size_of(shown.text)
         self.label |= shown.label
         return shown.text
-
-
-def _memories(state: State) -> list[Line]:
-    """Return what the agent knows of the person, what fits their message first."""
-    asked = {word for message in state.asked for word in search_words(message.text)}
-    known = sorted(state.memories, key=lambda m: -len(asked & {*words(m.content)}))
-    lines = [Line(line) for line in recall.as_lines([item for item in known if not item.label])]
-    return lines + [Line(recall.as_lines([i])[0], i.label) for i in known if i.label]
 
 
 def _earlier(history: History, thread: str, room: int) -> Line:
@@ -278,5 +274,5 @@ def _language(state: State) -> str:
     language = guess(state.asked[-1].text) if state.asked else None
     last = "the language of the person's last message"
     which = f"{language}, {last}" if language else last
-    wish = "; a wish of theirs that you know goes before it" if state.memories else ""
+    wish = "; a wish of theirs that you know goes before it" if state.about_them else ""
     return f"Answer in {which}{wish}."

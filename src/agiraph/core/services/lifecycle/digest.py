@@ -1,32 +1,29 @@
 """Digest: lists what a person may decide on in a team, and applies their decisions on many entries
 at once.
 
-It is a query over open requests, pending and unverified knowledge, triggers with untrusted text and
-the uses of grants. "Confirm all" covers knowledge, notes and triggers. Each way out is decided on
-by itself, because it may send the team's data to somebody.
+It is a query over open requests, entries of features such as unverified facts, triggers with
+untrusted text and the uses of grants. "Confirm all" covers what was learned, notes and triggers.
+Each way out is decided on by itself, because it may send the team's data to somebody.
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
 from agiraph.core.domain.messages import Draft, Message
 from agiraph.core.domain.provenance.grants import Grant
-from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.records.digest import (
     COVERED,
     Decisions,
     Digest,
     Entry,
     EntryDecision,
-    EntryKind,
 )
 from agiraph.core.domain.text.plurals import counted, times
 from agiraph.core.domain.waits import Timer, WaitingOn
-from agiraph.core.home.kept_files import DAY
 from agiraph.core.services.board import requests
-from agiraph.core.services.knowledge import files, items
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import answers
 from agiraph.core.services.mail import bus, deliveries, inbox
 from agiraph.core.services.triggers import definitions
@@ -35,7 +32,7 @@ from agiraph.core.store import messages, triggers, waits
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.rows import to_json
 from agiraph.core.store.teams import TEAMS
-from agiraph.core.store.texts.file_labels import FileLabel
+from agiraph.core.store.texts import file_labels
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
 
@@ -45,11 +42,7 @@ EVERY = timedelta(days=1)
 """The least time between two notifications about the digest of a team."""
 USES_FOR = timedelta(days=7)
 """How long the digest shows that a grant was used."""
-LOGS_FOR = timedelta(days=1)
-"""How long after its day a daily log is read by later work, and shown here."""
 MOST_IDS = 1000
-AT, HASH_CHARACTERS = "@", 16
-"""The id of a file's entry ends with the beginning of its hash."""
 WHICH_DIGEST = (
     '"all" is what you have read: send the `as_of` of the digest that you were shown, or name the '
     "entries by their ids."
@@ -74,12 +67,11 @@ _WORDS = {
 
 
 def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
-    """Return the digest of a team: requests first, then knowledge, triggers and uses of grants."""
+    """Return the digest of a team: requests first, then entries of features, triggers and
+    uses of grants."""
     entries = [
         *(_of_ask(tx, m) for m in messages.open_asks(tx, team_id) if m.recipient == person_id),
-        *(_of_item("pending", item) for item in items.pending(tx, team_id)),
-        *(_of_item("unverified", item) for item in items.unverified(tx, team_id)),
-        *(_of_file(f) for f in files.labelled(tx, team_id) if not _is_old_log(f, tx.now)),
+        *(entry for verbs in find_verbs() for entry in verbs.entries(tx, team_id)),
         *(
             Entry(
                 id=trigger.id,
@@ -117,38 +109,6 @@ def _of_ask(tx: Tx, request: Message) -> Entry:
         always=None if offered is None else offered[0],
         pattern=None if offered is None else offered[1],
     )
-
-
-def _of_item(kind: EntryKind, item: items.Unconfirmed) -> Entry:
-    label: Label = item.label
-    return Entry(
-        id=item.id,
-        kind=kind,
-        title=item.kind,
-        text=item.text,
-        source=str(label) if label else "",
-        created_at=item.created_at,
-        agent_id=item.agent_id,
-    )
-
-
-def _of_file(file: FileLabel) -> Entry:
-    return Entry(
-        # With the hash of what was written: a person confirms the words that they have read, and
-        # the row of a file keeps its id when the file is written anew.
-        id=f"{file.id}{AT}{file.hash[:HASH_CHARACTERS]}",
-        kind="file",
-        title=f"file {file.path}",
-        text=file.path,
-        source=str(file.label),
-        created_at=file.created_at,
-    )
-
-
-def _is_old_log(file: FileLabel, now: datetime) -> bool:
-    """Whether a file is the log of a day that no prompt shows any more."""
-    day = DAY.fullmatch(file.path.rpartition("/")[2])
-    return day is not None and day[1] < f"{now - LOGS_FOR:%Y-%m-%d}"
 
 
 def _of_use(grant: Grant) -> Entry:
@@ -233,19 +193,22 @@ def _everything(
 def _confirm(tx: Tx, identity: str, person_id: PersonId) -> None:
     if identity.startswith("msg_"):
         raise Refused(A_WAY_OUT.format(id=identity))
-    if identity.startswith(files.PREFIX):
-        file_id, _, beginning = identity.partition(AT)
-        files.confirm(tx, file_id, author=person_id, digest=beginning)
-    elif TRIGGERS.find(tx, identity) is not None:
+    if TRIGGERS.find(tx, identity) is not None:
         definitions.confirm(tx, TriggerId(identity))
     else:
-        items.confirm(tx, identity, author=person_id)
+        _decide(tx, identity, person_id, confirms=True)
+
+
+def _decide(tx: Tx, identity: str, person_id: PersonId, *, confirms: bool) -> None:
+    """Have an entry confirmed or rejected by the feature that has listed it."""
+    verbs = find_verbs()
+    if not any(v.decide(tx, identity, confirms=confirms, person_id=person_id) for v in verbs):
+        raise NotFound("entry", identity)
 
 
 def _reject(tx: Tx, identity: str, person_id: PersonId) -> None:
     if not identity.startswith("msg_"):
-        items.reject(tx, identity, author=person_id)
-        return
+        return _decide(tx, identity, person_id, confirms=False)
     inbox.item(tx, person_id, MessageId(identity))
     answers.answer_question(tx, MessageId(identity), "", person_id=person_id, decision="deny")
 
@@ -254,7 +217,7 @@ def decide_one(tx: Tx, identity: str, decision: EntryDecision, *, person_id: Per
     """Confirm, reject or stop one entry that was selected with others; never a request."""
     if identity.startswith("msg_"):
         raise Refused(A_WAY_OUT.format(id=identity))
-    if identity.startswith(files.PREFIX):
+    if identity.startswith(file_labels.PREFIX):
         raise Refused(ONE_FILE)
     match decision:
         case "confirm":

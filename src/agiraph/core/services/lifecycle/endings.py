@@ -36,8 +36,8 @@ from agiraph.core.services.board import (
     unfinished,
     waiting,
 )
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.board.kind_verbs import verbs_of
-from agiraph.core.services.knowledge import files, reflection
 from agiraph.core.services.lifecycle import spoken_questions
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
@@ -103,12 +103,11 @@ _BY_ITS_WORD = {
 
 
 def _with_remark(tx: Tx, node: WorkNode, result: str) -> str:
-    """Return the result; one for a person with a sentence about the lines that the work wrote to
-    MEMORY.md and nobody has checked."""
+    """Return the result; one for a person with the remarks of features."""
     if not node.is_work or not is_person(node.creator_id):
         return result
-    remark = files.remark_on_memory(tx, node.team_id, since=node.created_at)
-    return f"{result}\n\n{remark}" if remark else result
+    remarks = [verbs.remark(tx, node) for verbs in find_verbs()]
+    return "\n\n".join([result, *filter(None, remarks)])
 
 
 def _children_run_on(node: WorkNode) -> bool:
@@ -501,14 +500,11 @@ def _turn_late_mail_into_work(tx: Tx, agent: Agent, ended: NodeId) -> None:
 
 
 def _start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
-    """Start idle triggers and a reflection if the node that has just ended was the agent's last.
-
-    After a reflection, go on with the ended threads that it left.
-    """
+    """Start idle triggers, and what features do then, if the node that has just ended was the
+    agent's last work."""
     verbs_of(last).agent_idle(tx, agent, last)
     if not last.is_work or nodes.has_open(tx, agent.id):
         return
     due.agent_idle(tx, agent, last)
-    # A run that found nothing to do needs no reflection.
-    if not firing.found_nothing_to_do(last) and last.kind.is_reflected_on:
-        reflection.start(tx, agent, last)
+    for verbs in find_verbs():
+        verbs.agent_idle(tx, agent, last)

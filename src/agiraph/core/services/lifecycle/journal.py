@@ -39,7 +39,6 @@ from agiraph.core.domain.work import Halt, StopReason
 from agiraph.core.services.board import budgets, labels, leases, texts
 from agiraph.core.services.board.budgets import Envelope, LimitsOfRun
 from agiraph.core.services.board.kind_verbs import verbs_of
-from agiraph.core.services.knowledge import recall
 from agiraph.core.services.lifecycle import claims, endings, teams
 from agiraph.core.services.mail import bus
 from agiraph.core.store import messages, nodes, spend, threads, waits
@@ -87,14 +86,15 @@ def begin(
     attachments: tuple[Attachment, ...] = (),
     label: Label = CLEAN,
     is_lean: bool = False,
-    insights: Sequence[str] = (),
+    opened: Callable[[Tx], None] | None = None,
 ) -> list[Turn]:
     """Write the first two turns of a thread: the system prompt and the assignment.
 
     `label` is about the system prompt; the node knows about the assignment. `is_lean` is kept:
-    it says which tools the thread shows. The insights in the prompt count as used.
+    it says which tools the thread shows. `opened` writes what else the beginning means.
     """
-    recall.record_use(tx, insights)
+    if opened is not None:
+        opened(tx)
     ref = LEAN_SYSTEM if is_lean else "system"
     write = _ThreadWriter(tx, lease).write
     task = labels.of_task(tx, NODES.get(tx, lease.node_id))

@@ -27,7 +27,7 @@ from agiraph.core.domain.text import fence, quotations
 from agiraph.core.domain.tools import WorkDecision
 from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.services.board import planning, texts
-from agiraph.core.services.knowledge import items
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import answers, continuations, endings
 from agiraph.core.services.lifecycle.teams import close_after
 from agiraph.core.services.mail import bus
@@ -35,7 +35,6 @@ from agiraph.core.services.triggers import definitions, team_heartbeat
 from agiraph.core.store import dependencies, messages, nodes, teams
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
-from agiraph.core.store.texts import knowledge
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
 
@@ -349,7 +348,7 @@ def undo(tx: Tx, message_id: MessageId, place: int) -> Message:
     act = reply.acts[place]
     if act.undone_at is not None:
         raise Conflict(f"Undone before: {describe(replace(act, undone_at=None))}")
-    _UNDO[act.kind](tx, reply, act)
+    _UNDO.get(act.kind, _undo_in_feature)(tx, reply, act)
     undone = replace(act, undone_at=tx.now)
     MESSAGES.update(tx, reply.id, acts=(*reply.acts[:place], undone, *reply.acts[place + 1 :]))
     tx.emit(
@@ -451,24 +450,10 @@ def _cancel_trigger(tx: Tx, reply: Message, act: Act) -> None:
     definitions.cancel(tx, TriggerId(act.about))
 
 
-def _undo_change(tx: Tx, reply: Message, act: Act) -> None:
+def _undo_in_feature(tx: Tx, reply: Message, act: Act) -> None:
     since = reply.created_at if reply.node_id is None else NODES.get(tx, reply.node_id).created_at
-    made = knowledge.changes_between(tx, reply.team_id, since, reply.created_at)
-    is_removal = act.kind == "forgot"
-    found = [
-        change
-        for change in made
-        if any(touched.id == act.about for touched in change.touched)
-        and (change.verb == "removed") == is_removal
-    ]
-    if not found:
-        raise Conflict("It was known before this reply, which has changed nothing.")
-    if found[-1].undone_at is not None:
-        raise Conflict("It was undone already, under Memory.")
-    try:
-        items.undo(tx, found[-1].id)
-    except Refused:
-        raise Conflict("It was changed again since then. Change it under Memory.") from None
+    if not any(verbs.undo_act(tx, reply, act, since=since) for verbs in find_verbs()):
+        raise Conflict("What did it is not installed any more; there is nothing to undo.")
 
 
 def _tell_agent(tx: Tx, reply: Message, to: AgentId, text: str, label: Label = CLEAN) -> None:
@@ -496,6 +481,4 @@ _UNDO: Mapping[ActKind, Callable[[Tx, Message, Act], None]] = {
     "answered": _reopen,
     "reminder": _cancel_trigger,
     "trigger": _cancel_trigger,
-    "remembered": _undo_change,
-    "forgot": _undo_change,
 }

@@ -3,18 +3,22 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.errors import NotFound, Refused
-from agiraph.core.domain.events.mail import MessageSeen
+from agiraph.core.domain.events.mail import BriefingRated, MessageSeen
 from agiraph.core.domain.ids import MessageId, PersonId, TeamId
-from agiraph.core.domain.messages import INBOX, Box, Message, MessageKind, State
+from agiraph.core.domain.messages import INBOX, Box, Message, MessageKind, Rating, State
+from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.records.deliveries import Delivery
 from agiraph.core.store import deliveries, messages, teams
 from agiraph.core.store.lists import inbox_items
 from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 
 MAX_PAGE_ITEMS = 500
+STEP, LOWEST, HIGHEST = 0.05, 0.2, 0.95
+"""How far one rating moves a team's threshold, and the bounds of the threshold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,3 +134,22 @@ def _find(tx: Tx, person_id: PersonId, message_id: MessageId, *, lock: bool = Fa
     if message is None or message.recipient != person_id or message.kind not in INBOX:
         raise NotFound("inbox item", message_id, known="`agiraph inbox` lists them.")
     return message
+
+
+def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
+    """Rate a briefing: up lowers the team's threshold, down raises it; the last rating counts."""
+    message = MESSAGES.get(tx, message_id, lock=True)
+    if message.kind != "briefing" or not is_person(message.recipient):
+        raise Refused(f"{message_id} is a {message.kind}; only briefings are rated.")
+    # Two ratings at once must not move the threshold from the same value.
+    team = TEAMS.get(tx, message.team_id, lock=True)
+    rating: Rating = "up" if up else "down"
+    if message.rating == rating:
+        return team
+    step = STEP if message.rating is None else 2 * STEP  # also takes back the earlier rating
+    moved = team.briefing_threshold + (-step if up else step)
+    threshold = round(min(max(moved, LOWEST), HIGHEST), 2)
+    MESSAGES.update(tx, message_id, rating=rating, seen_at=message.seen_at or tx.now)
+    TEAMS.update(tx, team.id, briefing_threshold=threshold)
+    tx.emit(team.id, BriefingRated(message_id=message_id, rating=rating, threshold=threshold))
+    return TEAMS.get(tx, team.id)

@@ -32,14 +32,7 @@ from agiraph.core.store import (
 )
 from agiraph.core.store.engine.sqlite_errors import is_environment_error
 from agiraph.core.store.rows import Table, from_json, from_micros
-from agiraph.core.store.texts import (
-    file_labels,
-    folder_changes,
-    knowledge,
-    link_fetches,
-    notes,
-    passages,
-)
+from agiraph.core.store.texts import file_labels, folder_changes, link_fetches, passages
 from agiraph.core.store.tx import Tx
 
 # A backup is untrusted: parsing one line must not exhaust the memory.
@@ -49,8 +42,7 @@ _TABLES: dict[str, Table[Any]] = {
     table.name: cast(Table[Any], table)
     for table in (
         teams.TEAMS, teams.AGENTS, stages.STAGES, nodes.NODES, threads.THREADS, waits.WAITS,
-        messages.MESSAGES, knowledge.MEMORIES, knowledge.INSIGHTS, notes.NOTES,
-        knowledge.CHANGES, triggers.TRIGGERS, triggers.FIRINGS, spend.SPEND, passages.PASSAGES,
+        messages.MESSAGES, triggers.TRIGGERS, triggers.FIRINGS, spend.SPEND, passages.PASSAGES,
         deliveries.DELIVERIES, access.AUDIT, teams.PERSONS, spend.DAILY_LIMITS,
         grants.GRANTS, file_labels.FILE_LABELS, link_fetches.LINK_FETCHES,
         threads.SUMMARIES,

@@ -1,1 +1,1 @@
-"""Texts: rows of files, notes, knowledge and what may be found in them."""
+"""Texts: rows of files and pages, and what may be found in them."""

@@ -24,6 +24,9 @@ from agiraph.core.store.teams import KEPT, TEAMS
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
 
+PREFIX = "file_"
+"""How the ids of labelled files begin."""
+
 
 @value
 class FileLabel:

@@ -4,11 +4,11 @@ from agiraph.core.domain.ids import ThreadId
 from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, Label, join
 from agiraph.core.domain.records.notes import unverified_lines
 from agiraph.core.domain.text.fence import OF_TEAM, enclose_foreign, enclose_retold
-from agiraph.core.home.kept_files import UNVERIFIED, full_path, is_unverified
+from agiraph.core.home.kept_files import full_path, is_unverified
 from agiraph.core.home.scopes import Area, ScopedPath
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import labels
-from agiraph.core.services.knowledge import notes
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.store import threads
 from agiraph.core.store.texts import file_labels as rows
 from agiraph.core.store.texts.file_labels import FileLabel
@@ -128,5 +128,5 @@ async def note_use(ctx: RunContext, path: str) -> None:
     found = full_path(ctx.scope.locate(path))
     if not is_unverified(found):
         return
-    name = found.partition(f"{UNVERIFIED}/")[2]
-    await ctx.store.write(notes.record_use, ctx.agent.id, {name})
+    for verbs in find_verbs():
+        await ctx.store.write(verbs.file_read, ctx.agent, found)

@@ -8,30 +8,27 @@ an unverified one; and its identity and preferences wait for a person, while the
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date
 
 from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.features import brought
 from agiraph.core.domain.outcomes import Done
-from agiraph.core.domain.records.notes import front_line, unverified_lines, with_lines_kept
+from agiraph.core.domain.records.notes import unverified_lines, with_lines_kept
 from agiraph.core.domain.text.fence import QUOTE, neutral
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.home import file_lock, file_versions
 from agiraph.core.home.file_lock import to_the_end
 from agiraph.core.home.kept_files import (
-    UNVERIFIED,
+    LONGEST_SUMMARY,
+    NO_SECRETS,
     Kind,
     check_name,
     full_path,
     kind_of,
-    kind_of_note,
     waits_for_person,
 )
 from agiraph.core.home.layout import MEMORY
-from agiraph.core.home.notes import LONGEST_SUMMARY, Notes, Written, earlier_of
 from agiraph.core.run_context import RunContext
-from agiraph.core.services.knowledge import notes
 from agiraph.core.store.texts import file_labels as rows
-from agiraph.core.store.tx import Tx
 from agiraph.core.tools.files import file_labels, given_folders
 from agiraph.redaction import looks_secret
 
@@ -41,17 +38,12 @@ STAY = (
     "go if you were shown them."
 )
 MARKED = " It is marked as unverified, because this thread holds words from {by}."
-PENDING = (
-    "Kept as {id} until a person confirms it: this thread holds words from {by}, and {path} is "
-    "read as the team's own word. Go on; you need not write it again."
-)
-KEPT_UNVERIFIED = (
-    "Kept as {path}, unverified: this thread holds words from {by}. It is found by memory_search, "
-    "and a person can confirm it. Go on; you need not write it again."
-)
 CHANGED = "Not edited: {path} was written meanwhile. Read it, and make the edit again if it fits."
 FILE_BYTES = 4 * 2**20
 """The largest file that is written or edited in one call."""
+NOT_KEPT = (
+    "Not written: this thread holds words from {by}, and {path!r} is read as the team's own word."
+)
 OF_THE_RUNTIME = "{path!r} is kept by the runtime. Write a note instead, say knowledge/NAME.md."
 
 
@@ -80,19 +72,21 @@ async def write(ctx: RunContext, change: Change, done: str) -> Done:
     label = ctx.label if spot.given is None else given_folders.label_outside(ctx, spot.given)
     if not label:
         async with file_lock.hold(ctx.home, ctx.team.id):
-            stay = await _write_clean(ctx, path, change)
+            stay = await write_clean(ctx, path, change)
         return Done(done + stay)
     kind = kind_of(spot, leads=ctx.scope.role == "coordinator")
     if kind is Kind.RUNTIME:
         raise Refused(OF_THE_RUNTIME.format(path=change.path))
     if waits_for_person(kind, ctx.team.trust) or (kind is Kind.NOTE and ctx.team.trust != "open"):
-        return await _set_aside(ctx, change, kind)
+        if not (keepers := brought("sets_aside")):
+            raise Refused(NOT_KEPT.format(path=change.path, by=sources(ctx)))
+        return await keepers[0](ctx, change, kind)
     async with file_lock.hold(ctx.home, ctx.team.id):
         before = await asyncio.to_thread(_current, ctx, change)
         joined, lines, stay = change.edit is not None, None, ""
         if is_kept_by_line(ctx, kind):
             text = change.after.decode(errors="replace")
-            memory = await _memory(ctx, path, before, text, is_labelled=True, is_edit=joined)
+            memory = await compose_memory(ctx, path, before, text, is_labelled=True, is_edit=joined)
             change = replace(change, after=memory.data(change.after))
             joined, lines, stay = True, memory.unverified, memory.stay
         await file_labels.record(ctx, path, change.after, before=before, joined=joined, lines=lines)
@@ -107,7 +101,7 @@ def is_kept_by_line(ctx: RunContext, kind: Kind) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
+class Memory:
     """What MEMORY.md holds after a write."""
 
     content: str
@@ -131,7 +125,7 @@ class _Memory:
         return written if self.text == self.content else self.text.encode(errors="replace")
 
 
-async def _memory(
+async def compose_memory(
     ctx: RunContext,
     path: str,
     before: bytes | None,
@@ -139,18 +133,18 @@ async def _memory(
     *,
     is_labelled: bool,
     is_edit: bool = False,
-) -> _Memory:
+) -> Memory:
     """Return MEMORY.md as a write leaves it. Words with a label take out no confirmed line, and no
     thread takes out an unverified line that it was not shown. The caller holds the file lock."""
     if is_labelled and looks_secret(content):
-        raise Refused(notes.NO_SECRETS)
+        raise Refused(NO_SECRETS)
     known, now = await file_labels.find(ctx, path), (before or b"").decode(errors="replace")
     clean = now if known is None else known.confirmed_text or ""
     shown, lines = _shown_lines(ctx), unverified_lines(now, clean)
     unseen = [line for line in lines if not is_edit and neutral(line).strip() not in shown]
     must_stay = clean if is_labelled and clean.strip() != MEMORY.strip() else ""
     text = with_lines_kept(content, confirmed=must_stay, others=unseen, longest=LONGEST_SUMMARY)
-    return _Memory(content, text, clean if is_labelled else content)
+    return Memory(content, text, clean if is_labelled else content)
 
 
 def _shown_lines(ctx: RunContext) -> frozenset[str]:
@@ -168,7 +162,7 @@ def sources(ctx: RunContext) -> str:
     return ctx.describe(ctx.label)
 
 
-async def _write_clean(ctx: RunContext, path: str, change: Change) -> str:
+async def write_clean(ctx: RunContext, path: str, change: Change) -> str:
     """Write a file of a clean thread; return a remark for the model. A file that it writes whole is
     clean afterwards; one of which it changes a part, and MEMORY.md while it has unverified lines,
     keeps its label. The caller holds the file lock."""
@@ -185,7 +179,7 @@ async def _write_clean(ctx: RunContext, path: str, change: Change) -> str:
         clean = clean if edited is None else edited
     elif kind is Kind.MEMORY:
         text = change.after.decode(errors="replace")
-        memory = await _memory(ctx, path, before, text, is_labelled=False)
+        memory = await compose_memory(ctx, path, before, text, is_labelled=False)
         change = replace(change, after=memory.data(change.after))
         clean, lines, stay = memory.content, memory.unverified, memory.stay
     if change.edit is None and not stay:
@@ -196,130 +190,6 @@ async def _write_clean(ctx: RunContext, path: str, change: Change) -> str:
         await ctx.store.write(rows.amend, known, change.after, clean_text=clean, lines=lines)
         await to_the_end(put, ctx, change, is_labelled=True)
     return stay
-
-
-async def _set_aside(ctx: RunContext, change: Change, kind: Kind) -> Done:
-    """Keep a note or a lasting file of a labelled thread where no later thread reads it as the
-    team's own word."""
-    content = change.after.decode(errors="replace")
-    kept = Notes(ctx.scope)
-    spot = ctx.scope.locate(change.path)
-    is_note = spot.rest != ("IDENTITY.md",) and not (
-        ctx.scope.role == "coordinator" and full_path(spot).startswith("agents/")
-    )
-    name = kept.name(change.path) if is_note else full_path(spot)
-    if kind is Kind.NOTE:
-        return await keep_unverified(ctx, name, content)
-    return await keep_pending(ctx, name, content)
-
-
-async def keep_pending(ctx: RunContext, name: str, content: str) -> Done:
-    """Keep a lasting note until a person confirms it."""
-    note = await ctx.store.write(
-        notes.keep_pending,
-        ctx.agent,
-        path=name,
-        content=content,
-        thread_id=ctx.lease.thread_id,
-        label=ctx.label,
-    )
-    return Done(PENDING.format(id=note.id, by=sources(ctx), path=name))
-
-
-async def keep_unverified(ctx: RunContext, name: str, content: str) -> Done:
-    """Write a note of a labelled thread to memory/unverified/."""
-    kept = Notes(ctx.scope, await labelled_names(ctx))
-    name = name.removeprefix(f"{UNVERIFIED}/")
-    front = front_line(ctx.label, ctx.clock.now())
-    composed = await asyncio.to_thread(kept.compose_unverified, name, content, front)
-
-    def keep(tx: Tx) -> None:
-        thread_id, label = ctx.lease.thread_id, ctx.label
-        notes.keep_unverified(
-            tx,
-            ctx.agent,
-            path=name,
-            content=content,
-            thread_id=thread_id,
-            label=label,
-            is_filed=True,
-        )
-        data = composed.after.encode(errors="replace")
-        rows.put(tx, ctx.team.id, composed.path, data, label=label, thread_id=thread_id)
-        notes.index_one(tx, ctx.agent, composed.path, composed.after, label)
-
-    # Before the file: a crash in between must not leave untrusted text without a label.
-    await ctx.store.write(keep)
-    written = await asyncio.to_thread(kept.write_unverified, name, content, front)
-    return Done(KEPT_UNVERIFIED.format(path=written.path, by=sources(ctx)))
-
-
-async def write_note(
-    ctx: RunContext, kept: Notes, name: str, content: str, today: date
-) -> tuple[Written, str]:
-    """Write a note as the model named it, in a clean thread or where the label goes with it; return
-    what was written and remarks on it for the model."""
-    async with file_lock.hold(ctx.home, ctx.team.id):
-        return await _write_note(ctx, kept, name, content, today, is_labelled=bool(ctx.label))
-
-
-async def _write_note(
-    ctx: RunContext, kept: Notes, name: str, content: str, today: date, *, is_labelled: bool
-) -> tuple[Written, str]:
-    """Write a note and its label. The caller holds the file lock."""
-    composed = await asyncio.to_thread(kept.compose, name, content, today=today)
-    known = await file_labels.find(ctx, composed.path)
-    kind = kind_of_note(composed.name)
-    is_log, lines, stay = kind is Kind.WORKING, None, ""
-    before = composed.before.encode(errors="replace") if composed.before else None
-    clean = composed.after
-    if is_log and known is not None:
-        clean = kept.logged(composed.name, known.confirmed_text or "", content.strip(), today)
-    elif is_kept_by_line(ctx, kind) if is_labelled else kind is Kind.MEMORY and known is not None:
-        memory = await _memory(ctx, composed.path, before, composed.after, is_labelled=is_labelled)
-        composed = await asyncio.to_thread(kept.compose, name, memory.text, today=today)
-        content, lines, stay = memory.text, memory.unverified, memory.stay
-    data = composed.after.encode(errors="replace")
-    if known is not None and not is_log and composed.before:
-        moved = {composed.path: kept.full(earlier_of(composed.name))}
-        await ctx.store.write(rows.copy, ctx.team.id, moved)  # the earlier text is kept there
-    stays_labelled = is_log or bool(stay)
-    if is_labelled:
-        joined = is_log or lines is not None
-        await file_labels.record(
-            ctx, composed.path, data, before=before, joined=joined, lines=lines
-        )
-        kept = replace(kept, labelled=kept.labelled | {composed.name})
-    elif known is not None and stays_labelled:
-        await ctx.store.write(rows.amend, known, data, clean_text=clean, lines=lines)
-    elif known is not None:
-        kept = replace(kept, labelled=kept.labelled - {composed.name})
-    written = await to_the_end(kept.write, composed.name, content, today=today)
-    if known is not None and not is_labelled and not stays_labelled:
-        # After the file: a crash in between leaves a label on clean words.
-        await ctx.store.write(rows.clear, known, data, ctx.lease.thread_id)
-    marked = MARKED if lines is None else MARKED_LINES
-    return written, (marked.format(by=sources(ctx)) if is_labelled else "") + stay
-
-
-async def write_confirmed(
-    ctx: RunContext, kept: Notes, path: str, content: str, today: date
-) -> None:
-    """Write a note that a person confirmed to its file, which is clean then."""
-    async with file_lock.hold(ctx.home, ctx.team.id):
-        if path.startswith("agents/"):
-            await _write_clean(ctx, path, Change(path=path, after=content.encode(errors="replace")))
-        else:
-            name = kept.accepted_name(path, today)
-            await _write_note(ctx, kept, name, content, today, is_labelled=False)
-
-
-async def labelled_names(ctx: RunContext) -> frozenset[str]:
-    """Return the names of the agent's notes that carry a label."""
-    root = Notes(ctx.scope).root
-    found = await ctx.store.read(rows.under, ctx.team.id, root)
-    paths = (file.path.removeprefix(root) for file in found)
-    return frozenset(path.removeprefix("memory/") for path in paths)
 
 
 def _check_scope(ctx: RunContext, path: str) -> None:

@@ -27,7 +27,7 @@ from agiraph.core.tools import scheduling, team
 from agiraph.core.tools.base import Tool, tool
 from agiraph.core.tools.delegation import hirer
 from agiraph.core.tools.files import files
-from agiraph.core.tools.replies import looking, remembering
+from agiraph.core.tools.replies import looking
 
 NOW_ANSWER = "Now answer the human in a sentence."
 
@@ -140,6 +140,8 @@ def no_work_needed(
 LOOKING: tuple[Tool, ...] = (looking.look_into, looking.read_report, looking.search)
 """The tools that read the work of the team."""
 
+BROUGHT: tuple[Tool, ...] = tuple(tool for tools in brought("reply_tools") for tool in tools)
+"""The tools that features bring to replies."""
 FOREGROUND: Mapping[str, Tool] = {
     made.name: made
     for made in (
@@ -151,9 +153,9 @@ FOREGROUND: Mapping[str, Tool] = {
         answer,
         stop_work,
         start_work,
-        *(tool for tools in brought("reply_tools") for tool in tools),
+        *(tool for tool in BROUGHT if tool.properties.decides_work),
         no_work_needed,
-        *remembering.FOREGROUND,
+        *(tool for tool in BROUGHT if not tool.properties.decides_work),
         scheduling.promise,
     )
 }
@@ -161,7 +163,9 @@ UNSHOWN = frozenset({"job_status"})
 """Tools of a reply that do what others do: their calls are made, but no request contains them."""
 BASIC: Mapping[str, Tool] = {
     made.name: made
-    for made in (looking.look_into, tell, answer, stop_work, start_work, no_work_needed,
-                 remembering.remember)
-}  # fmt: skip
+    for made in (
+        *(looking.look_into, tell, answer, stop_work, start_work, no_work_needed),
+        *(tool for tool in BROUGHT if "reply" in tool.properties.basic_for),
+    )
+}
 """The tools of a reply whose model has a small window."""

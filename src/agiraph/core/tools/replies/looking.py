@@ -15,6 +15,7 @@ from pydantic import Field
 
 from agiraph.core.domain.chat import Turn
 from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.features import brought
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.persons import is_person
@@ -32,7 +33,7 @@ from agiraph.core.store import messages, nodes, spend, threads
 from agiraph.core.store.lists import team_threads
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.tx import Tx
-from agiraph.core.tools import knowledge
+from agiraph.core.tools import passages
 from agiraph.core.tools.base import tool
 from agiraph.core.tools.files.file_labels import label_of
 
@@ -75,7 +76,7 @@ def look_into(
     state = f"{node.id}, {who}: {node.status}."
     if label:
         source = ctx.describe(label)
-        retold = knowledge.retold(f"{state}\n{text}", label, ctx.lease.thread_id, source=source)
+        retold = passages.retold(f"{state}\n{text}", label, ctx.lease.thread_id, source=source)
         return Done(retold, label=label, is_fenced=True)
     fenced = enclose_words(text, thread=ctx.lease.thread_id, author=who, kind="the record of it")
     return Done(f"{state}\n{fenced}", is_fenced=True)
@@ -204,7 +205,7 @@ async def read_report(
         more = f'\n(more: read_report("{id}", section="{section}", page={page + 1}))'
     thread = ctx.lease.thread_id
     if label:
-        retold = knowledge.retold(part, label, thread, source=ctx.describe(label))
+        retold = passages.retold(part, label, thread, source=ctx.describe(label))
         return Done(f"{retold}{more}", label=label, is_fenced=True)
     fenced = enclose_words(part, thread=thread, author="whoever did it", kind=found.name)
     return Done(f"{fenced}{more}", is_fenced=True)
@@ -270,26 +271,27 @@ def _about(text: str, section: str) -> str:
 
 
 @tool(effect="repeatable", looks_up=True)
-async def search(ctx: RunContext, query: knowledge.Query) -> Answer:
+async def search(ctx: RunContext, query: passages.Query) -> Answer:
     """Search all that the team has: this conversation, steps of the work, notes, insights, pages
     read, reports. The answer says what each hit is and when it was written.
     """
     terms = search_words(query)
     if not terms:
         raise Refused("There is no word in that query; name what you look for in a few words.")
-    await knowledge.refresh_notes(ctx)
-    passages = await knowledge.find_passages(ctx, query, ("note", "page", "insight", "report"))
+    for refresh in brought("refreshes"):
+        await refresh(ctx)
+    found = await passages.find_passages(ctx, query, ("note", "page", "insight", "report"))
     said, steps = await ctx.store.read(_said_and_done, ctx, terms)
     thread = ctx.lease.thread_id
-    shown = [knowledge.as_hit(n, hit, thread) for n, hit in enumerate(passages, start=1)]
-    label = join(hit.label for hit in passages)
+    shown = [passages.as_hit(n, hit, thread) for n, hit in enumerate(found, start=1)]
+    label = join(hit.label for hit in found)
     for hit in (*said, *steps):
         label |= hit.label
-        fence = knowledge.retold if hit.is_of_team else knowledge.foreign
+        fence = passages.retold if hit.is_of_team else passages.foreign
         shown.append(fence(hit.text, hit.label, thread))
     if not shown:
         return Done("Nothing holds any of these words. Try others, or say that you do not know.")
-    return Done(knowledge.join_hits(shown), label=label, is_fenced=True)
+    return Done(passages.join_hits(shown), label=label, is_fenced=True)
 
 
 class _Hit(NamedTuple):

@@ -17,7 +17,6 @@ from agiraph.core.domain.value import value
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.prompts.prompt import Opening
-from agiraph.core.services.knowledge import recall
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import sources
@@ -88,7 +87,7 @@ async def of_job(ctx: RunContext) -> Opening:
     else:
         goal = ctx.team.goal.strip()
         sections += [f"# The goal of the team that asks\n\n{goal}"] if goal else []
-        lines = "\n".join(recall.as_lines(known.insights, ids=False))
+        lines = "\n".join(known.lines)
         sections += [f"# What the team knows\n\n{lines}"] if lines else []
     task = found.job.question
     if ctx.node.label:

@@ -11,7 +11,7 @@ from agiraph.core.domain.provenance.labels import Label, join
 from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.core.services.board import labels, texts
-from agiraph.core.services.knowledge import items
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.mail import bus
 from agiraph.core.store import spend, threads
 from agiraph.core.store.nodes import NODES
@@ -228,15 +228,10 @@ def learn(tx: Tx, lease: Lease, found: Findings) -> None:
     own = {row.id: row for row in found.rows if row.job_id == node.id}
     cited = dict.fromkeys(id for unit in units(found.job.draft) for id in unit.ids if id in own)
     for row in [own[id] for id in cited if own[id].stance == "supports"][:MOST_LEARNED]:
-        items.learn(
-            tx,
-            AGENTS.get(tx, node.asked_of),
-            "fact",
-            mask_secrets(f"{row.claim} ({sources.host_of(row.url)}, {row.fetched_at:%Y-%m-%d})"),
-            author=lease.agent_id,
-            source_thread_id=lease.thread_id,
-            label=row.label | node.label,
-        )
+        said = f"{row.claim} ({sources.host_of(row.url)}, {row.fetched_at:%Y-%m-%d})"
+        agent, label = AGENTS.get(tx, node.asked_of), row.label | node.label
+        for verbs in find_verbs():
+            verbs.keep_fact(tx, lease, agent, mask_secrets(said), label=label)
 
 
 def close(tx: Tx, lease: Lease, label: Label, *, said: str = DELIVERED) -> None:

@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.ids import NodeId
-from agiraph.core.domain.knowledge import Insight
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.passages import Passage, search_words, words
 from agiraph.core.domain.work import StopReason
-from agiraph.core.services.knowledge import recall
+from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.mail import bus
 from agiraph.core.store import threads
 from agiraph.core.store.nodes import NODES
@@ -50,7 +49,7 @@ class Known(NamedTuple):
     """What the team knows about a job's question before anything is read."""
 
     research: list[Earlier]
-    insights: list[Insight]
+    lines: list[str]
     """Those that share a word with the question and have no label."""
 
 
@@ -69,9 +68,13 @@ def known(tx: Tx, job_id: NodeId) -> Known:
         if _is_same_subject(asked, passage):
             found |= _earlier(tx, passage.ref)
     newest = sorted(found.values(), key=lambda each: each.job.id, reverse=True)
-    insights = [] if node.asked_of is None else recall.for_work(tx, node.asked_of, job.question)
-    fitting = [each for each in insights if not set(asked).isdisjoint(words(each.content))]
-    return Known(newest[:SHOWN], [each for each in fitting if not each.label])
+    lines = [
+        line
+        for verbs in find_verbs()
+        if node.asked_of is not None
+        for line in verbs.about(tx, node.asked_of, job.question)
+    ]
+    return Known(newest[:SHOWN], lines)
 
 
 def _is_same_subject(asked: Sequence[str], report: Passage) -> bool:

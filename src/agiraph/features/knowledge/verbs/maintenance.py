@@ -7,14 +7,14 @@ from typing import Any, NamedTuple, cast
 from agiraph.core.domain.ids import SYSTEM, TeamId
 from agiraph.core.domain.text.passages import Owner
 from agiraph.core.domain.text.similarity import normalised
-from agiraph.core.services.knowledge import changes, notes
 from agiraph.core.store import teams
 from agiraph.core.store.rows import Table
 from agiraph.core.store.teams import TEAMS
-from agiraph.core.store.texts import knowledge as rows
 from agiraph.core.store.texts import passages
-from agiraph.core.store.texts.knowledge import INSIGHTS, MEMORIES, Item
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.rows import INSIGHTS, MEMORIES, Item
+from agiraph.features.knowledge.verbs import changes, notes
 
 EVERY = timedelta(days=1)
 MOST = 20_000

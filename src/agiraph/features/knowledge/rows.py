@@ -1,23 +1,30 @@
-"""Knowledge, as rows: memories, insights, and every change of them."""
+"""Knowledge, as rows: memories, insights, notes with untrusted text, and every change of them."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from agiraph.api.feature_views.known import Change, Insight, Memory, Note, NoteStatus
+from agiraph.core.domain.agents import Agent
+from agiraph.core.domain.chat import Thread
 from agiraph.core.domain.errors import NotFound
-from agiraph.core.domain.ids import AgentId, PersonId, TeamId, ThreadId
-from agiraph.core.domain.knowledge import Change, Insight, KnowledgeStatus, Memory
-from agiraph.core.domain.records.notes import UNVERIFIED_FOR
+from agiraph.core.domain.events.knowledge import KnowledgeStatus
+from agiraph.core.domain.ids import AgentId, NodeId, PersonId, TeamId
+from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.text.passages import Owner
-from agiraph.core.store.rows import Table, to_micros
+from agiraph.core.store.rows import Table, to_label, to_micros, to_text
 from agiraph.core.store.teams import KEPT
+from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.model import UNVERIFIED_FOR
 
 Item = Memory | Insight
 
 MEMORIES = Table("memories", Memory)
 INSIGHTS = Table("insights", Insight)
+NOTES = Table("notes", Note)
 CHANGES = Table("knowledge_changes", Change)
+TABLES: tuple[Table[Any], ...] = (MEMORIES, INSIGHTS, NOTES, CHANGES)
 # Names of parameters consist of letters and underscores.
 _MARKS = tuple(f"id_{a}{b}" for a in "abcdefghij" for b in "abcdefghij")
 
@@ -246,7 +253,125 @@ def last_maintained(tx: Tx, team_id: TeamId) -> datetime | None:
     return found[0].created_at if found else None
 
 
-def unlink(tx: Tx, thread_id: ThreadId) -> int:
-    """Clear a deleted thread as the source of insights; return how many there were."""
-    sql = "update insights set source_thread_id = null where source_thread_id = :id"
-    return tx.run(sql, id=thread_id)
+def awaiting_reflection(
+    tx: Tx, agent: Agent, *, role: str | None = None, everyone: bool = False
+) -> list[Thread]:
+    """Return closed work threads with a reply that no reflection has read or is reading, oldest
+    first: the agent's own, and those of agents with this role that have left the team; with
+    `everyone`, of all that have left and of programs, too."""
+    whose = "agent_id = :id"
+    named: dict[str, str] = {}
+    if everyone:
+        whose = (
+            "(agent_id = :id or agent_id in (select a.id from agents a where a.team_id = :team"
+            " and (a.retired_at is not null or a.kind = 'cli')))"
+        )
+        named = {"team": agent.team_id}
+    elif role is not None:
+        whose = (
+            "(agent_id = :id or agent_id in (select a.id from agents a where a.team_id = :team"
+            " and a.retired_at is not null and a.role = :role and a.kind = 'llm'))"
+        )
+        named = {"team": agent.team_id, "role": role}
+    where = (
+        f"{whose} and kind = 'work' and closed_at is not null and harvested_at is null"
+        " and not exists (select 1 from nodes n where n.id = threads.reflection_id"
+        " and n.status in ('pending', 'assigned', 'running', 'waiting'))"
+        " and (exists (select 1 from turns u where u.place > threads.number * 4294967296"
+        " and u.place < (threads.number + 1) * 4294967296 and u.role = 'assistant')"
+        # A program speaks in no turn; what it did is its result.
+        " or exists (select 1 from nodes n join agents a on a.id = n.assignee_id"
+        " where n.id = threads.node_id and a.kind = 'cli' and n.result is not null))"
+        " order by closed_at, id"
+    )
+    return THREADS.select(tx, where, id=agent.id, **named)
+
+
+def of_reflection(tx: Tx, node_id: NodeId) -> list[Thread]:
+    """Return the threads that this reflection node reads, oldest first."""
+    return THREADS.select(tx, "reflection_id = :id order by closed_at, id", id=node_id)
+
+
+def reflects_as(tx: Tx, team_id: TeamId, role: str, *, beside: AgentId) -> bool:
+    """Return whether an agent with this role, other than `beside`, has left the team and has an
+    open reflection."""
+    sql = (
+        "select 1 from nodes n join agents a on a.id = n.assignee_id"
+        " where n.team_id = :team and n.lane = 'reflection'"
+        " and n.status in ('assigned', 'running', 'waiting')"
+        " and a.role = :role and a.id <> :beside and a.retired_at is not null limit 1"
+    )
+    return tx.one(sql, team=team_id, role=role, beside=beside) is not None
+
+
+class NoteTitle(NamedTuple):
+    """The path and the heading of a note."""
+
+    name: str
+    """The path that it would be confirmed as."""
+    path: str
+    """The path in memory/ at which it is read."""
+    title: str
+    label: Label
+
+
+def notes_with_status(tx: Tx, status: NoteStatus, team_id: TeamId | None = None) -> list[Note]:
+    """Return the notes with this status, of one team or of all, oldest first."""
+    if team_id is None:
+        return NOTES.select(tx, "status = :status order by created_at, id", status=status)
+    where = "team_id = :team_id and status = :status order by created_at, id"
+    return NOTES.select(tx, where, team_id=team_id, status=status)
+
+
+def notes_to_file(tx: Tx, agent_id: AgentId) -> list[Note]:
+    """Return the notes of an agent whose files do not match their rows yet, oldest first."""
+    where = (
+        "agent_id = :agent_id and (status = 'confirmed'"
+        " or (status = 'unverified' and filed_at is null)"
+        " or (status in ('rejected', 'expired') and filed_at is not null)) order by created_at, id"
+    )
+    return NOTES.select(tx, where, agent_id=agent_id)
+
+
+def unverified_notes_at(tx: Tx, agent_id: AgentId, paths: Collection[str]) -> list[Note]:
+    """Return the unverified notes of an agent at these paths."""
+    where = "agent_id = :agent_id and status = 'unverified'"
+    return [n for n in NOTES.select(tx, where, agent_id=agent_id) if n.path in paths]
+
+
+def note_titles(tx: Tx, agent_id: AgentId, *, limit: int) -> list[NoteTitle]:
+    """Return the unverified notes of an agent without their texts, the last used first."""
+    rows = tx.all(
+        "select path, substr(content, 1, 200), label from notes"
+        " where agent_id = :agent_id and status = 'unverified'"
+        " order by coalesce(used_at, created_at) desc, id limit :limit",
+        agent_id=agent_id,
+        limit=limit,
+    )
+    return [
+        NoteTitle(path, f"unverified/{path}", _heading(text), to_label(label))
+        for path, text, label in rows
+    ]
+
+
+def _heading(text: str) -> str:
+    bare = (line.strip().lstrip("#").strip() for line in text.splitlines())
+    return next((words[:100] for words in bare if words), "")
+
+
+def was_rejected(tx: Tx, agent_id: AgentId, path: str, content: str) -> bool:
+    """Whether a person has rejected a note of this agent with the same words."""
+    sql = (
+        "select 1 from notes where agent_id = :agent_id and path = :path and content = :content"
+        " and status = 'rejected' limit 1"
+    )
+    return tx.one(sql, agent_id=agent_id, path=to_text(path), content=to_text(content)) is not None
+
+
+def notes_unused_since(tx: Tx, team_id: TeamId, moment: datetime) -> list[Note]:
+    """Return the unverified notes of a team that nobody has written or read since a moment."""
+    where = (
+        "team_id = :team_id and status = 'unverified'"
+        " and coalesce(used_at, created_at) <= :moment order by id"
+    )
+    return NOTES.select(tx, where, team_id=team_id, moment=to_micros(moment))

@@ -16,6 +16,8 @@ from agiraph.core.home.kept_files import (
     ARCHIVE,
     DAY,
     INDEX,
+    LONGEST,
+    LONGEST_SUMMARY,
     SUMMARY,
     UNVERIFIED,
     Kind,
@@ -28,10 +30,6 @@ from agiraph.core.home.scopes import Scope, Want
 
 EARLIER = f"{ARCHIVE}/{EARLIER_NAME}"
 """Prefix of the notes that hold what was replaced. They are read, and not searched."""
-LONGEST = 64 * 1024
-"""Bytes of one note."""
-LONGEST_SUMMARY = 16 * 1024
-"""Bytes of MEMORY.md, which goes into every prompt."""
 MOST = 1000
 DEEPEST = 3
 KEPT_DAYS = 30
@@ -200,11 +198,6 @@ class Notes:
         if summary := self._text(SUMMARY):
             found[SUMMARY] = summary
         return {name: text for name, text in found.items() if text.strip()}
-
-    def days(self, today: date, count: int = 2) -> dict[str, str]:
-        """Return the logs of the last `count` days, oldest first."""
-        names = [f"{today - timedelta(days=back)}.md" for back in reversed(range(count))]
-        return {name: text for name in names if (text := self._text(name))}
 
     def update_index(self) -> None:
         """Rewrite the index: one line for each file, with its heading."""

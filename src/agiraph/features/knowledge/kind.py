@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast, get_args
 
-from agiraph.core.domain.chat import Thread, Transcript
+from agiraph.api.feature_views.known import Insight, InsightType
+from agiraph.core.domain.chat import Lease, Thread, Transcript
 from agiraph.core.domain.errors import ModelError, ModelUnavailable
 from agiraph.core.domain.ids import NodeId
-from agiraph.core.domain.knowledge import Action, Insight, InsightType, Relation
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.outcomes import Failed, Finished, Outcome
 from agiraph.core.domain.provenance.labels import join
@@ -16,18 +16,21 @@ from agiraph.core.domain.work import StopReason, WorkNode
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.compaction import digest
+from agiraph.core.runtime.executor import Executor, begin
+from agiraph.core.runtime.loading import Loaded
 from agiraph.core.runtime.prompts.prompt import Opening
 from agiraph.core.runtime.steps import Steps
 from agiraph.core.runtime.structured_question import Question, Unaffordable, ask, fields, number
 from agiraph.core.services.board import texts
-from agiraph.core.services.knowledge import items, recall, reflection
-from agiraph.core.services.knowledge.reflection import LearnedInsight
-from agiraph.core.services.lifecycle import briefings
-from agiraph.core.services.lifecycle.briefings import News, Verdict
 from agiraph.core.store import threads
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
-from agiraph.core.tools.toolsets import role_of
+from agiraph.core.tools.toolsets import Toolset
+from agiraph.features.knowledge import recall, rows
+from agiraph.features.knowledge.model import Action, Relation
+from agiraph.features.knowledge.verbs import briefings, items, reflection
+from agiraph.features.knowledge.verbs.briefings import News, Verdict
+from agiraph.features.knowledge.verbs.reflection import LearnedInsight
 
 MAX_INSIGHTS = 10
 """Insights that are kept of one answer."""
@@ -187,7 +190,7 @@ def _known_line(insight: Insight) -> str:
 def _closed_work(tx: Tx, node_id: NodeId) -> list[ClosedWork]:
     return [
         ClosedWork(thread, NODES.get(tx, thread.node_id), Transcript(threads.turns(tx, thread.id)))
-        for thread in threads.of_reflection(tx, node_id)
+        for thread in rows.of_reflection(tx, node_id)
         if thread.node_id is not None
     ]
 
@@ -275,8 +278,8 @@ def _relation(entry: dict[str, Any]) -> Relation:
 
 
 async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
-    """Ask the model for a briefing and store its decision, if the agent's role may brief."""
-    if not role_of(ctx.agent).may_brief:
+    """Ask the model for a briefing and store its decision, if the agent leads the team."""
+    if ctx.agent.role != "coordinator":
         return Finished("Looked back.", StopReason.ANSWERED)
     # FINISHED: `briefings` commits the node's end together with the decision.
     done = Finished("Looked back.", StopReason.FINISHED)
@@ -341,3 +344,15 @@ def read_verdict(value: Any) -> Verdict | None:
     words = {name: given.get(name) for name in ("title", "summary", "text")}
     said = {name: word for name, word in words.items() if isinstance(word, str)}
     return Verdict(score=score, **said)
+
+
+class _Reflection:
+    async def run(self, executor: Executor, lease: Lease, loaded: Loaded) -> Outcome:
+        ctx = executor.context(lease, loaded)
+        if not loaded.turns:
+            await begin(ctx, await opening(ctx))
+        window = executor.models.window(ctx.agent.model)
+        return await reflect(executor.steps(ctx, Toolset({})), ctx, window)
+
+
+REFLECTION = _Reflection()

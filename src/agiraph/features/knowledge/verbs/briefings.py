@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agiraph.core.domain.agents import Team
 from agiraph.core.domain.chat import Lease
-from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.events.mail import BriefingDecided, BriefingRated
-from agiraph.core.domain.ids import MessageId, NodeId
-from agiraph.core.domain.messages import Draft, Message, Rating
+from agiraph.core.domain.events.mail import BriefingDecided
+from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.messages import Draft, Message
 from agiraph.core.domain.outcomes import Finished
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text import spoken
@@ -23,13 +21,12 @@ from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
 
 SAME = 0.8
 """Similarity (0 to 1) from which a briefing counts as a repetition of an earlier one."""
 COMPARED = 20
 """How many earlier briefings a new one is compared with."""
-STEP, LOWEST, HIGHEST = 0.05, 0.2, 0.95
-"""How far one rating moves a team's threshold, and the bounds of the threshold."""
 TITLE, SUMMARY, TEXT = 200, 600, 20_000
 """Characters of a briefing's title, of its summary and of its text."""
 _SHINGLE = 3
@@ -56,7 +53,7 @@ class News(NamedTuple):
 
 def news(tx: Tx, node_id: NodeId) -> News | None:
     """Return what a reflection may brief about; None if all results were already delivered."""
-    reviewed = threads.of_reflection(tx, node_id)
+    reviewed = rows.of_reflection(tx, node_id)
     # Others' work that the coordinator looks back on was reported to its creator.
     own = [t for t in reviewed if t.agent_id == NODES.get(tx, node_id).assignee_id]
     looked_at = [t.node_id for t in own if t.node_id is not None]
@@ -165,22 +162,3 @@ def _shingles(text: str) -> frozenset[tuple[str, ...]]:
     words = re.findall(r"#|\w+", _NUMBER.sub("#", text.lower()))
     last = max(len(words) - _SHINGLE, 0)
     return frozenset(tuple(words[i : i + _SHINGLE]) for i in range(last + 1))
-
-
-def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
-    """Rate a briefing: up lowers the team's threshold, down raises it; the last rating counts."""
-    message = MESSAGES.get(tx, message_id, lock=True)
-    if message.kind != "briefing" or not is_person(message.recipient):
-        raise Refused(f"{message_id} is a {message.kind}; only briefings are rated.")
-    # Two ratings at once must not move the threshold from the same value.
-    team = TEAMS.get(tx, message.team_id, lock=True)
-    rating: Rating = "up" if up else "down"
-    if message.rating == rating:
-        return team
-    step = STEP if message.rating is None else 2 * STEP  # also takes back the earlier rating
-    moved = team.briefing_threshold + (-step if up else step)
-    threshold = round(min(max(moved, LOWEST), HIGHEST), 2)
-    MESSAGES.update(tx, message_id, rating=rating, seen_at=message.seen_at or tx.now)
-    TEAMS.update(tx, team.id, briefing_threshold=threshold)
-    tx.emit(team.id, BriefingRated(message_id=message_id, rating=rating, threshold=threshold))
-    return TEAMS.get(tx, team.id)

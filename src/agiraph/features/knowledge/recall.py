@@ -8,21 +8,21 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
+from agiraph.api.feature_views.known import Insight
 from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.ids import AgentId
-from agiraph.core.domain.knowledge import Insight
-from agiraph.core.domain.records.owners import visible_to
 from agiraph.core.domain.text.passages import STOP_WORDS
 from agiraph.core.domain.text.similarity import Statements, interleave, segments
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.prompts import prompt
-from agiraph.core.services.knowledge import insight_index, items, merging
-from agiraph.core.services.knowledge.insight_index import Match
 from agiraph.core.store import messages
 from agiraph.core.store.teams import AGENTS, TEAMS
-from agiraph.core.store.texts import knowledge as rows
-from agiraph.core.store.texts.knowledge import Item
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import insight_index, rows
+from agiraph.features.knowledge.insight_index import Match
+from agiraph.features.knowledge.model import visible_to
+from agiraph.features.knowledge.rows import Item
+from agiraph.features.knowledge.verbs import items, merging
 from agiraph.models.embeddings import embeddings
 
 MAX_INSIGHTS = 40
@@ -219,11 +219,6 @@ def _chosen(tx: Tx, agent: Agent, known: Sequence[Insight]) -> list[Insight]:
             break
         chosen |= {i.id: i for i in group}
     return list(chosen.values())
-
-
-def record_use(tx: Tx, ids: Collection[str]) -> None:
-    """Record that these insights stand in a prompt; unverified ones last longer for it."""
-    rows.count_use(tx, ids)
 
 
 def candidates(text: str, known: Collection[Insight], *, limit: int) -> list[str]:

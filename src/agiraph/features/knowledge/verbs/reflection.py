@@ -4,27 +4,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agiraph.core.domain import work_kinds
+from agiraph.api.feature_views.known import Insight, InsightType
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import Lease, Thread
 from agiraph.core.domain.events.knowledge import ThreadHarvested
 from agiraph.core.domain.ids import SYSTEM, NodeId, TeamId
-from agiraph.core.domain.knowledge import Insight, InsightType, Relation
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import Label, join
-from agiraph.core.domain.records.owners import GENERAL_ROLES, of_learned
 from agiraph.core.domain.text.passages import Owner
 from agiraph.core.domain.work import Budget, NodeStatus, Queue, WorkNode
+from agiraph.core.domain.work_kinds import WorkKind
 from agiraph.core.services.board import planning, texts
 from agiraph.core.services.board.kind_verbs import KindVerbs
-from agiraph.core.services.knowledge import items
-from agiraph.core.services.knowledge.merging import ADD
 from agiraph.core.store import nodes, threads
 from agiraph.core.store.teams import AGENTS, TEAMS
-from agiraph.core.store.texts import knowledge as rows
-from agiraph.core.store.texts.knowledge import INSIGHTS
 from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.model import GENERAL_ROLES, Relation, of_learned
+from agiraph.features.knowledge.rows import INSIGHTS
+from agiraph.features.knowledge.verbs import items
+from agiraph.features.knowledge.verbs.merging import ADD
 from agiraph.redaction import mask_secrets
 
 MAX_THREADS = 5
@@ -65,14 +65,14 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
     if not team.learns or team.status in ("stopped", "archived") or not agent.has_model:
         return
     kind = _kind(agent)
-    if kind is not None and nodes.reflects_as(tx, agent.team_id, kind, beside=agent.id):
+    if kind is not None and rows.reflects_as(tx, agent.team_id, kind, beside=agent.id):
         return
     everyone = agent.role == "coordinator"
-    found = threads.awaiting_reflection(tx, agent, role=kind, everyone=everyone)
+    found = rows.awaiting_reflection(tx, agent, role=kind, everyone=everyone)
     node = nodes.unbegun(tx, Queue(agent.id, "reflection"))
-    if node is not None and node.kind is not work_kinds.REFLECTION:
+    if node is not None and node.kind is not KINDS["reflection"]:
         node = None  # the summary of a conversation waits in the same lane
-    batch = _batch(found, [] if node is None else threads.of_reflection(tx, node.id))
+    batch = _batch(found, [] if node is None else rows.of_reflection(tx, node.id))
     if not batch:
         return
     if node is None:
@@ -86,7 +86,7 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
             assignee_id=agent.id,
             payer_id=last.id if last.is_work else last.payer_id,
             budget=Budget(turns=TURNS),
-            kind=work_kinds.REFLECTION,
+            kind=KINDS["reflection"],
         )
     # The caller's lock keeps this reflection from being claimed while threads are added. A thread
     # of another agent may be taken by another reflection at the same time: its row lock decides.
@@ -138,7 +138,7 @@ def known(tx: Tx, node_id: NodeId) -> Known:
 
     A review of clean threads is not shown untrusted text, because what it finds is clean.
     """
-    reviewed = threads.of_reflection(tx, node_id)
+    reviewed = rows.of_reflection(tx, node_id)
     label = join(thread.label for thread in reviewed)
     owners = sorted({_owner(tx, thread) for thread in reviewed})
     valid: list[Insight] = []
@@ -165,7 +165,7 @@ def store_insights(tx: Tx, lease: Lease, learned: Sequence[LearnedInsight]) -> i
     The agent has read all threads at once, so a single labelled thread labels all insights.
     """
     threads.check_lease(tx, lease)
-    reviewed = threads.of_reflection(tx, lease.node_id)
+    reviewed = rows.of_reflection(tx, lease.node_id)
     left = [t for t in reviewed if THREADS.get(tx, t.id, lock=True).harvested_at is None]
     if not left:
         return 0  # a crash came after the commit of the first attempt
@@ -240,3 +240,12 @@ class _Reflection(KindVerbs):
 
 
 REFLECTION = _Reflection()
+KINDS = {
+    "reflection": WorkKind(
+        name="reflection",
+        lane="reflection",
+        runner="agiraph.features.knowledge.kind:REFLECTION",
+        verbs="agiraph.features.knowledge.verbs.reflection:REFLECTION",
+    )
+}
+"""The search for insights in threads that have ended."""

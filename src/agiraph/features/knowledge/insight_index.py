@@ -11,12 +11,12 @@ from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
+from agiraph.core.domain.events.knowledge import KnowledgeStatus
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.knowledge import KnowledgeStatus
 from agiraph.core.domain.text.passages import Owner, words
-from agiraph.core.store.texts import knowledge as rows
-from agiraph.core.store.texts.knowledge import OwnerVersion
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.rows import OwnerVersion
 from agiraph.models.embeddings import Embeddings
 
 MAX_INDEXES = 64

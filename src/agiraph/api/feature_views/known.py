@@ -1,18 +1,24 @@
-"""Knowledge: memories (for conversations), insights (for work), and their changes."""
+"""Known: memories (for conversations), insights (for work), notes with untrusted text, and changes.
+
+Whoever reads the API has these types, with the feature or without it.
+"""
 
 from datetime import datetime
 from typing import Any, Literal
 
+from agiraph.core.domain.events.knowledge import KnowledgeStatus
 from agiraph.core.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.value import value
 
 InsightType = Literal["fact", "technique", "pattern", "lesson"]
-KnowledgeStatus = Literal["active", "unverified", "pending", "superseded", "removed"]
-"""unverified: it comes from untrusted text. It is kept and found, always with its label, and it
-ends after some time unless it is used or a person confirms it. pending: nobody uses it until a
-person confirms it. superseded: another item says the same, better or earlier. removed: a person or
-the agent removed it, or it is no longer valid."""
+NoteStatus = Literal[
+    "pending", "unverified", "confirmed", "written", "rejected", "expired", "superseded"
+]
+"""pending: it waits for a person and is in no file. unverified: it is in memory/unverified/.
+confirmed: a person confirmed it, and it is not in its file yet; written: it is there. rejected: a
+person does not want it. expired: nobody has used it for too long. superseded: another unverified
+note has taken its place."""
 
 
 @value
@@ -63,20 +69,6 @@ class Insight:
     used_at: datetime | None = None
 
 
-Action = Literal["add", "update", "supersede", "contradict"]
-
-
-@value
-class Relation:
-    """How a new insight relates to a known one, as the model that found it has decided."""
-
-    action: Action = "add"
-    """update: it says the same, more exactly or once more. supersede: the known one is no longer
-    true. contradict: only one of the two can be true, and it is not clear which."""
-    id: str = ""
-    """The known insight; empty if the new one is only added."""
-
-
 @value
 class ChangedItem:
     """One row that a change altered, with its columns before; None if the change created it."""
@@ -102,3 +94,25 @@ class Change:
     created_at: datetime
     touched: tuple[ChangedItem, ...] = ()
     undone_at: datetime | None = None
+
+
+@value
+class Note:
+    """A note with untrusted text in it, which no person has confirmed yet."""
+
+    id: str
+    team_id: TeamId
+    agent_id: AgentId
+    path: str
+    """Where a person's confirmation puts it: MEMORY.md, a path below memory/, or a whole path in
+    the team's folder that begins with agents/."""
+    content: str
+    created_at: datetime
+    author: str
+    source_thread_id: ThreadId | None = None
+    label: Label = CLEAN
+    status: NoteStatus = "pending"
+    used_at: datetime | None = None
+    """When an agent last read it or was shown it at work."""
+    filed_at: datetime | None = None
+    """When its file in memory/unverified/ was written; None if there is none."""

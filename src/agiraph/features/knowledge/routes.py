@@ -9,22 +9,21 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 
 from agiraph.api.deps import After, Api, ApiDep, Limit, PersonDep
 from agiraph.api.feature_views.knowledge import PageTextView, SearchHitView, UnconfirmedView
+from agiraph.api.feature_views.known import Change, Insight, InsightType, Memory, Note
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.ids import AgentId, NodeId
-from agiraph.core.domain.knowledge import Change, Insight, InsightType, Memory
-from agiraph.core.domain.records.notes import Note
 from agiraph.core.domain.text.passages import Passage, sections
-from agiraph.core.home.notes import Notes
 from agiraph.core.home.scopes import Scope
-from agiraph.core.services.knowledge import items, notes
 from agiraph.core.store import teams
 from agiraph.core.store.teams import AGENTS
-from agiraph.core.store.texts import knowledge as rows
 from agiraph.core.store.texts import passages
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.note_files import Notes
+from agiraph.features.knowledge.verbs import items, notes
 
 router: Router = Router("knowledge")
 search_router: Router = Router("knowledge")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agiraph.core.domain.knowledge import InsightType, Memory
+from agiraph.api.feature_views.known import InsightType, Memory
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
 from agiraph.core.domain.records.acts import Act
@@ -17,11 +17,11 @@ from agiraph.core.domain.text import quotations
 from agiraph.core.domain.text.fence import enclose_foreign
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import labels, planning
-from agiraph.core.services.knowledge import items, recall
 from agiraph.core.store import messages
-from agiraph.core.store.texts import knowledge as rows
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import Tool, tool
+from agiraph.features.knowledge import recall, rows
+from agiraph.features.knowledge.verbs import items
 
 TheirWords = Annotated[
     str,
@@ -36,6 +36,7 @@ Keep = Callable[[str, str, str | None, Label], rows.Item]
 
 @tool(
     effect="transaction",
+    basic_for=frozenset({"reply"}),
 )
 def remember(
     tx: Tx,
@@ -181,4 +182,4 @@ def _author(tx: Tx, ctx: RunContext) -> str:
     return ctx.agent.id if ctx.label else planning.person_for(tx, ctx.node)
 
 
-FOREGROUND: tuple[Tool, ...] = (remember, forget, add_insight, list_insights, remove_insight)
+TOOLS: tuple[Tool, ...] = (remember, forget, add_insight, list_insights, remove_insight)

@@ -2,49 +2,44 @@
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
-from datetime import date
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.provenance.labels import Label, join
-from agiraph.core.domain.records.notes import Note, front_line
-from agiraph.core.domain.text.fence import OF_TEAM, enclose_foreign, enclose_retold, one_line
-from agiraph.core.domain.text.passages import Passage, PassageKind, search_words
+from agiraph.core.domain.text.passages import search_words
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.tools import ON_DEMAND
-from agiraph.core.home import file_lock
-from agiraph.core.home.file_lock import to_the_end
 from agiraph.core.home.kept_files import (
-    ARCHIVE,
+    NO_SECRETS,
     UNVERIFIED,
     Kind,
     is_unverified,
     kind_of_note,
     waits_for_person,
 )
-from agiraph.core.home.notes import Notes, Written
 from agiraph.core.run_context import RunContext
-from agiraph.core.services.knowledge import notes
-from agiraph.core.store.texts import file_labels, passages
-from agiraph.core.store.texts import notes as note_rows
 from agiraph.core.tools.base import NO_TEXT, Tool, tool
-from agiraph.core.tools.files import kept_writes
 from agiraph.core.tools.files.file_labels import fenced, label_of, note_use
-from agiraph.models.embeddings import embeddings
+from agiraph.core.tools.passages import Query, as_hit, find_passages, join_hits, retold
+from agiraph.features.knowledge.note_files import Notes, Written
+from agiraph.features.knowledge.note_writes import (
+    files_of,
+    keep_pending,
+    keep_unverified,
+    labelled_names,
+    refresh_notes,
+    today_of,
+    write_note,
+)
+from agiraph.features.knowledge.verbs import notes
 from agiraph.redaction import looks_secret
 
 PAGE_CHARS = 16 * 1024
 SMALL_BYTES = 20 * 1024
 """Notes below this total size are shown whole: reading finds more than searching."""
-MAX_HITS = 10
-MAX_SHOWN_CHARS = 16_000
-"""Characters of all hits together."""
-HIT_CHARS = 2000
-"""Characters of one hit; the agent can read the rest in its source."""
 
 NotePath = Annotated[
     str,
@@ -53,60 +48,12 @@ NotePath = Annotated[
         description="MEMORY.md (always shown), YYYY-MM-DD.md (today's log), knowledge/NAME.md, …",
     ),
 ]
-Query = Annotated[str, Field(max_length=2000, description="A few words that stand in it")]
-
-
-async def refresh_notes(ctx: RunContext) -> dict[str, str]:
-    """Bring note files and rows together, index changed files, and return all notes by path."""
-    kept = Notes(ctx.scope, await kept_writes.labelled_names(ctx))
-    for note in await ctx.store.read(note_rows.to_file, ctx.agent.id):
-        with suppress(Refused):  # the notes may be full by now; the row stays as it is
-            await _file_note(ctx, kept, note)
-            # After the file: a crash in between does the same once more, which changes nothing.
-            await ctx.store.write(notes.mark_filed, note)
-    if old := await asyncio.to_thread(kept.old_logs, _today(ctx)):
-        async with file_lock.hold(ctx.home, ctx.team.id):
-            # Before the files are moved, so that none is without its label.
-            moved = {kept.full(name): kept.full(f"{ARCHIVE}/{name}") for name in old}
-            await ctx.store.write(file_labels.copy, ctx.team.id, moved)
-            await to_the_end(kept.archive, _today(ctx))
-    files = await asyncio.to_thread(_files, kept)
-    if await ctx.store.read(notes.is_stale, ctx.agent, files):
-        await ctx.store.write(notes.index, ctx.agent, files)
-    return files
-
-
-async def _file_note(ctx: RunContext, kept: Notes, note: Note) -> None:
-    """Make the files of a note as its status says."""
-    match note.status:
-        case "unverified":
-            front = front_line(note.label, note.created_at)
-            made = await asyncio.to_thread(kept.compose_unverified, note.path, note.content, front)
-            data = made.after.encode(errors="replace")
-            await ctx.store.write(file_labels.put, ctx.team.id, made.path, data, label=note.label)
-            await asyncio.to_thread(kept.write_unverified, note.path, note.content, front)
-        case "confirmed":
-            await kept_writes.write_confirmed(ctx, kept, note.path, note.content, _today(ctx))
-        case _:
-            pass
-    if note.filed_at is not None:
-        path = kept.full(f"{UNVERIFIED}/{note.path}")
-        known = await ctx.store.read(file_labels.find, ctx.team.id, path)
-        digest = "" if known is None else known.hash
-        await asyncio.to_thread(kept.remove_unverified, note.path, digest)
-
-
-def _files(kept: Notes) -> dict[str, str]:
-    return {kept.full(name): text for name, text in kept.files().items()}
-
-
-def _today(ctx: RunContext) -> date:
-    return ctx.clock.now().date()
 
 
 @tool(
     effect="repeatable",
     in_sight=ON_DEMAND,
+    saves="facts for later tasks as notes",
 )
 async def memory_write(
     ctx: RunContext, path: NotePath, content: Annotated[str, Field(min_length=1)]
@@ -116,19 +63,19 @@ async def memory_write(
     first; only today's log is added to. Write statements, not orders, and nothing secret.
     """
     if looks_secret(content):
-        raise Refused(notes.NO_SECRETS)
-    kept = Notes(ctx.scope, await kept_writes.labelled_names(ctx))
+        raise Refused(NO_SECRETS)
+    kept = Notes(ctx.scope, await labelled_names(ctx))
     name = kept.name(path).removeprefix(f"{UNVERIFIED}/")
     # Checked now, while the model can correct it: nobody should confirm a note that cannot be
     # written.
-    await asyncio.to_thread(kept.compose, name, content, today=_today(ctx))
+    await asyncio.to_thread(kept.compose, name, content, today=today_of(ctx))
     kind = kind_of_note(name)
     if ctx.label and waits_for_person(kind, ctx.team.trust):
-        return await kept_writes.keep_pending(ctx, name, content)
+        return await keep_pending(ctx, name, content)
     if ctx.label and kind is Kind.NOTE and ctx.team.trust != "open":
-        return await kept_writes.keep_unverified(ctx, name, content)
-    written, remarks = await kept_writes.write_note(ctx, kept, name, content, _today(ctx))
-    files = await asyncio.to_thread(_files, kept)
+        return await keep_unverified(ctx, name, content)
+    written, remarks = await write_note(ctx, kept, name, content, today_of(ctx))
+    files = await asyncio.to_thread(files_of, kept)
     await ctx.store.write(notes.record_write, ctx.agent, written.path, files)
     size = len(files.get(written.path, "").encode(errors="replace"))
     said = f"Wrote {written.path} ({size:,} bytes); index.md lists it."
@@ -241,61 +188,4 @@ async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
     return Done(join_hits(shown), label=label, is_fenced=True)
 
 
-async def find_passages(
-    ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]
-) -> list[Passage]:
-    """Return passages with the query's words, then, if embeddings are installed, similar ones."""
-    scope: dict[str, Any] = {"team_id": ctx.team.id, "owner": ctx.agent.id, "kinds": kinds}
-    found = await ctx.store.read(passages.find, query, **scope, limit=MAX_HITS)
-    # In a thread: loading the vectors takes seconds, and comparing them keeps a processor busy.
-    model = await asyncio.to_thread(embeddings)
-    if model is None or len(found) >= MAX_HITS:
-        return found
-    known = {hit.id for hit in found}
-    others = {p.id: p for p in await ctx.store.read(passages.visible, **scope) if p.id not in known}
-    texts = [(p.id, f"{p.title}\n{p.text}") for p in others.values()]
-    near = await asyncio.to_thread(model.nearest, query, texts, limit=MAX_HITS - len(found))
-    return found + [others[number] for number in near]
-
-
-def as_hit(number: int, hit: Passage, thread: str) -> str:
-    """Return a search hit as text. Untrusted text and its title stand between the marker lines of a
-    fence."""
-    about = [hit.kind, one_line(hit.ref), f"{hit.created_at:%Y-%m-%d}"]
-    text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
-    if hit.label:
-        text = f"{hit.title}\n{text}" if hit.title else text
-        fence = foreign if hit.kind == "page" else retold
-        shown = fence(text, hit.label, thread)
-        return f"[{number}] ({', '.join([*about, 'UNVERIFIED'])})\n{shown}"
-    title = f" {one_line(hit.title)}" if hit.title else ""
-    return f"[{number}]{title} ({', '.join(about)})\n{text}"
-
-
-def foreign(text: str, label: Label, thread: str) -> str:
-    """Return a text that others wrote; with a label, in a fence."""
-    return enclose_foreign(text, thread=thread, source=str(label)) if label else text
-
-
-def retold(text: str, label: Label, thread: str, *, source: str = "") -> str:
-    """Return words of the team; with a label, in a fence, because they may repeat untrusted
-    text."""
-    if not label:
-        return text
-    return enclose_retold(text, thread=thread, author=OF_TEAM, source=source or str(label))
-
-
-def join_hits(shown: list[str]) -> str:
-    """Join as many whole hits as fit; the first one is always shown."""
-    kept, room = shown[:1], MAX_SHOWN_CHARS - len(shown[0])
-    for hit in shown[1:]:
-        room -= len(hit)
-        if room < 0:
-            break
-        kept.append(hit)
-    left = len(shown) - len(kept)
-    more = f"\n\n({left} more; ask with more words to see them.)" if left else ""
-    return "\n\n---\n\n".join(kept) + more
-
-
-WORK: tuple[Tool, ...] = (memory_write, memory_read, memory_search, knowledge_search)
+TOOLS: tuple[Tool, ...] = (memory_write, memory_read, memory_search, knowledge_search)

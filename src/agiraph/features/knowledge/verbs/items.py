@@ -5,31 +5,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypedDict, Unpack, cast, get_args
 
+from agiraph.api.feature_views.known import Change, ChangeVerb, Insight, InsightType, Memory, Note
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.errors import Conflict, NotFound, Refused
-from agiraph.core.domain.events.knowledge import KnowledgeChanged
+from agiraph.core.domain.events.knowledge import KnowledgeChanged, KnowledgeStatus
 from agiraph.core.domain.ids import AgentId, PersonId, TeamId, ThreadId, new_id
-from agiraph.core.domain.knowledge import (
-    Change,
-    ChangeVerb,
-    Insight,
-    InsightType,
-    KnowledgeStatus,
-    Memory,
-    Relation,
-)
 from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.records.notes import UNVERIFIED_FOR, Note
-from agiraph.core.domain.records.owners import of_learned, visible_to
 from agiraph.core.domain.text.passages import Owner, search_words
 from agiraph.core.domain.text.similarity import is_repetition
-from agiraph.core.services.knowledge import changes, files, merging, notes
+from agiraph.core.home.kept_files import NO_SECRETS
 from agiraph.core.store import teams
 from agiraph.core.store.rows import Table, to_text
 from agiraph.core.store.teams import AGENTS, TEAMS
-from agiraph.core.store.texts import knowledge as rows
-from agiraph.core.store.texts.knowledge import CHANGES, INSIGHTS, MEMORIES, Item
+from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.model import UNVERIFIED_FOR, Relation, of_learned, visible_to
+from agiraph.features.knowledge.rows import CHANGES, INSIGHTS, MEMORIES, Item
+from agiraph.features.knowledge.verbs import changes, files, merging, notes
 from agiraph.redaction import looks_secret
 
 MAX_CHARS = 2000
@@ -278,7 +271,7 @@ def undo(tx: Tx, change_id: str) -> Change:
                 f"{later.id} ({later.verb}) came after and alters the same: undo it first."
             )
     for touched in change.touched:
-        if touched.id.startswith(files.PREFIX):
+        if touched.id.startswith(file_labels.PREFIX):
             files.undo(tx, touched)
         elif notes.is_note(touched.id):
             notes.undo(tx, touched.id, (touched.before or {})["status"])
@@ -311,7 +304,7 @@ def _checked_content(content: str) -> str:
     if not content:
         raise Refused("There is nothing to keep: say in one sentence what is worth knowing.")
     if looks_secret(content):
-        raise Refused(notes.NO_SECRETS)
+        raise Refused(NO_SECRETS)
     if len(content) > MAX_CHARS:
         raise Refused(
             f"That is {len(content):,} characters; keep one statement of at most {MAX_CHARS:,}, "

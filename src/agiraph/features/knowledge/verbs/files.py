@@ -3,19 +3,17 @@
 from dataclasses import replace
 from datetime import datetime
 
+from agiraph.api.feature_views.known import ChangedItem
 from agiraph.core.domain.errors import Conflict
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.knowledge import ChangedItem
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
 from agiraph.core.home.kept_files import is_unverified
-from agiraph.core.services.knowledge import changes
 from agiraph.core.store import teams
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.texts.file_labels import FILE_LABELS, FileLabel
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge.verbs import changes
 
-PREFIX = "file_"
-"""How the ids of labelled files begin."""
 LEAST_HASH = 16
 """Characters of a file's hash that say which words a person has read."""
 _WEB = frozenset({"page", "search", "network"})

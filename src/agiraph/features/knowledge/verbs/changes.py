@@ -5,22 +5,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from agiraph.api.feature_views.known import Change, ChangedItem, ChangeVerb, Insight, Note
 from agiraph.core.domain.agents import Agent
-from agiraph.core.domain.events.knowledge import KnowledgeChanged
+from agiraph.core.domain.events.knowledge import KnowledgeChanged, KnowledgeStatus
 from agiraph.core.domain.ids import new_id
-from agiraph.core.domain.knowledge import (
-    Change,
-    ChangedItem,
-    ChangeVerb,
-    Insight,
-    KnowledgeStatus,
-)
 from agiraph.core.domain.provenance.labels import Label
-from agiraph.core.domain.records.notes import Note
-from agiraph.core.store.texts import knowledge as rows
 from agiraph.core.store.texts import passages
-from agiraph.core.store.texts.knowledge import CHANGES, Item
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.rows import CHANGES, Item
 
 CONFIDENCE_GAIN = 0.2
 """The share of the missing confidence that another source with the same statement adds."""

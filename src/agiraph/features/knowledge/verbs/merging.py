@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
+from agiraph.api.feature_views.known import ChangeVerb, Insight, Memory
 from agiraph.core.domain.agents import Agent
-from agiraph.core.domain.events.knowledge import InsightLearned, MemoryWritten
+from agiraph.core.domain.events.knowledge import InsightLearned, KnowledgeStatus, MemoryWritten
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.knowledge import ChangeVerb, Insight, KnowledgeStatus, Memory, Relation
-from agiraph.core.domain.records.owners import visible_to
 from agiraph.core.domain.text.passages import Owner
 from agiraph.core.domain.text.similarity import is_repetition
-from agiraph.core.services.knowledge import changes
-from agiraph.core.store.texts import knowledge as rows
 from agiraph.core.store.texts import passages
-from agiraph.core.store.texts.knowledge import INSIGHTS, MEMORIES, Item
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.model import Relation, visible_to
+from agiraph.features.knowledge.rows import INSIGHTS, MEMORIES, Item
+from agiraph.features.knowledge.verbs import changes
 
 MAX_PEERS = 100
 """Known items that a new item is compared with, to find a repetition."""

@@ -1,42 +1,37 @@
 """Notes: keep an agent's notes with untrusted text, and the search index of its note files."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
+from agiraph.api.feature_views.known import ChangedItem, ChangeVerb, Note, NoteStatus
 from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.events.knowledge import KnowledgePending, MemoryWritten
 from agiraph.core.domain.ids import SYSTEM, AgentId, TeamId, ThreadId
-from agiraph.core.domain.knowledge import ChangedItem, ChangeVerb
 from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, Label
-from agiraph.core.domain.records.notes import FRONT, UNVERIFIED_FOR, Note, NoteStatus
-from agiraph.core.domain.text.passages import search_words, words
-from agiraph.core.home.kept_files import UNVERIFIED, is_unverified
-from agiraph.core.services.knowledge import changes
+from agiraph.core.domain.records.notes import fits, query_for
+from agiraph.core.domain.text.passages import search_words
+from agiraph.core.home.kept_files import NO_SECRETS, UNVERIFIED, is_unverified
 from agiraph.core.store.rows import to_text
 from agiraph.core.store.texts import file_labels, passages
-from agiraph.core.store.texts import notes as rows
-from agiraph.core.store.texts.notes import NOTES
 from agiraph.core.store.tx import Tx
+from agiraph.features.knowledge import rows
+from agiraph.features.knowledge.model import UNVERIFIED_FOR
+from agiraph.features.knowledge.rows import NOTES
+from agiraph.features.knowledge.verbs import changes
 from agiraph.redaction import looks_secret
 
 PREFIXES = ("note_", "draft_")
 """How the ids of notes begin; those of an earlier version with `draft_`."""
-NO_SECRETS = (
-    "That holds what looks like a key or a password, which is never kept: it would stand in later "
-    "prompts. Say where it is kept or what it is for, without the secret itself."
-)
 MAX_TITLES = 30
 """Unverified notes whose titles a prompt lists."""
 MAX_SHOWN_CHARS = 4000
 """Characters of the unverified notes that a prompt shows."""
 SECTION_CHARS = 1500
 """Characters of one section of an unverified note in a prompt."""
-LEAST_SHARED_WORDS = 2
-"""How many words a section and a task must share for the section to be shown."""
 _USE_NOTED_EVERY = timedelta(days=1)
 
 
@@ -62,7 +57,7 @@ def keep_unverified(
     With `is_filed` the caller writes the note's file after this transaction; otherwise the agent's
     next node writes it. To store the same text from the same thread again changes nothing.
     """
-    for earlier in rows.unverified_at(tx, agent.id, {path}):
+    for earlier in rows.unverified_notes_at(tx, agent.id, {path}):
         if earlier.id != _identity(agent.id, thread_id, path, content):
             NOTES.update(tx, earlier.id, status="superseded", filed_at=None)
     note = _keep(tx, agent, path, content, thread_id, label, "unverified")
@@ -127,12 +122,12 @@ def is_note(item_id: str) -> bool:
 
 def pending(tx: Tx, team_id: TeamId | None = None) -> list[Note]:
     """Return the notes that wait for a person, oldest first; of one team or of all."""
-    return rows.with_status(tx, "pending", team_id)
+    return rows.notes_with_status(tx, "pending", team_id)
 
 
 def unverified(tx: Tx, team_id: TeamId | None = None) -> list[Note]:
     """Return the notes in unverified/ that have not expired, oldest first; of one team or all."""
-    found = rows.with_status(tx, "unverified", team_id)
+    found = rows.notes_with_status(tx, "unverified", team_id)
     return [n for n in found if (n.used_at or n.created_at) > tx.now - UNVERIFIED_FOR]
 
 
@@ -192,14 +187,14 @@ def mark_filed(tx: Tx, note: Note) -> None:
 
 def record_use(tx: Tx, agent_id: AgentId, paths: Collection[str]) -> None:
     """Let the unverified notes at these paths last as long again, because work has read them."""
-    for note in rows.unverified_at(tx, agent_id, paths):
+    for note in rows.unverified_notes_at(tx, agent_id, paths):
         if note.used_at is None or tx.now - note.used_at > _USE_NOTED_EVERY:
             NOTES.update(tx, note.id, used_at=tx.now)
 
 
 def expire(tx: Tx, team_id: TeamId) -> int:
     """End the unverified notes that nobody has used for too long; return how many."""
-    old = rows.unused_since(tx, team_id, tx.now - UNVERIFIED_FOR)
+    old = rows.notes_unused_since(tx, team_id, tx.now - UNVERIFIED_FOR)
     for note in old:
         _end(tx, note, "expired", "expired", SYSTEM)
     return len(old)
@@ -227,7 +222,7 @@ def for_work(tx: Tx, team: Team, agent: Agent, task: str) -> Unverified:
 
     In a team whose trust is strict there are none: they are found by search only.
     """
-    if team.trust == "strict" or not (titles := rows.titles(tx, agent.id, limit=MAX_TITLES)):
+    if team.trust == "strict" or not (titles := rows.note_titles(tx, agent.id, limit=MAX_TITLES)):
         return Unverified()
     query = query_for(team, agent, task)
     terms = search_words(query)
@@ -249,18 +244,6 @@ def for_work(tx: Tx, team: Team, agent: Agent, task: str) -> Unverified:
         fitting.append(FittingNote(name, f"{UNVERIFIED}/{name}", text, hit.label))
     known = {note.name for note in fitting}
     return Unverified(tuple(fitting), tuple(t for t in titles if t.name not in known))
-
-
-def query_for(team: Team, agent: Agent, task: str) -> str:
-    """Return the words by which notes for a task of the agent are chosen."""
-    return f"{team.goal}\n{task}" if agent.role == "coordinator" else task
-
-
-def fits(text: str, terms: Sequence[str]) -> bool:
-    """Whether enough of these words stand in the text, besides the line of the runtime."""
-    contained = set(words("\n".join(ln for ln in text.splitlines() if not ln.startswith(FRONT))))
-    shared = sum(term in contained for term in terms)
-    return shared >= min(LEAST_SHARED_WORDS, len(terms))
 
 
 def is_stale(tx: Tx, agent: Agent, files: Mapping[str, str]) -> bool:
