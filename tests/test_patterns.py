@@ -14,8 +14,8 @@ GROWTH = 3.2
 """The most by which the time grows for a text of twice the length: 2 is linear, 4 quadratic."""
 PUT_TOGETHER = {
     "api/routes/models.py: if re.fullmatch(form, key):": "forms of keys, from our own list",
-    'features/mcp/commands.py: return re.match(rf"\\s*\\[\\s*{TABLE}\\s*\\.\\s*{quoted}\\s*'
-    '[.\\]]", header) is not None': "the person's own settings",
+    'features/mcp/commands.py: made = re.sub(rf"{begin}.*?(?=^[ \\t]*\\[|\\Z)", "", text, '
+    "flags=re.MULTILINE | re.DOTALL)": "the person's own settings",
     'core/domain/text/quotations.py: exact = re.compile(f"{before}{pattern}{after}", '
     "re.IGNORECASE)": "words of a quotation, escaped",
     'features/research/model/report_check.py: return re.compile(rf"(?<!\\d)(?<!\\d[.,])'
