@@ -1,7 +1,7 @@
 """HTTP proxies: which proxy a provider's URL needs, and requests through it with aiohttp.
 
-Requests without a proxy use the faster `http_connection`. aiohttp is used only here, because it
-knows forward proxies, CONNECT tunnels and TLS inside of them.
+Requests without a proxy use the faster `http_connection`. aiohttp knows forward proxies, CONNECT
+tunnels and TLS inside of them.
 """
 
 import asyncio
