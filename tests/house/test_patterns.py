@@ -109,7 +109,6 @@ MAY_HAVE_WORDS: dict[str, str] = {
     "the words of magnitude that a quotation may not be cut off before": (
         "features/research/model/page_quotes"
     ),
-    "the headings and phrases around a report; only shown": "features/research/model/report_words",
     "the ranges of scripts without spaces between words, for search": "core/domain/text/passages",
     "the prefixes that mail programs put before a subject": "features/channels/kinds/mail_reading",
 }

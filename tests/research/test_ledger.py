@@ -18,10 +18,10 @@ from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import kinds as research_kinds
+from agiraph.features.research.model.evidence import EvidenceRow
 from agiraph.features.research.model.jobs import Reading
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
-from agiraph.features.research.rows.evidence import StoredEvidence
 from agiraph.features.research.rows.jobs import JOBS
 from agiraph.features.research.verbs import ledger, pages, starting
 from agiraph.features.research.verbs.ledger import NotOnPage, NotRead
@@ -41,7 +41,7 @@ class Desk(NamedTuple):
 
     async def note(
         self, call_id: str, quote: str, url: str = FACTS, claim: str = "A claim."
-    ) -> StoredEvidence | NotRead | NotOnPage:
+    ) -> EvidenceRow | NotRead | NotOnPage:
         ledger.check_lengths(claim, quote)
         pages = await self.world.store.read(ledger.pages_at, self.reader, url)
         found = pages if isinstance(pages, NotRead) else ledger.look_up(pages, quote)
@@ -85,7 +85,7 @@ async def desk(tmp_path: Path, database_url: str) -> AsyncIterator[Desk]:
 
 async def test_words_of_the_page_are_noted_with_all_that_is_known_of_them(desk: Desk) -> None:
     noted = await desk.note("call_1", "the grand tower is 330 metres tall")
-    assert isinstance(noted, StoredEvidence)
+    assert isinstance(noted, EvidenceRow)
     assert (noted.number, noted.question, noted.stance) == (1, 1, "supports")
     assert PAGE[noted.place :].startswith("The Grand Tower is 330 metres")
     assert (noted.url, noted.title, noted.checked) == (FACTS, "A page", "exact")
@@ -130,7 +130,7 @@ async def _lead(desk: Desk) -> Agent:
 
 @pytest.mark.parametrize("url", [FACTS + "/", FACTS.replace("http:", "https:"), FACTS + "#top"])
 async def test_small_differences_of_an_address_do_not_matter(desk: Desk, url: str) -> None:
-    assert isinstance(await desk.note("call_1", TALL, url), StoredEvidence)
+    assert isinstance(await desk.note("call_1", TALL, url), EvidenceRow)
 
 
 async def test_a_call_that_is_made_again_after_a_crash_notes_nothing_twice(desk: Desk) -> None:
@@ -169,7 +169,7 @@ async def test_a_page_whose_address_holds_the_words_proves_nothing(desk: Desk) -
         with pytest.raises(Refused, match="the address of this page holds the quoted words"):
             await desk.note("call_1", quote, url)
     assert await desk.rows() == []
-    assert isinstance(await desk.note("call_2", "The tower has many lifts.", url), StoredEvidence)
+    assert isinstance(await desk.note("call_2", "The tower has many lifts.", url), EvidenceRow)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ async def test_a_quotation_that_covers_too_much_of_a_page_is_refused(desk: Desk)
 async def test_a_page_that_changed_keeps_both_versions(desk: Desk) -> None:
     new = PAGE.replace("330", "333")
     await desk.world.store.write(pages.keep_page, desk.reader, url=FACTS, title="A page", text=new)
-    assert isinstance(await desk.note("call_1", TALL), StoredEvidence)
-    assert isinstance(await desk.note("call_2", TALL.replace("330", "333")), StoredEvidence)
+    assert isinstance(await desk.note("call_1", TALL), EvidenceRow)
+    assert isinstance(await desk.note("call_2", TALL.replace("330", "333")), EvidenceRow)
     assert await desk.world.store.read(research.count_pages, desk.job.id) == 2
 
 

@@ -7,7 +7,7 @@ else, so each of its statements can be traced to words that stood on a page when
 from datetime import datetime
 from typing import Literal
 
-from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.ids import NodeId, TeamId
 from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.value import value
 
@@ -32,8 +32,14 @@ class EvidenceRow:
     """One entry of the ledger."""
 
     id: str
-    """`e1`, `e2` …: its number within the job. A report cites it as `[e12]`."""
+    """`e1`, `e2` …: its number within the job. A report cites it as `[e12]`. The table has the
+    job's id before it."""
+    team_id: TeamId
     job_id: NodeId
+    number: int
+    node_id: NodeId
+    """The reader that noted it."""
+    call_id: str
     claim: str
     """What the reader concludes, in the reader's words."""
     quote: str
@@ -41,7 +47,7 @@ class EvidenceRow:
     url: str
     page_hash: str
     """The hash of the page's text when the job read it."""
-    offset: int
+    place: int
     """Where the quotation begins in that text."""
     title: str
     published: str
@@ -53,3 +59,4 @@ class EvidenceRow:
     stance: Stance
     label: Label
     checked: Checked
+    created_at: datetime

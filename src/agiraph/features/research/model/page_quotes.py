@@ -17,6 +17,8 @@ from itertools import islice
 from math import ceil
 from typing import Literal
 
+from agiraph.core.domain.text.passages import is_unspaced
+
 SHORTEST_NEAR = 40
 """The fewest characters of a quotation that may differ from the page at its ends; a shorter one
 must match exactly."""
@@ -73,17 +75,6 @@ _MAGNITUDE = re.compile(
     r"|[百千万萬亿億만억])|[km]\b"
 )
 """A word that belongs to the number before it: without the word it is another number."""
-_WITHOUT_SPACES = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x0F00, 0x109F),  # Tibetan, Burmese
-    (0x1100, 0x11FF),  # Korean, whose particles are written onto the word
-    (0x1780, 0x17FF),  # Khmer
-    (0x2E80, 0x9FFF),  # Chinese, Japanese
-    (0xAC00, 0xD7FF),
-    (0xF900, 0xFAFF),
-    (0xFF66, 0xFFDC),
-    (0x20000, 0x3FFFF),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +160,7 @@ def normal(text: str) -> str:
 
 def _is_spaced(letter: str) -> bool:
     """Whether a character is a letter of a script that puts spaces between words."""
-    if not letter.isalpha():
-        return False
-    return not any(first <= ord(letter) <= last for first, last in _WITHOUT_SPACES)
+    return letter.isalpha() and not is_unspaced(letter)
 
 
 def _plain(run: str) -> str:

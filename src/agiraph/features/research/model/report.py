@@ -266,7 +266,7 @@ def _line(row: EvidenceRow) -> str:
         "quote": row.quote,
         "url": row.url,
         "page_hash": row.page_hash,
-        "offset": row.offset,
+        "offset": row.place,
         "title": row.title,
         "published": row.published,
         "fetched_at": row.fetched_at.isoformat(),

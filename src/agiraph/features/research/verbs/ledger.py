@@ -17,6 +17,7 @@ from agiraph.features.research.model.evidence import (
     LONGEST_CLAIM,
     LONGEST_QUOTE,
     SHORTEST_QUOTE,
+    EvidenceRow,
     Stance,
 )
 from agiraph.features.research.model.jobs import ResearchJob, ResearchPage
@@ -24,7 +25,7 @@ from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.model.page_quotes import QuoteFound, QuoteMissing, find_quote
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
-from agiraph.features.research.rows.evidence import EVIDENCE, StoredEvidence
+from agiraph.features.research.rows.evidence import EVIDENCE
 from agiraph.features.research.rows.jobs import JOBS
 from agiraph.features.research.verbs.pages import address_of
 
@@ -78,7 +79,7 @@ def note(
     claim: str,
     url: str,
     stance: Stance,
-) -> StoredEvidence:
+) -> EvidenceRow:
     """Add an entry to the ledger of the job that this reader works for, and return it.
 
     `looked_up` are the words of the page (`look_up`), which are stored, not those of the call. A
@@ -173,10 +174,10 @@ def _entry(
     found: QuoteFound,
     claim: str,
     stance: Stance,
-) -> StoredEvidence:
+) -> EvidenceRow:
     number = evidence.next_number(tx, job.id)
     subjects = () if job.brief is None else job.brief.subjects
-    return StoredEvidence(
+    return EvidenceRow(
         id=f"{job.id}:{number}",
         team_id=job.team_id,
         job_id=job.id,
