@@ -18,7 +18,6 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "the form of a research's parts: `yes` or `no` in JSON, headings that we ask for": (
         "features/research/verbs/answers features/research/verbs/delivery"
-        " features/research/verbs/support"
     ),
     "spaces and punctuation, so that a quotation is found in its page": (
         "features/research/verbs/ledger"

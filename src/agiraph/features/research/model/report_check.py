@@ -6,7 +6,7 @@ evidence, or the title or date of their pages. Each address has to be that of a 
 What does not is put back to the writer once (`describe`), then struck (`enforce`).
 
 It reads characters and no language. Whether a unit, a sum or a superlative is right is left to the
-question whether the quotations support the sentence (`features/research/verbs/support.py`).
+question whether the quotations support the sentence (`delivery.to_compare`).
 """
 
 import re

@@ -35,8 +35,8 @@ def of_job(tx: Tx, job_id: NodeId) -> list[EvidenceRow]:
 
 
 def _shown(entry: EvidenceRow, job_id: NodeId) -> EvidenceRow:
-    """Return a stored entry as the ledger of a job shows it. In the ledger of a later job it belongs
-    to none of that job's sub-questions."""
+    """Return a stored entry as the ledger of a job shows it. In the ledger of a later job it
+    belongs to none of that job's sub-questions."""
     question = entry.question if entry.job_id == job_id else 0
     return replace(entry, id=f"e{entry.number}", question=question)
 

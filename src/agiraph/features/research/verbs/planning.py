@@ -1,17 +1,22 @@
-"""Planning: stores the brief of a research job, and the gaps that a look at its ledger found."""
+"""Planning: stores the brief of a research job and the gaps that a look at its ledger found, and
+reads what persons say to it meanwhile."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from agiraph.core.domain.chat import Lease
-from agiraph.core.domain.ids import NodeId
-from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.ids import MessageId, NodeId, ThreadId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import is_person
+from agiraph.core.domain.provenance.labels import CLEAN, Label, join
+from agiraph.core.domain.text import quotations
 from agiraph.core.domain.text.passages import Passage, search_words, words
 from agiraph.core.domain.work import StopReason
 from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.mail import bus
 from agiraph.core.store import threads
+from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.texts import passages
 from agiraph.core.store.tx import Tx
@@ -222,3 +227,16 @@ def store_draft(
 def with_unused(missing: tuple[str, ...]) -> tuple[str, ...]:
     """Return what a job lacks, with the remark that its report does not use the last message."""
     return tuple(dict.fromkeys((*missing, NOT_USED)))
+
+
+def heard(tx: Tx, thread_id: ThreadId) -> list[Message]:
+    """Return the messages of persons that a job's thread holds, oldest first."""
+    refs = (turn.ref for turn in threads.turns(tx, thread_id) if turn.role == "user")
+    found = (MESSAGES.find(tx, MessageId(ref)) for ref in refs if ref)
+    return [message for message in found if message is not None and is_person(message.sender)]
+
+
+def as_text(said: list[Message], *, thread: str) -> tuple[str, Label]:
+    """Return these messages for the prompt of a thread, and their label; empty without any."""
+    words = [quotations.enclose_quoted(message.text, thread=thread) for message in said]
+    return "\n\n".join(words), join(message.label for message in said)

@@ -56,6 +56,14 @@ def parts(tx: Tx, job_id: NodeId) -> list[WorkNode]:
     return sorted(found, key=lambda part: part.id)
 
 
+def engines(tx: Tx, job: ResearchJob) -> str:
+    """Return the names of the search engines that a job has used, which a key that is entered or
+    removed changes; before its first search the one that it began with."""
+    rows = (row for reader in readers(tx, job.id) for row in spend.of_node(tx, reader.id))
+    names = {row.model.removeprefix("search:") for row in rows if row.purpose == spend.SEARCH}
+    return ", ".join(sorted(names)) or job.engine
+
+
 def unfinished(tx: Tx, job_id: NodeId) -> dict[NodeId, StopReason | None]:
     """Return why readers of a job ended before they were done; None: a reader wanted more searches
     or pages than it had."""

@@ -26,7 +26,7 @@ from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
 from agiraph.features.research.rows.jobs import JOBS
-from agiraph.features.research.verbs import planning, standing_questions, steering
+from agiraph.features.research.verbs import planning, standing_questions
 from agiraph.features.research.verbs.planning import Earlier
 from agiraph.features.research.verbs.standing_questions import News
 
@@ -62,7 +62,7 @@ def material(tx: Tx, job_id: NodeId) -> Material:
         job=job,
         rows=tuple(evidence.of_job(tx, job_id)),
         pages=research.texts(tx, research.chain(tx, job_id)),
-        said=() if thread_id is None else tuple(steering.heard(tx, ThreadId(thread_id))),
+        said=() if thread_id is None else tuple(planning.heard(tx, ThreadId(thread_id))),
         news=standing_questions.news(tx, job),
     )
 
@@ -145,7 +145,7 @@ async def of_part(ctx: RunContext) -> Opening:
     found = await ctx.store.read(material, ctx.node.parent_id)
     thread, now = ctx.lease.thread_id, ctx.clock.now()
     shown, label = ledger_text(found.rows, thread=thread, window=ctx.window, groups=_groups(found))
-    said, of_words = steering.as_text(list(found.said[: found.job.heard]), thread=thread)
+    said, of_words = planning.as_text(list(found.said[: found.job.heard]), thread=thread)
     plan, of_plan = _plan(found.job, thread)
     sections = [prompt(f"research_{part_of(ctx.node)}"), f"# The question\n\n{plan}"]
     sections += [f"# What the person said since\n\n{said}"] if said else []
