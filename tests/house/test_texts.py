@@ -58,9 +58,8 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/runtime/tracing": "'text/'",
         "core/store/engine/connect": "'sqlite:///', ('postgresql://', 'postgres://')",
         "doctor/surroundings": "'sparse+'",
-        "features/research/model/report": "'www.'",
+        "features/research/model/sources": "'www.'",
         "features/research/model/report_check": "'[.,\\\\u066b\\\\u066c]', 'www.'",
-        "features/research/routes": "'www.'",
         "features/research/verbs/ledger": "'www.'",
     },
     "only chooses what is shown": {

@@ -272,11 +272,7 @@ async def run_support(steps: Steps, ctx: RunContext) -> Outcome:
         raise
     except (ModelError, Unaffordable):
         pass  # the sentences hold as far as code can tell
-    faults = [
-        Fault(kind="not_in_quotes", sentence=unit.text, what="", start=unit.start, end=unit.end)
-        for unit in refuted
-    ]
-    kept, struck = report_check.strike(found.job.draft, faults)
+    kept, struck = report_check.strike(found.job.draft, refuted)
     await ctx.store.write(planning.store_draft, ctx.lease, kept, tuple(struck), beside=True)
     return _ended(Compared(done, len(cited)).as_result(len(struck)))
 

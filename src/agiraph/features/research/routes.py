@@ -123,7 +123,7 @@ def research_view(tx: Tx, node_id: NodeId) -> ResearchView:
         usd=spend.spent(tx, node_id).usd,
         usd_limit=node.budget.usd,
         engine=reading_budget.engines(tx, job),
-        evidence=[EvidenceView.of(row, site=_site(row.url)) for row in ledger],
+        evidence=[EvidenceView.of(row, site=sources.site_of(row.url)) for row in ledger],
         sources=[],
         citations=[],
         struck=len(job.struck),
@@ -151,7 +151,7 @@ def _pages(tx: Tx, job: ResearchJob, ledger: list[EvidenceRow]) -> list[ReadPage
         ReadPageView(
             url=url,
             title=title,
-            site=_site(url),
+            site=sources.site_of(url),
             source_class=sources.classify(url, subjects=subjects),
             evidence=noted[url],
         )
@@ -185,7 +185,3 @@ def _source(given: dict[str, Any]) -> ResearchSourceView:
     renamed = {"source_class": "class", "is_confirmed": "confirmed", "is_checked": "checked"}
     shown = {name: given[known] for name, known in renamed.items()}
     return ResearchSourceView.model_validate({**given, **shown})
-
-
-def _site(url: str) -> str:
-    return sources.host_of(url).removeprefix("www.")

@@ -19,7 +19,7 @@ Stance = Literal["supports", "contradicts", "context"]
 
 Checked = Literal["exact", "near", "unchecked"]
 """How a quotation was found: on the page; on the page but for a few characters at its ends, which
-were cut off; or not at all, because the page has no text (the scan of a document)."""
+earlier releases cut off; or not at all, because the page has no text (the scan of a document)."""
 
 LONGEST_CLAIM = 300
 LONGEST_QUOTE = 600

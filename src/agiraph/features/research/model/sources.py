@@ -55,6 +55,11 @@ def host_of(url: str) -> str:
         return ""
 
 
+def site_of(url: str) -> str:
+    """Return the host of an address as people write it."""
+    return host_of(url).removeprefix("www.")
+
+
 @lru_cache(maxsize=4096)
 def registrable_domain(url: str) -> str:
     """Return the part of an address's host that one owner registered: `bbc.co.uk`.

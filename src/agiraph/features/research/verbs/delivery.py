@@ -145,7 +145,6 @@ def _counts(tx: Tx, node: WorkNode, job: ResearchJob, stopped: StopReason | None
         depth=job.depth or "standard",
         searches=used[SEARCH],
         pages=used[FETCH],
-        readers=len(readers),
         usd=spend.total(tx, node.id).usd if is_priced else None,
         engine=reading_budget.engines(tx, job),
         stopped="" if stopped is None else words.stopped.format(reason=words.of_limit(stopped)),

@@ -28,7 +28,7 @@ from agiraph.features.research.model.page_quotes import QuoteFound, QuoteMissing
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
 from agiraph.features.research.rows.evidence import EVIDENCE
-from agiraph.features.research.rows.jobs import JOBS
+from agiraph.features.research.rows.jobs import JOBS, PAGES
 
 MOST_ENTRIES = 400
 """The most entries of one job. A model that notes more is copying whole pages."""
@@ -66,9 +66,9 @@ LookedUp = tuple[ResearchPage, QuoteFound]
 def pages_at(tx: Tx, node: WorkNode, url: str) -> list[ResearchPage] | NotRead:
     """Return the page at an address in each version that the reader's job has read."""
     job_id = _job_of(node)
-    return research.pages_at(tx, job_id, address_of(url)) or NotRead(
-        research.urls(tx, job_id)[-LISTED:]
-    )
+    if found := research.pages_at(tx, job_id, address_of(url)):
+        return found
+    return NotRead([url for url, _ in research.read_pages(tx, job_id)][-LISTED:])
 
 
 def note(
@@ -197,7 +197,7 @@ def _entry(
         question=number_of(job, node.id),
         stance=stance,
         label=of_page(page.url),
-        checked=found.checked,
+        checked="exact",
         created_at=tx.now,
     )
 
@@ -237,7 +237,7 @@ def keep_page(
         text=kept,
         fetched_at=tx.now,
     )
-    research.keep_page(tx, page)
+    PAGES.insert_if_new(tx, page)
 
 
 def address_of(url: str) -> str:

@@ -12,6 +12,7 @@ from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model.jobs import ResearchJob
 from agiraph.features.research.model.kinds import part_of
+from agiraph.features.research.verbs import starting
 from agiraph.features.research.verbs.starting import FETCH, SEARCH
 
 READING = 0.75
@@ -163,10 +164,6 @@ def _waiting_since(tx: Tx, job_id: NodeId) -> datetime | None:
 def more_calls(budget: Budget, job: ResearchJob) -> Budget:
     """Return the budget of a job that starts again after its end: it gets its searches and pages
     once more."""
-    limits = job.limits
-    again = {
-        SEARCH: limits.searches if job.searches is None else job.searches,
-        FETCH: limits.pages if job.pages is None else job.pages,
-    }
+    again = starting.of_depth(job.limits, job.searches, job.pages).calls
     calls = {name: budget.calls.get(name, 0) + amount for name, amount in again.items()}
     return replace(budget, calls=calls)
