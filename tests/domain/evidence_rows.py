@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from agiraph.core.domain.ids import NodeId, TeamId
 from agiraph.core.domain.provenance.labels import of_page
-from agiraph.features.research.model.evidence import EvidenceRow, SourceClass, Stance
+from agiraph.features.research.model.jobs import EvidenceRow, SourceClass, Stance
 
 
 def row(

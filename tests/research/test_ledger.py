@@ -18,8 +18,7 @@ from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import kinds as research_kinds
-from agiraph.features.research.model.evidence import EvidenceRow
-from agiraph.features.research.model.jobs import Reading
+from agiraph.features.research.model.jobs import EvidenceRow, Reading
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
 from agiraph.features.research.rows.jobs import JOBS

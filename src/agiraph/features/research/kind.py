@@ -38,7 +38,7 @@ from agiraph.core.tools.base import Tool
 from agiraph.core.tools.toolsets import Toolset, all_shown
 from agiraph.features.research import openings
 from agiraph.features.research.model import report_check
-from agiraph.features.research.model.evidence import EvidenceRow
+from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.model.report_check import Fault
 from agiraph.features.research.model.report_words import ENGLISH
@@ -194,7 +194,7 @@ async def run_gaps(steps: Steps, ctx: RunContext) -> Outcome:
     except (ModelError, Unaffordable):
         pass
     if found is None:
-        found = await ctx.store.read(planning.unanswered, ctx.lease)
+        found = await ctx.store.read(planning.unanswered, job)
     await ctx.store.write(planning.store_gaps, ctx.lease, found, label=ctx.label)
     return _ended(f"{counted(len(found.questions), 'question')} to read for.")
 

@@ -30,8 +30,7 @@ from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import sources
-from agiraph.features.research.model.evidence import EvidenceRow
-from agiraph.features.research.model.jobs import Depth, ResearchJob
+from agiraph.features.research.model.jobs import Depth, EvidenceRow, ResearchJob
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
 from agiraph.features.research.rows.jobs import JOBS

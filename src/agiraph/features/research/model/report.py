@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from agiraph.core.domain.text.passages import is_unspaced
 from agiraph.core.domain.value import value
-from agiraph.features.research.model.evidence import EvidenceRow
+from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.report_check import check_report, plain, without_urls
 from agiraph.features.research.model.report_words import ReportPhrases, words_of
 from agiraph.features.research.model.sentences import CITATION, units, with_paragraphs

@@ -16,7 +16,7 @@ from html import unescape
 from typing import Literal
 
 from agiraph.core.domain.value import value
-from agiraph.features.research.model.evidence import EvidenceRow
+from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.page_quotes import Normal, has_words
 from agiraph.features.research.model.sentences import Quotation, Unit, quotations, units
 

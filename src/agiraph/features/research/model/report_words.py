@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from agiraph.core.domain.value import value
 from agiraph.core.domain.work import StopReason
-from agiraph.features.research.model.evidence import SourceClass
+from agiraph.features.research.model.jobs import SourceClass
 
 _LIMITS = (
     StopReason.MONEY_SPENT,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agiraph.core.domain.text.passages import words
-from agiraph.features.research.model.evidence import EvidenceRow, SourceClass
+from agiraph.features.research.model.jobs import EvidenceRow, SourceClass
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList

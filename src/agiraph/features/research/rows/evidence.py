@@ -5,8 +5,7 @@ from dataclasses import replace
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.store.rows import Table
 from agiraph.core.store.tx import Tx
-from agiraph.features.research.model.evidence import EvidenceRow
-from agiraph.features.research.model.jobs import ResearchJob
+from agiraph.features.research.model.jobs import EvidenceRow, ResearchJob
 from agiraph.features.research.rows import jobs as research
 from agiraph.features.research.rows.jobs import JOBS, PAGES
 

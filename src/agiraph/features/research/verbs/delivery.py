@@ -22,8 +22,7 @@ from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import report as research_report
 from agiraph.features.research.model import report_check, sources
-from agiraph.features.research.model.evidence import EvidenceRow
-from agiraph.features.research.model.jobs import Brief, ResearchJob
+from agiraph.features.research.model.jobs import Brief, EvidenceRow, ResearchJob
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.model.report import Counts, Report
 from agiraph.features.research.model.report_words import ENGLISH, ReportPhrases, words_of
@@ -46,6 +45,8 @@ SUMMARY = 1200
 _SECTION = re.compile(
     r"^#+\s*summary\s*$(.*?)(?=^#+\s|\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
 )
+_LINK = re.compile(r"\]\((?:[^()]|\([^()]*+\))*+\)|[\[\]<>]")
+"""What makes words a link or an element, without the words themselves."""
 _HEADINGS = re.compile(r"^#+[ \t].*$", re.MULTILINE)
 _RESULT = re.compile(r"(\d+) of (\d+) sentences compared")
 
@@ -189,15 +190,10 @@ def _only_news(text: str, found: Findings, news: News) -> str:
         return found.words.no_news if found.opened else found.words.no_page
     kept = standing_questions.only_new(text, {row.id for row in news.rows})
     kept = report_check.without_empty_sections(kept)
-    rows = [replace(row, quote=_without_links(row.quote)) for row in news.rows]
+    shown = [_LINK.sub("", report_check.without_urls(row.quote)) for row in news.rows]
+    rows = [replace(row, quote=quote) for row, quote in zip(news.rows, shown, strict=True)]
     listed = standing_questions.difference(rows, since=news.since, language=found.brief.language)
     return f"{kept.strip()}\n\n{listed}"
-
-
-def _without_links(quote: str) -> str:
-    for url in sorted(report_check.urls(quote), key=len, reverse=True):
-        quote = quote.replace(url, "…")
-    return re.sub(r"\]\((?:[^()]|\([^()]*+\))*+\)|[\[\]<>]", "", quote)
 
 
 def _plain_report(found: Findings) -> str:

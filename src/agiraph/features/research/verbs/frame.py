@@ -232,7 +232,9 @@ def _write(step: _Step) -> Next:
         return Delivers()  # without evidence there is nothing that a model could write truthfully
     if (waiting := _part(step, "writing", "writing the report")) is not None:
         return waiting
-    if _has_unheard(step) and _writings(step) < MOST_WRITINGS:
+    made = reading_budget.parts(step.tx, step.job.id)
+    writings = sum(part_of(part) == "writing" for part in made)
+    if _has_unheard(step) and writings < MOST_WRITINGS:
         return _after_reading(step)
     if step.job.limits.support == "none" or not step.job.draft:
         return _deliver(step)
@@ -242,11 +244,6 @@ def _write(step: _Step) -> Next:
 
 def _has_unheard(step: _Step) -> bool:
     return len(planning.heard(step.tx, step.lease.thread_id)) > step.job.heard
-
-
-def _writings(step: _Step) -> int:
-    made = reading_budget.parts(step.tx, step.job.id)
-    return sum(part_of(part) == "writing" for part in made)
 
 
 def _support(step: _Step) -> Next:

@@ -16,7 +16,7 @@ from agiraph.core.services.board.kind_verbs import KindVerbs
 from agiraph.core.services.members.hiring import Hirer
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
-from agiraph.features.research.model.evidence import EvidenceRow
+from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows.jobs import JOBS
 from agiraph.features.research.verbs import delivery, frame, ledger, starting

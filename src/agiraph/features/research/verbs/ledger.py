@@ -15,14 +15,15 @@ from agiraph.core.domain.work import WorkNode
 from agiraph.core.store.rows import to_text
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import sources
-from agiraph.features.research.model.evidence import (
+from agiraph.features.research.model.jobs import (
     LONGEST_CLAIM,
     LONGEST_QUOTE,
     SHORTEST_QUOTE,
     EvidenceRow,
+    ResearchJob,
+    ResearchPage,
     Stance,
 )
-from agiraph.features.research.model.jobs import ResearchJob, ResearchPage
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.model.page_quotes import QuoteFound, QuoteMissing, find_quote
 from agiraph.features.research.rows import evidence

@@ -20,11 +20,11 @@ from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.texts import passages
 from agiraph.core.store.tx import Tx
-from agiraph.features.research.model.evidence import EvidenceRow
 from agiraph.features.research.model.jobs import (
     DEPTH_OF_KIND,
     DEPTHS,
     Brief,
+    EvidenceRow,
     Reading,
     ResearchJob,
     SubQuestion,
@@ -150,11 +150,8 @@ def store_gaps(tx: Tx, lease: Lease, gaps: Gaps, *, label: Label) -> None:
 
     A question that is in the plan already is left out.
     """
-    threads.check_lease(tx, lease)
-    part = NODES.get(tx, lease.node_id)
-    assert part.parent_id is not None
-    job = JOBS.get(tx, part.parent_id, lock=True)
-    if job.part_id != part.id or job.phase != "gaps":
+    job = _job_of_part(tx, lease)
+    if job.part_id != lease.node_id or job.phase != "gaps":
         return
     known = {each.question.casefold() for each in job.readings}
     new = [each for each in gaps.questions if each.question.casefold() not in known]
@@ -174,12 +171,17 @@ def store_gaps(tx: Tx, lease: Lease, gaps: Gaps, *, label: Label) -> None:
     JOBS.update(tx, job.id, readings=readings, missing=gaps.missing)
 
 
-def unanswered(tx: Tx, lease: Lease) -> Gaps:
-    """Return the gaps as the rows show them, for a job whose model named none: the sub-questions
-    without any evidence, asked again."""
+def _job_of_part(tx: Tx, lease: Lease) -> ResearchJob:
+    """Return the job of a part that writes its result. Locks the job's row."""
+    threads.check_lease(tx, lease)
     part = NODES.get(tx, lease.node_id)
     assert part.parent_id is not None
-    job = JOBS.get(tx, part.parent_id)
+    return JOBS.get(tx, part.parent_id, lock=True)
+
+
+def unanswered(tx: Tx, job: ResearchJob) -> Gaps:
+    """Return the gaps as the rows show them, for a job whose model named none: the sub-questions
+    without any evidence, asked again."""
     found = {row.question for row in evidence.of_job(tx, job.id)}
     empty = [each for each in job.readings if each.number not in found and each.round == 0]
     return Gaps(
@@ -205,11 +207,8 @@ def store_draft(
     An empty new report does not replace an earlier one. `stopped` is the limit that was used up
     before the report was done.
     """
-    threads.check_lease(tx, lease)
-    part = NODES.get(tx, lease.node_id)
-    assert part.parent_id is not None
-    job = JOBS.get(tx, part.parent_id, lock=True)
-    if job.part_id != part.id:
+    job = _job_of_part(tx, lease)
+    if job.part_id != lease.node_id:
         return
     if stopped is not None:
         JOBS.update(tx, job.id, stopped=stopped.value)

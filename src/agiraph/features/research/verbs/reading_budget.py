@@ -1,7 +1,6 @@
 """Reading budget: what is left of a research job's budget, and the budget of each reader."""
 
 from dataclasses import replace
-from datetime import datetime
 from typing import NamedTuple
 
 from agiraph.core.domain.ids import NodeId
@@ -147,7 +146,7 @@ def count_time(tx: Tx, part: WorkNode) -> None:
     """
     assert part.parent_id is not None
     job = NODES.get(tx, part.parent_id, lock=True)
-    since = _waiting_since(tx, job.id)
+    since = min((wait.created_at for wait in waits.of_node(tx, job.id)), default=None)
     if since is None:
         return
     worked = part.worked_seconds
@@ -155,10 +154,6 @@ def count_time(tx: Tx, part: WorkNode) -> None:
         worked += (tx.now - part.claimed_at).total_seconds()
     waited = (tx.now - since).total_seconds()
     NODES.update(tx, job.id, worked_seconds=job.worked_seconds + max(min(worked, waited), 0.0))
-
-
-def _waiting_since(tx: Tx, job_id: NodeId) -> datetime | None:
-    return min((wait.created_at for wait in waits.of_node(tx, job_id)), default=None)
 
 
 def more_calls(budget: Budget, job: ResearchJob) -> Budget:

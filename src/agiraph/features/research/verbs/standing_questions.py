@@ -21,8 +21,7 @@ from agiraph.core.services.triggers import actions
 from agiraph.core.services.triggers.actions import Action
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
-from agiraph.features.research.model.evidence import EvidenceRow
-from agiraph.features.research.model.jobs import DEPTHS, ResearchJob
+from agiraph.features.research.model.jobs import DEPTHS, EvidenceRow, ResearchJob
 from agiraph.features.research.model.page_quotes import QuoteFound, find_quote, normal
 from agiraph.features.research.model.report_check import plain, without_spans
 from agiraph.features.research.model.report_words import words_of
