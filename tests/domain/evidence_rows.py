@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.ids import NodeId, TeamId
 from agiraph.core.domain.provenance.labels import of_page
-from agiraph.features.research.model.evidence import EvidenceRow, SourceClass, Stance
+from agiraph.features.research.model.jobs import EvidenceRow, SourceClass, Stance
 
 
 def row(
@@ -21,12 +21,16 @@ def row(
 ) -> EvidenceRow:
     return EvidenceRow(
         id=id,
+        team_id=TeamId("team_1"),
         job_id=NodeId("node_1"),
+        number=int(id[1:]),
+        node_id=NodeId("node_2"),
+        call_id="call_1",
         claim=claim,
         quote=quote,
         url=url,
         page_hash=sha256(url.encode()).hexdigest(),
-        offset=0,
+        place=0,
         title=title,
         published=published,
         fetched_at=datetime(2026, 11, 17, 12, tzinfo=UTC),
@@ -35,4 +39,5 @@ def row(
         stance=stance,
         label=of_page(url),
         checked="exact",
+        created_at=datetime(2026, 11, 17, 12, tzinfo=UTC),
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agiraph.features.research.model.evidence import EvidenceRow
+from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.page_quotes import QuoteFound, find_quote
 from agiraph.features.research.model.report_check import (
     check_report,
@@ -160,12 +160,12 @@ def test_a_citation_belongs_to_its_own_sentence() -> None:
             ("uncited", "the number 300")
         ]
     beside = "The tower is 330 m tall. [e1] The old one has 330 metres [e4]. It has 9 lifts."
-    assert [(f.sentence, f.kind) for f in check_report(beside, LEDGER)] == [
+    assert [(f.unit.text, f.kind) for f in check_report(beside, LEDGER)] == [
         ("The old one has 330 metres [e4].", "not_in_quotes"),
         ("It has 9 lifts.", "uncited"),
     ]
     inside = "They say “it is 331 m tall [e1]. It stands” [e1]."
-    assert [f.sentence for f in check_report(inside, LEDGER)] == [inside, inside]
+    assert [f.unit.text for f in check_report(inside, LEDGER)] == [inside, inside]
     short = "It cost approx. 6.2 million in 2019, e.g. by visitors of ca. 2019\n(or so) [e2]."
     assert check_report(short, LEDGER) == []
 

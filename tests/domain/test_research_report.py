@@ -14,7 +14,7 @@ class Brief(NamedTuple):
     assumptions: tuple[str, ...] = ("The tower is the one in the city.",)
 
 
-COUNTS = Counts(depth="standard", searches=3, pages=5, readers=2, usd=0.125, engine="open")
+COUNTS = Counts(depth="standard", searches=3, pages=5, usd=0.125, engine="open")
 LEDGER = [
     row("e1", "It is 300 m tall.", url="https://b.example/x", title="Old * tower"),
     row(
@@ -105,9 +105,7 @@ Sentences left out, because no source shows them: 1.
 
 
 def test_the_frame_is_in_the_language_of_the_report() -> None:
-    stopped = Counts(
-        depth="quick", searches=1, pages=0, readers=1, usd=None, stopped="Kein Geld mehr."
-    )
+    stopped = Counts(depth="quick", searches=1, pages=0, usd=None, stopped="Kein Geld mehr.")
     german = render(Brief(language="german", assumptions=()), "Nichts gefunden.", [], stopped)
     assert german.markdown == (
         "Nichts gefunden.\n\n## Was nicht zu finden war\n\n- Kein Geld mehr.\n\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from agiraph.features.research.model import sources
-from agiraph.features.research.model.evidence import SourceClass
+from agiraph.features.research.model.jobs import SourceClass
 from agiraph.features.research.model.sources import classify, registrable_domain
 from tests.domain.evidence_rows import row
 

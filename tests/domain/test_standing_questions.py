@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from agiraph.features.research.model.standing_questions import difference, news, only_new
+from agiraph.features.research.verbs.standing_questions import difference, new_rows, only_new
 from tests.domain.evidence_rows import row
 
 OLD_PAGE = "The tower is 330 m tall. It opens at nine. Updated on Monday."
@@ -19,7 +19,7 @@ def test_words_that_stood_on_the_page_before_are_no_news() -> None:
         row("e5", "A second tower is planned.", url="https://new.example/z"),
         row("e6", "Another sentence.", url="https://old.example/x"),  # the page has not changed
     ]
-    found = news(own, earlier, {URL: [OLD_PAGE]})
+    found = new_rows(own, earlier, {URL: [OLD_PAGE]})
     assert [each.id for each in found] == ["e4", "e5"]
 
 

@@ -41,7 +41,7 @@ from agiraph.core.tools.files import file_labels, kept_writes
 from agiraph.faultpoints import fault
 from agiraph.features.knowledge.verbs import items, reflection
 from agiraph.features.programs import runs as program_runs
-from agiraph.features.research.run import job
+from agiraph.features.research import kind
 from agiraph.features.research.verbs import delivery
 from agiraph.sandbox.folders import git_commits
 
@@ -368,7 +368,7 @@ def split_report() -> None:
     write = SqliteStore.write
 
     async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
-        if verb is not job._end:
+        if verb is not kind._end:
             return await write(self, verb, *given, **named)
         lease, outcome, label = given
         await write(self, delivery.close, lease, label)

@@ -17,7 +17,7 @@ import pytest
 from agiraph.api.feature_views import research as views
 from agiraph.core.domain.features import installed
 from agiraph.features import NAMES
-from agiraph.features.research.model import evidence, jobs
+from agiraph.features.research.model import jobs
 
 ROOT = Path(__file__).parents[2]
 IMPORT_ALL = """
@@ -122,5 +122,5 @@ def test_the_views_of_research_name_what_research_knows() -> None:
         get_args(each) for each in (jobs.Depth, jobs.Kind, jobs.Phase)
     ]
     assert [get_args(each) for each in (views.SourceClass, views.Stance, views.Checked)] == [
-        get_args(each) for each in (evidence.SourceClass, evidence.Stance, evidence.Checked)
+        get_args(each) for each in (jobs.SourceClass, jobs.Stance, jobs.Checked)
     ]

@@ -18,7 +18,6 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "the form of a research's parts: `yes` or `no` in JSON, headings that we ask for": (
         "features/research/verbs/answers features/research/verbs/delivery"
-        " features/research/verbs/support"
     ),
     "spaces and punctuation, so that a quotation is found in its page": (
         "features/research/verbs/ledger"
@@ -109,7 +108,6 @@ MAY_HAVE_WORDS: dict[str, str] = {
     "the words of magnitude that a quotation may not be cut off before": (
         "features/research/model/page_quotes"
     ),
-    "the headings and phrases around a report; only shown": "features/research/model/report_words",
     "the ranges of scripts without spaces between words, for search": "core/domain/text/passages",
     "the prefixes that mail programs put before a subject": "features/channels/kinds/mail_reading",
 }

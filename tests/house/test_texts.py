@@ -35,14 +35,14 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "features/knowledge/verbs/notes": "PREFIXES, f'memory/{UNVERIFIED}/'",
         "features/programs/mailbox": "'msg_'",
         "features/programs/runs": "_RUN",
-        "features/research/verbs/parts": "RESEARCHER",
+        "features/research/verbs/frame": "RESEARCHER",
     },
     "the sources of a label, of a cost and of a thread's words, in the form that rows hold": {
         "core/domain/provenance/labels": "'folder:', 'program:'",
         "core/services/board/labels": "'client:', 'nodes/', ('mcp:', 'client:')",
         "core/services/board/team_hosts": "'page:', ('.local', '.localhost', '.internal')",
         "features/chat_api/reply_stream": "'client:'",
-        "features/research/verbs/state": "'search:'",
+        "features/research/verbs/reading_budget": "'search:'",
     },
     "a field of a call, a setting or a command with a format that we define": {
         "core/domain/records/folders": "':ro', ':rw'",
@@ -50,7 +50,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/tools/acceptance": "'file:', 'scratch/', _DOCUMENTS",
         "features/channels/kinds/configured": "PREFIX",
         "features/chat_api/side_calls": "'tasks.'",
-        "features/research/verbs/support": "== 'key findings'",
+        "features/research/verbs/delivery": "== 'key findings'",
         "features/reviews/tools": "'file:'",
     },
     "hosts, addresses and the addresses of databases and models": {
@@ -58,10 +58,9 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/runtime/tracing": "'text/'",
         "core/store/engine/connect": "'sqlite:///', ('postgresql://', 'postgres://')",
         "doctor/surroundings": "'sparse+'",
-        "features/research/model/report": "'www.'",
+        "features/research/model/sources": "'www.'",
         "features/research/model/report_check": "'[.,\\\\u066b\\\\u066c]', 'www.'",
-        "features/research/routes": "'www.'",
-        "features/research/verbs/pages": "'www.'",
+        "features/research/verbs/ledger": "'www.'",
     },
     "only chooses what is shown": {
         "core/store/rows": "'Stored'",

@@ -14,7 +14,7 @@ from agiraph.core.services.board import jobs
 from agiraph.core.store import messages
 from agiraph.core.store.texts import passages
 from agiraph.features.research.model.kinds import part_of
-from agiraph.features.research.verbs import state
+from agiraph.features.research.routes import research_view
 from agiraph.testing import call, says
 from tests.research.kit import (
     EVIL,
@@ -80,8 +80,9 @@ async def test_a_quick_job_delivers_a_report_whose_sentences_have_sources(
             "web_search": 1,
             "web_fetch": 1,
         }
-        how = await it.world.store.read(state.state_of, job.id)
-        assert (how.job.phase, how.used, how.limits) == ("ended", (1, 1), (4, 6))
+        how = await it.world.store.read(research_view, job.id)
+        assert (how.phase, how.searches, len(how.pages)) == ("ended", 1, 1)
+        assert (how.searches_limit, how.pages_limit) == (4, 6)
 
 
 QUESTIONS = ("How tall is it?", "When was it opened?", "What did the survey find?")

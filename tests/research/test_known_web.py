@@ -73,7 +73,7 @@ async def test_every_statement_of_a_report_is_in_the_ledger_and_on_its_page(
     assert {row.quote for row in rows} == {fact.quote for fact in ASKED}
     for row in rows:
         assert isinstance(find_quote(row.quote, pages[row.page_hash]), QuoteFound)
-        assert pages[row.page_hash][row.offset :].startswith(row.quote[:10])
+        assert pages[row.page_hash][row.place :].startswith(row.quote[:10])
     assert set(urls(report)) <= {row.url for row in rows}
     assert check_report(found.job.draft, rows, question=found.job.question) == []
     for fact in ASKED:

@@ -18,12 +18,11 @@ from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import kinds as research_kinds
-from agiraph.features.research.model.jobs import Reading
+from agiraph.features.research.model.jobs import EvidenceRow, Reading
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
-from agiraph.features.research.rows.evidence import StoredEvidence
 from agiraph.features.research.rows.jobs import JOBS
-from agiraph.features.research.verbs import ledger, pages, starting
+from agiraph.features.research.verbs import ledger, starting
 from agiraph.features.research.verbs.ledger import NotOnPage, NotRead
 from agiraph.testing import World
 from tests.research.kit import FACTS, OPENED, SURVEY, SURVEYED, TALL
@@ -41,7 +40,7 @@ class Desk(NamedTuple):
 
     async def note(
         self, call_id: str, quote: str, url: str = FACTS, claim: str = "A claim."
-    ) -> StoredEvidence | NotRead | NotOnPage:
+    ) -> EvidenceRow | NotRead | NotOnPage:
         ledger.check_lengths(claim, quote)
         pages = await self.world.store.read(ledger.pages_at, self.reader, url)
         found = pages if isinstance(pages, NotRead) else ledger.look_up(pages, quote)
@@ -79,13 +78,13 @@ async def desk(tmp_path: Path, database_url: str) -> AsyncIterator[Desk]:
         team = await world.found("Towers", start=False)
         job, reader = await world.store.write(_job, team.coordinator)
         for url, text in ((FACTS, PAGE), (SURVEYED, SURVEY)):
-            await world.store.write(pages.keep_page, reader, url=url, title="A page", text=text)
+            await world.store.write(ledger.keep_page, reader, url=url, title="A page", text=text)
         yield Desk(world, job, reader)
 
 
 async def test_words_of_the_page_are_noted_with_all_that_is_known_of_them(desk: Desk) -> None:
     noted = await desk.note("call_1", "the grand tower is 330 metres tall")
-    assert isinstance(noted, StoredEvidence)
+    assert isinstance(noted, EvidenceRow)
     assert (noted.number, noted.question, noted.stance) == (1, 1, "supports")
     assert PAGE[noted.place :].startswith("The Grand Tower is 330 metres")
     assert (noted.url, noted.title, noted.checked) == (FACTS, "A page", "exact")
@@ -117,7 +116,7 @@ async def test_a_page_that_this_job_has_not_read_gives_no_evidence(desk: Desk) -
     """Also if another job of the team has read it."""
     elsewhere = "http://elsewhere.example/"
     _, other = await desk.world.store.write(_job, await _lead(desk))
-    await desk.world.store.write(pages.keep_page, other, url=elsewhere, title="", text=TALL)
+    await desk.world.store.write(ledger.keep_page, other, url=elsewhere, title="", text=TALL)
     noted = await desk.note("call_1", TALL, elsewhere)
     assert isinstance(noted, NotRead)
     assert set(noted.read) == {FACTS, SURVEYED}
@@ -130,7 +129,7 @@ async def _lead(desk: Desk) -> Agent:
 
 @pytest.mark.parametrize("url", [FACTS + "/", FACTS.replace("http:", "https:"), FACTS + "#top"])
 async def test_small_differences_of_an_address_do_not_matter(desk: Desk, url: str) -> None:
-    assert isinstance(await desk.note("call_1", TALL, url), StoredEvidence)
+    assert isinstance(await desk.note("call_1", TALL, url), EvidenceRow)
 
 
 async def test_a_call_that_is_made_again_after_a_crash_notes_nothing_twice(desk: Desk) -> None:
@@ -160,7 +159,7 @@ async def test_a_page_whose_address_holds_the_words_proves_nothing(desk: Desk) -
     """A search page repeats what it was asked for, and a model can ask it for anything."""
     url = "http://find.example/search?q=The%20tower+is+999%20metres%20tall"
     text = "No results for “The tower is 999 metres tall.”\n\nThe tower has many lifts.\n"
-    await desk.world.store.write(pages.keep_page, desk.reader, url=url, title="Find", text=text)
+    await desk.world.store.write(ledger.keep_page, desk.reader, url=url, title="Find", text=text)
     for quote in (
         "The tower is 999 metres tall.",
         "“the tower is 999 metres tall”",
@@ -169,7 +168,7 @@ async def test_a_page_whose_address_holds_the_words_proves_nothing(desk: Desk) -
         with pytest.raises(Refused, match="the address of this page holds the quoted words"):
             await desk.note("call_1", quote, url)
     assert await desk.rows() == []
-    assert isinstance(await desk.note("call_2", "The tower has many lifts.", url), StoredEvidence)
+    assert isinstance(await desk.note("call_2", "The tower has many lifts.", url), EvidenceRow)
 
 
 @pytest.mark.parametrize(
@@ -189,16 +188,16 @@ def test_words_are_looked_for_in_the_path_and_the_query(url: str, holds: bool) -
 async def test_a_quotation_that_covers_too_much_of_a_page_is_refused(desk: Desk) -> None:
     url = "http://long.example/"
     text = f"The tower {'*' * 1200} is tall by all accounts.\n"
-    await desk.world.store.write(pages.keep_page, desk.reader, url=url, title="", text=text)
+    await desk.world.store.write(ledger.keep_page, desk.reader, url=url, title="", text=text)
     with pytest.raises(Refused, match="characters long on the page; at most 1200 are noted"):
         await desk.note("call_1", "The tower is tall by all accounts.", url)
 
 
 async def test_a_page_that_changed_keeps_both_versions(desk: Desk) -> None:
     new = PAGE.replace("330", "333")
-    await desk.world.store.write(pages.keep_page, desk.reader, url=FACTS, title="A page", text=new)
-    assert isinstance(await desk.note("call_1", TALL), StoredEvidence)
-    assert isinstance(await desk.note("call_2", TALL.replace("330", "333")), StoredEvidence)
+    await desk.world.store.write(ledger.keep_page, desk.reader, url=FACTS, title="A page", text=new)
+    assert isinstance(await desk.note("call_1", TALL), EvidenceRow)
+    assert isinstance(await desk.note("call_2", TALL.replace("330", "333")), EvidenceRow)
     assert await desk.world.store.read(research.count_pages, desk.job.id) == 2
 
 
@@ -206,7 +205,9 @@ async def test_a_later_job_has_the_ledger_of_the_one_that_it_continues(desk: Des
     await desk.note("call_1", TALL)
     job, reader = await desk.world.store.write(_job, await _lead(desk), desk.job)
     later = Desk(desk.world, job, reader)
-    await desk.world.store.write(pages.keep_page, reader, url=SURVEYED, title="A page", text=SURVEY)
+    await desk.world.store.write(
+        ledger.keep_page, reader, url=SURVEYED, title="A page", text=SURVEY
+    )
     await later.note("call_1", SURVEY, SURVEYED)
     assert await later.rows() == [("e1", TALL), ("e2", SURVEY)]
     rows = await desk.world.store.read(evidence.of_job, job.id)
@@ -220,8 +221,8 @@ async def test_only_a_reader_of_a_research_notes_evidence(desk: Desk) -> None:
 
 
 def test_addresses_are_compared_without_scheme_www_slash_and_fragment() -> None:
-    assert pages.address_of("HTTPS://www.Tower.example/Facts/#x") == "tower.example/Facts"
-    assert pages.address_of("tower.example/a?b=1") == "tower.example/a?b=1"
+    assert ledger.address_of("HTTPS://www.Tower.example/Facts/#x") == "tower.example/Facts"
+    assert ledger.address_of("tower.example/a?b=1") == "tower.example/a?b=1"
 
 
 async def test_a_follow_up_has_the_label_of_the_job_that_it_continues(desk: Desk) -> None:

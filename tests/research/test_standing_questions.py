@@ -15,7 +15,7 @@ from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.features.research.model import kinds as research_kinds
 from agiraph.features.research.rows.jobs import JOBS
-from agiraph.features.research.verbs import ledger, pages, standing_questions
+from agiraph.features.research.verbs import ledger, standing_questions
 from agiraph.testing import says
 from tests.local_web import Page
 from tests.research.kit import (
@@ -124,7 +124,7 @@ async def test_words_of_any_earlier_run_are_no_news(tmp_path: Path, database_url
 
 async def kept(it: Scene, job: WorkNode, url: str, text: str) -> None:
     given = {"url": url, "title": "The tower", "text": text}
-    await it.world.store.write(pages.keep_page, reader_of(job), **given)
+    await it.world.store.write(ledger.keep_page, reader_of(job), **given)
 
 
 async def noted(it: Scene, job: WorkNode, quote: str, url: str = FACTS) -> None:

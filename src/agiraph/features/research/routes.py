@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -23,19 +22,19 @@ from agiraph.api.routing import Body, Router
 from agiraph.api.views import NodeView
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import NodeId, TeamId, ThreadId
-from agiraph.core.domain.work import WorkNode
 from agiraph.core.home.specialists import specialists
 from agiraph.core.services.board import jobs, texts
 from agiraph.core.services.members.hiring import Hirer
-from agiraph.core.store import nodes, teams
+from agiraph.core.store import nodes, spend, teams
+from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import sources
-from agiraph.features.research.model.evidence import EvidenceRow
-from agiraph.features.research.model.jobs import Depth, ResearchJob
+from agiraph.features.research.model.jobs import Depth, EvidenceRow, ResearchJob
+from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
-from agiraph.features.research.verbs import starting, state
-from agiraph.features.research.verbs.state import ResearchState
+from agiraph.features.research.rows.jobs import JOBS
+from agiraph.features.research.verbs import reading_budget, starting
 
 router: Router = Router("knowledge")
 
@@ -102,8 +101,9 @@ def list_research(tx: Tx, team: str, limit: Limit = 50) -> list[ResearchView]:
 
 def research_view(tx: Tx, node_id: NodeId) -> ResearchView:
     """Return a job without the numbered sources of its report, which are in a published file."""
-    found = state.state_of(tx, node_id)
-    job, node, brief = found.job, found.node, found.job.brief
+    job, node = JOBS.get(tx, node_id), NODES.get(tx, node_id)
+    brief, ledger = job.brief, evidence.of_job(tx, node_id)
+    limits = node.budget.calls
     return ResearchView.of(
         job,
         node_id=node.id,
@@ -113,16 +113,16 @@ def research_view(tx: Tx, node_id: NodeId) -> ResearchView:
         state=jobs.state_of(node),
         kind=None if brief is None else brief.kind,
         language="" if brief is None else brief.language,
-        sub_questions=_sub_questions(found),
+        sub_questions=_sub_questions(tx, job, ledger),
         assumptions=() if brief is None else brief.assumptions,
-        searches=found.used.searches,
-        searches_limit=found.limits.searches,
-        pages=_pages(tx, job, found.ledger),
-        pages_limit=found.limits.pages,
-        usd=found.usd,
+        searches=jobs.used_calls(tx, node)[starting.SEARCH],
+        searches_limit=limits.get(starting.SEARCH, 0),
+        pages=_pages(tx, job, ledger),
+        pages_limit=limits.get(starting.FETCH, 0),
+        usd=spend.spent(tx, node_id).usd,
         usd_limit=node.budget.usd,
-        engine=state.engines(tx, job),
-        evidence=[EvidenceView.of(row, site=_site(row.url)) for row in found.ledger],
+        engine=reading_budget.engines(tx, job),
+        evidence=[EvidenceView.of(row, site=sources.site_of(row.url)) for row in ledger],
         sources=[],
         citations=[],
         struck=len(job.struck),
@@ -130,16 +130,16 @@ def research_view(tx: Tx, node_id: NodeId) -> ResearchView:
     )
 
 
-def _sub_questions(found: ResearchState) -> list[SubQuestionView]:
-    readers: Mapping[str, WorkNode] = {node.id: node for node in found.readers}
-    noted = Counter(row.question for row in found.ledger if row.job_id == found.job.id)
+def _sub_questions(tx: Tx, job: ResearchJob, ledger: list[EvidenceRow]) -> list[SubQuestionView]:
+    readers = {node.id: node for node in reading_budget.readers(tx, job.id)}
+    noted = Counter(row.question for row in ledger if row.job_id == job.id)
     return [
         SubQuestionView.of(
             each,
             state=jobs.state_of(readers[each.node_id]) if each.node_id in readers else "queued",
             evidence=noted[each.number],
         )
-        for each in found.job.readings
+        for each in job.readings
     ]
 
 
@@ -150,7 +150,7 @@ def _pages(tx: Tx, job: ResearchJob, ledger: list[EvidenceRow]) -> list[ReadPage
         ReadPageView(
             url=url,
             title=title,
-            site=_site(url),
+            site=sources.site_of(url),
             source_class=sources.classify(url, subjects=subjects),
             evidence=noted[url],
         )
@@ -184,7 +184,3 @@ def _source(given: dict[str, Any]) -> ResearchSourceView:
     renamed = {"source_class": "class", "is_confirmed": "confirmed", "is_checked": "checked"}
     shown = {name: given[known] for name, known in renamed.items()}
     return ResearchSourceView.model_validate({**given, **shown})
-
-
-def _site(url: str) -> str:
-    return sources.host_of(url).removeprefix("www.")

@@ -20,8 +20,7 @@ from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import Tool, tool
 from agiraph.core.tools.delegation import hirer
 from agiraph.core.tools.web.web import find_in_page, web_fetch, web_search
-from agiraph.features.research.model.evidence import LONGEST_CLAIM, LONGEST_QUOTE, Stance
-from agiraph.features.research.model.jobs import Depth
+from agiraph.features.research.model.jobs import LONGEST_CLAIM, LONGEST_QUOTE, Depth, Stance
 from agiraph.features.research.verbs import ledger, starting
 from agiraph.features.research.verbs.ledger import NotOnPage, NotRead
 from agiraph.web.page import in_thread

@@ -10,7 +10,7 @@ _USED_UP = (
     "Budget exhausted — synthesise your findings now. All {limit} calls of {tool} are used: "
     "note what you have read and not noted yet, then call done."
 )
-_RUNNER = "agiraph.features.research.run.runner"
+_RUNNER = "agiraph.features.research.kind"
 _VERBS = "agiraph.features.research.verbs.kind_verbs"
 RESEARCH = WorkKind(
     name="research",

@@ -14,14 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from math import ceil
-from typing import Literal
 
-SHORTEST_NEAR = 40
-"""The fewest characters of a quotation that may differ from the page at its ends; a shorter one
-must match exactly."""
-NEAR_SHARE = 0.92
-"""The share of such a quotation that must stand on the page in one piece."""
+from agiraph.core.domain.text.passages import is_unspaced
+
+SHORTEST_NEAREST = 40
+"""The fewest characters of a page that are compared with a quotation that is not on it."""
 SPAN = 2000
 """Characters of a page within which the parts around an ellipsis must stand."""
 SHORTEST_PART = 8
@@ -73,17 +70,6 @@ _MAGNITUDE = re.compile(
     r"|[百千万萬亿億만억])|[km]\b"
 )
 """A word that belongs to the number before it: without the word it is another number."""
-_WITHOUT_SPACES = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x0F00, 0x109F),  # Tibetan, Burmese
-    (0x1100, 0x11FF),  # Korean, whose particles are written onto the word
-    (0x1780, 0x17FF),  # Khmer
-    (0x2E80, 0x9FFF),  # Chinese, Japanese
-    (0xAC00, 0xD7FF),
-    (0xF900, 0xFAFF),
-    (0xFF66, 0xFFDC),
-    (0x20000, 0x3FFFF),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +82,6 @@ class QuoteFound:
     """The page's own words, without the addresses of links and the marks of footnotes; parts left
     out are shown as ` … `. It may be much longer than the quotation: the page may have any number
     of marks and spaces between two words."""
-    checked: Literal["exact", "near"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +154,7 @@ def normal(text: str) -> str:
 
 def _is_spaced(letter: str) -> bool:
     """Whether a character is a letter of a script that puts spaces between words."""
-    if not letter.isalpha():
-        return False
-    return not any(first <= ord(letter) <= last for first, last in _WITHOUT_SPACES)
+    return letter.isalpha() and not is_unspaced(letter)
 
 
 def _plain(run: str) -> str:
@@ -202,8 +185,8 @@ def _page(text: str) -> Normal:
 def find_quote(
     quote: str, page_text: str, *, wants_nearest: bool = True
 ) -> QuoteFound | QuoteMissing:
-    """Find a quotation on a page: exactly, but for a few characters at its ends, or in parts around
-    an ellipsis that stand in this order and close to each other.
+    """Find a quotation on a page: in one piece, or in parts around an ellipsis that stand in this
+    order and close to each other.
 
     The words that are most like a missing one take the most time; they may be unwanted.
     """
@@ -212,21 +195,16 @@ def find_quote(
     forms = [form for form in dict.fromkeys(normal(way) for way in ways) if form]
     for form in forms:
         if (place := next(_places(page, form), None)) is not None:
-            return _found(page, [(place, place + len(form))], "exact")
+            return _found(page, [(place, place + len(form))])
     parts = [part for part in _ELLIPSIS.split(wanted) if part]
     if len(parts) > 1 and (spans := _in_order(page, [normal(part) for part in parts])):
-        return _found(page, spans, "exact")
-    for form in forms:
-        if span := _near(page.text, form):
-            return _found(page, [span], "near")
+        return _found(page, spans)
     return QuoteMissing(_nearest(page, forms[0]) if forms and wants_nearest else "")
 
 
-def _found(
-    page: Normal, spans: list[tuple[int, int]], checked: Literal["exact", "near"]
-) -> QuoteFound:
+def _found(page: Normal, spans: list[tuple[int, int]]) -> QuoteFound:
     said = " … ".join(page.words(start, end) for start, end in spans)
-    return QuoteFound(page.offset(spans[0][0]), said, checked)
+    return QuoteFound(page.offset(spans[0][0]), said)
 
 
 def has_words(text: Normal, words: str) -> bool:
@@ -280,42 +258,6 @@ def _in_order(page: Normal, parts: list[str]) -> list[tuple[int, int]] | None:
     return None
 
 
-def _near(text: str, form: str) -> tuple[int, int] | None:
-    """Return the part of the text that equals the normalised quotation but for a few characters at
-    its ends."""
-    keep = ceil(NEAR_SHARE * len(form))
-    edge = len(form) - keep
-    if len(form) < SHORTEST_NEAR:
-        return None
-    # Every piece that is long enough holds this one, so it is enough to look for it.
-    core = form[edge:keep]
-    place = text.find(core)
-    for _ in range(_MOST_PLACES):
-        if place < 0:
-            return None
-        if span := _extend(text, form, place, edge):
-            return span
-        place = text.find(core, place + 1)
-    return None
-
-
-def _extend(text: str, form: str, place: int, edge: int) -> tuple[int, int] | None:
-    """Lengthen a match of the quotation's middle to both sides; None if too little of the quotation
-    matches, or if a number differs."""
-    left = right = 0
-    while left < edge and left < place and text[place - left - 1] == form[edge - left - 1]:
-        left += 1
-    core_end = len(form) - edge
-    end = place + core_end - edge
-    while right < edge and end + right < len(text) and text[end + right] == form[core_end + right]:
-        right += 1
-    unlike = form[: edge - left] + form[core_end + right :]
-    if 2 * edge - left - right > edge or any(c.isdigit() for c in unlike):
-        return None
-    start, stop = _whole_words(text, place - left, end + right)
-    return (start, stop) if _has_whole_numbers(text, start, stop) else None
-
-
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
     first, last = start, end
     while first > 0 and start - first < _LONGEST_WORD and text[first - 1 : first + 1].isalnum():
@@ -329,7 +271,7 @@ def _nearest(page: Normal, form: str) -> str:
     """Return the words of the page that share the most letter groups with the normalised
     quotation."""
     text, grams = page.text, {form[i : i + _GRAM] for i in range(len(form) - _GRAM + 1)}
-    size = max(len(form), SHORTEST_NEAR)
+    size = max(len(form), SHORTEST_NEAREST)
     hits = [i for i in range(len(text) - _GRAM + 1) if text[i : i + _GRAM] in grams]
     counts = Counter(hit // size for hit in hits)
     scores = {block: counts[block] + counts[block + 1] for block in list(counts)}

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Protocol
 
 from agiraph.core.domain.text.passages import is_unspaced
 from agiraph.core.domain.value import value
-from agiraph.features.research.model.evidence import EvidenceRow
+from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.report_check import check_report, plain, without_urls
 from agiraph.features.research.model.report_words import ReportPhrases, words_of
 from agiraph.features.research.model.sentences import CITATION, units, with_paragraphs
-from agiraph.features.research.model.sources import host_of
+from agiraph.features.research.model.sources import site_of
 
 _LONGEST_TITLE = 160
 _WORD = re.compile(r"[^\W\d_]{4,}|\b[A-Z]{2,}|(?<=\d)[^\W\d_]+|(?<=\d\s)[^\W\d_]+")
@@ -38,7 +38,6 @@ class Counts:
     depth: str
     searches: int
     pages: int
-    readers: int
     usd: float | None
     """None if no price is known."""
     engine: str = ""
@@ -201,7 +200,7 @@ def _source(
     return {
         "number": number,
         "title": " ".join(first.title.split())[:_LONGEST_TITLE],
-        "site": host_of(url).removeprefix("www."),
+        "site": site_of(url),
         "url": url,
         "published": first.published,
         "read": f"{first.fetched_at:%Y-%m-%d}",
@@ -266,7 +265,7 @@ def _line(row: EvidenceRow) -> str:
         "quote": row.quote,
         "url": row.url,
         "page_hash": row.page_hash,
-        "offset": row.offset,
+        "offset": row.place,
         "title": row.title,
         "published": row.published,
         "fetched_at": row.fetched_at.isoformat(),

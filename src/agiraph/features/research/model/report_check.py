@@ -6,17 +6,17 @@ evidence, or the title or date of their pages. Each address has to be that of a 
 What does not is put back to the writer once (`describe`), then struck (`enforce`).
 
 It reads characters and no language. Whether a unit, a sum or a superlative is right is left to the
-question whether the quotations support the sentence (`features/research/verbs/support.py`).
+question whether the quotations support the sentence (`delivery.to_compare`).
 """
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import unescape
 from typing import Literal
 
 from agiraph.core.domain.value import value
-from agiraph.features.research.model.evidence import EvidenceRow
+from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.page_quotes import Normal, has_words
 from agiraph.features.research.model.sentences import Quotation, Unit, quotations, units
 
@@ -68,19 +68,14 @@ class Fault:
     """What is wrong with one unit of a report."""
 
     kind: FaultKind
-    sentence: str
+    unit: Unit
     what: str
     """The id, number, quotation or address that is wrong."""
-    start: int
-    end: int
-    """Where the unit stands in the report."""
-    ids: tuple[str, ...] = ()
-    """The evidence that the unit cites."""
 
     @property
     def message(self) -> str:
         """What is wrong and what to do, for the model that wrote the report."""
-        cited = ", ".join(self.ids) or "none"
+        cited = ", ".join(self.unit.ids) or "none"
         return {
             "unknown_id": f"there is no evidence {self.what}. Cite only ids of the ledger.",
             "uncited": f"it states {self.what} and cites no evidence. Add the id of the evidence "
@@ -149,10 +144,10 @@ class _Checker:
         known = tuple(id for id in ids if id in self._rows)
         for url in urls(unit.text):
             if _same_url(url) not in self._urls:
-                yield self._fault("foreign_url", unit, url)
+                yield Fault(kind="foreign_url", unit=unit, what=url)
         for id in ids:
             if id not in self._rows:
-                yield self._fault("unknown_id", unit, id)
+                yield Fault(kind="unknown_id", unit=unit, what=id)
         words = _BARE.sub(" ", _URL.sub(" ", unit.words))
         said = quotations(words)
         if unit.is_quotation and words.strip():
@@ -172,7 +167,7 @@ class _Checker:
         what = [f"the quotation “{_shortened(each.text)}”" for each in said]
         what += [f"the number {number}" for number in stated.values()]
         if what:
-            yield self._fault("uncited", unit, what[0])
+            yield Fault(kind="uncited", unit=unit, what=what[0])
 
     def _unlike(
         self, unit: Unit, said: Sequence[Quotation], stated: Mapping[str, str], cited: _Cited
@@ -182,20 +177,10 @@ class _Checker:
         for quotation in said:
             if not cited.has_words(quotation):
                 shown = _shortened(quotation.text)
-                yield self._fault("not_in_quotes", unit, f"the quotation “{shown}”")
+                yield Fault(kind="not_in_quotes", unit=unit, what=f"the quotation “{shown}”")
         for plain_form, number in stated.items():
             if plain_form not in cited.numbers:
-                yield self._fault("not_in_quotes", unit, f"the number {number}")
-
-    def _fault(self, kind: FaultKind, unit: Unit, what: str) -> Fault:
-        return Fault(
-            kind=kind,
-            sentence=_shortened(unit.text),
-            what=what,
-            start=unit.start,
-            end=unit.end,
-            ids=tuple(unit.ids),
-        )
+                yield Fault(kind="not_in_quotes", unit=unit, what=f"the number {number}")
 
 
 def _find_asked(question: str) -> re.Pattern[str]:
@@ -228,17 +213,19 @@ def check_report(text: str, rows: Sequence[EvidenceRow], *, question: str = "") 
 
 def describe(faults: Sequence[Fault]) -> str:
     """Return the faults as a list for the model that wrote the report."""
-    lines = [f'{n}. "{f.sentence}": {f.message}' for n, f in enumerate(faults[:MOST_DESCRIBED], 1)]
+    lines = [
+        f'{n}. "{_shortened(f.unit.text)}": {f.message}'
+        for n, f in enumerate(faults[:MOST_DESCRIBED], 1)
+    ]
     if more := len(faults) - MOST_DESCRIBED:
         lines += [f"… and {more} more of these kinds."] if more > 0 else []
     return "\n".join(lines)
 
 
-def strike(text: str, faults: Sequence[Fault]) -> tuple[str, list[str]]:
-    """Take the faulty units out of a report; return the rest and what was taken out."""
-    spans = sorted({(fault.start, fault.end) for fault in faults})
-    struck = [" ".join(text[start:end].split()) for start, end in spans]
-    return without_spans(text, spans), struck
+def strike(text: str, found: Iterable[Unit]) -> tuple[str, list[str]]:
+    """Take units out of a report; return the rest and what was taken out."""
+    spans = sorted({(unit.start, unit.end) for unit in found})
+    return without_spans(text, spans), [" ".join(text[a:b].split()) for a, b in spans]
 
 
 def without_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -261,7 +248,7 @@ def enforce(text: str, rows: Sequence[EvidenceRow], *, question: str = "") -> tu
     struck: list[str] = []
     while True:
         faults = check_report(text, rows, question=question)
-        before, (text, gone) = text, strike(text, faults)
+        before, (text, gone) = text, strike(text, (fault.unit for fault in faults))
         struck += gone
         if not faults:
             text = without_empty_sections(text)

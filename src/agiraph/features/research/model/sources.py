@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agiraph.core.domain.text.passages import words
-from agiraph.features.research.model.evidence import EvidenceRow, SourceClass
+from agiraph.features.research.model.jobs import EvidenceRow, SourceClass
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
@@ -53,6 +53,11 @@ def host_of(url: str) -> str:
         return (urlsplit(url).hostname or "").rstrip(".").lower()
     except ValueError:
         return ""
+
+
+def site_of(url: str) -> str:
+    """Return the host of an address as people write it."""
+    return host_of(url).removeprefix("www.")
 
 
 @lru_cache(maxsize=4096)

@@ -71,21 +71,10 @@ def earlier_texts(tx: Tx, job: ResearchJob, address: str) -> list[str]:
     return [PAGES.get(tx, row[0]).text for row in found]
 
 
-def keep_page(tx: Tx, page: ResearchPage) -> None:
-    """Store a page, unless the job has this text of this address already."""
-    PAGES.insert_if_new(tx, page)
-
-
 def pages_at(tx: Tx, job_id: NodeId, address: str) -> list[ResearchPage]:
     """Return the versions of a page that a job has read, the newest first."""
     where = "job_id = :job and address = :address order by fetched_at desc, id"
     return PAGES.select(tx, where, job=job_id, address=address)
-
-
-def urls(tx: Tx, job_id: NodeId) -> list[str]:
-    """Return the addresses of the pages that a job has read, in the order of reading."""
-    sql = "select url from research_pages where job_id = :job order by fetched_at, id"
-    return [row[0] for row in tx.all(sql, job=job_id)]
 
 
 def read_pages(tx: Tx, job_id: NodeId) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.ids import NodeId
@@ -10,7 +11,7 @@ from agiraph.core.domain.messages import MessageKind
 from agiraph.core.domain.provenance.labels import Label, join
 from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.core.services.board import labels, texts
+from agiraph.core.services.board import jobs, labels, texts
 from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.mail import bus
 from agiraph.core.store import spend, threads
@@ -21,22 +22,19 @@ from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import report as research_report
 from agiraph.features.research.model import report_check, sources
-from agiraph.features.research.model import standing_questions as question
-from agiraph.features.research.model.evidence import EvidenceRow
-from agiraph.features.research.model.jobs import Brief, ResearchJob
+from agiraph.features.research.model.jobs import Brief, EvidenceRow, ResearchJob
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.model.report import Counts, Report
 from agiraph.features.research.model.report_words import ENGLISH, ReportPhrases, words_of
-from agiraph.features.research.model.sentences import units
+from agiraph.features.research.model.sentences import Unit, units
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
 from agiraph.features.research.rows.jobs import JOBS
-from agiraph.features.research.verbs import parts as research_parts
+from agiraph.features.research.verbs import frame, reading_budget, standing_questions
 from agiraph.features.research.verbs import planning as steps
-from agiraph.features.research.verbs import reading_budget, standing_questions, state, support
 from agiraph.features.research.verbs.answers import plain_brief
 from agiraph.features.research.verbs.standing_questions import News
-from agiraph.features.research.verbs.support import Compared
+from agiraph.features.research.verbs.starting import FETCH, SEARCH
 from agiraph.redaction import mask_secrets
 
 DELIVERED = "The report was delivered."
@@ -47,7 +45,24 @@ SUMMARY = 1200
 _SECTION = re.compile(
     r"^#+\s*summary\s*$(.*?)(?=^#+\s|\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
 )
+_LINK = re.compile(r"\]\((?:[^()]|\([^()]*+\))*+\)|[\[\]<>]")
+"""What makes words a link or an element, without the words themselves."""
 _HEADINGS = re.compile(r"^#+[ \t].*$", re.MULTILINE)
+_RESULT = re.compile(r"(\d+) of (\d+) sentences compared")
+
+
+class Compared(NamedTuple):
+    """How many sentences of a report were compared with their quotations."""
+
+    done: int
+    all: int
+
+    def as_result(self, struck: int) -> str:
+        """Return the result of the node that compared the report's sentences with their quotations.
+
+        `struck` is how many sentences were removed from the report.
+        """
+        return f"{self.done} of {self.all} sentences compared, {struck} struck."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +113,10 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
         counts=_counts(tx, node, job, stopped),
         stopped=stopped,
         unread=_unread(job, rows, reading_budget.unfinished(tx, job_id)),
-        not_written="" if last is None or last.status is done else research_parts.why_failed(last),
+        not_written="" if last is None or last.status is done else frame.why_failed(last),
         label=labels.of_nodes(tx, [part.id for part in parts]) | join(row.label for row in rows),
         opened=research.count_pages(tx, job_id),
-        compared=support.compared(tx, job, rows),
+        compared=compared(tx, job, rows),
         news=standing_questions.news(tx, job),
     )
 
@@ -123,17 +138,16 @@ def _unread(
 
 
 def _counts(tx: Tx, node: WorkNode, job: ResearchJob, stopped: StopReason | None) -> Counts:
-    used = state.used(tx, node)
+    used = jobs.used_calls(tx, node)
     readers = reading_budget.readers(tx, job.id)
     words = words_of("" if job.brief is None else job.brief.language)
     is_priced = any(row.usd for part in [node, *readers] for row in spend.of_node(tx, part.id))
     return Counts(
         depth=job.depth or "standard",
-        searches=used.searches,
-        pages=used.pages,
-        readers=len(readers),
+        searches=used[SEARCH],
+        pages=used[FETCH],
         usd=spend.total(tx, node.id).usd if is_priced else None,
-        engine=state.engines(tx, job),
+        engine=reading_budget.engines(tx, job),
         stopped="" if stopped is None else words.stopped.format(reason=words.of_limit(stopped)),
     )
 
@@ -174,17 +188,12 @@ def _only_news(text: str, found: Findings, news: News) -> str:
     """
     if not news.rows:
         return found.words.no_news if found.opened else found.words.no_page
-    kept = question.only_new(text, {row.id for row in news.rows})
+    kept = standing_questions.only_new(text, {row.id for row in news.rows})
     kept = report_check.without_empty_sections(kept)
-    rows = [replace(row, quote=_without_links(row.quote)) for row in news.rows]
-    listed = question.difference(rows, since=news.since, language=found.brief.language)
+    shown = [_LINK.sub("", report_check.without_urls(row.quote)) for row in news.rows]
+    rows = [replace(row, quote=quote) for row, quote in zip(news.rows, shown, strict=True)]
+    listed = standing_questions.difference(rows, since=news.since, language=found.brief.language)
     return f"{kept.strip()}\n\n{listed}"
-
-
-def _without_links(quote: str) -> str:
-    for url in sorted(report_check.urls(quote), key=len, reverse=True):
-        quote = quote.replace(url, "…")
-    return re.sub(r"\]\((?:[^()]|\([^()]*+\))*+\)|[\[\]<>]", "", quote)
 
 
 def _plain_report(found: Findings) -> str:
@@ -311,3 +320,29 @@ def summary(report: str) -> str:
     parts = [found[1]] if found else _HEADINGS.split(report)
     said = next((part.strip() for part in parts if part.strip()), report.strip())
     return said if len(said) <= SUMMARY else said[: SUMMARY - 1].rstrip() + "…"
+
+
+def to_compare(job: ResearchJob, rows: Sequence[EvidenceRow]) -> list[Unit]:
+    """Return the sentences of a job's report that a model compares with their quotations: of a
+    standard job the items of its lists, which are the key findings."""
+    known = {row.id for row in rows}
+    cited = [
+        unit
+        for unit in units(job.draft)
+        if unit.kind != "heading" and any(id in known for id in unit.ids)
+    ]
+    if job.limits.support == "key findings":
+        cited = [unit for unit in cited if unit.is_item] or cited
+    return cited
+
+
+def compared(tx: Tx, job: ResearchJob, rows: Sequence[EvidenceRow]) -> Compared | None:
+    """Return how much of a job's report was compared, from the result of the part that did it; None
+    if the last part of the job was another."""
+    parts = reading_budget.parts(tx, job.id)
+    if not parts or part_of(parts[-1]) != "support":
+        return None
+    found = _RESULT.match(parts[-1].result or "")
+    if found is None:  # the part failed
+        return Compared(0, len(to_compare(job, rows)))
+    return Compared(int(found[1]), int(found[2]))

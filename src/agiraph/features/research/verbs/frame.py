@@ -1,4 +1,5 @@
-"""Frame: decides from the rows what a research job does next, in one transaction for each step.
+"""Frame: decides from the rows what a research job does next, and starts its parts, in one
+transaction for each step.
 
 A job goes through its phases: brief, reading, gaps, reading again, writing, support, ended. Each
 step that needs a model, other than the brief, is a part: a child node for which the job waits. So
@@ -10,24 +11,33 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agiraph.core.domain.chat import Lease
-from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.ids import AgentId, NodeId
+from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.core.store import threads, waits
+from agiraph.core.services.board import planning as tasks
+from agiraph.core.services.board import texts, waiting
+from agiraph.core.services.members import roster
+from agiraph.core.store import nodes, teams, threads, waits
 from agiraph.core.store.nodes import NODES
+from agiraph.core.store.teams import AGENTS
+from agiraph.core.store.threads import THREADS
 from agiraph.core.store.tx import Tx
+from agiraph.features.research.model import kinds as research_kinds
 from agiraph.features.research.model.jobs import Part, Phase, Reading, ResearchJob
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows.jobs import JOBS
-from agiraph.features.research.verbs import (
-    parts,
-    planning,
-    reading_budget,
-    standing_questions,
-    steering,
-)
+from agiraph.features.research.verbs import planning, reading_budget, standing_questions
+from agiraph.features.research.verbs.starting import RESEARCHER, TOOLS
 
+READER = "reader"
+_TITLES: dict[Part, str] = {
+    "gaps": "Look for gaps",
+    "writing": "Write the report",
+    "support": "Check the quotations",
+}
 MORE_ROUNDS = 3
 """The most rounds that messages of persons may add to those of the depth."""
 MOST_WRITINGS = 1 + MORE_ROUNDS
@@ -145,7 +155,7 @@ def _failure(step: _Step) -> Fails | None:
     if not failed:
         return None
     last = max(failed, key=lambda reader: reader.id)
-    return Fails(last.stop_reason or StopReason.NO_RESULT, parts.why_failed(last))
+    return Fails(last.stop_reason or StopReason.NO_RESULT, why_failed(last))
 
 
 def _brief(step: _Step) -> Next:
@@ -178,13 +188,13 @@ def _read(step: _Step) -> Next:
 
 
 def _start_reader(step: _Step, chosen: Reading, budget: Budget) -> NodeId:
-    node = parts.start_reader(
-        step.tx, step.lease, step.node, chosen, budget, model=step.reader_model
-    )
-    begun = replace(chosen, node_id=node.id)
+    title = texts.truncate(f"Read: {texts.first_line(chosen.question)}", texts.TITLE)
+    label = step.node.label | chosen.label
+    id = _start(step, "reader", budget, task=chosen.question, title=title, label=label)
+    begun = replace(chosen, node_id=id)
     readings = tuple(begun if each == chosen else each for each in step.job.readings)
     step.set(readings=readings)
-    return node.id
+    return id
 
 
 def _progress(step: _Step) -> str:
@@ -195,7 +205,7 @@ def _progress(step: _Step) -> str:
 def _after_reading(step: _Step) -> Next:
     """Look for gaps if a round and enough budget for a reader are left; otherwise write the
     report."""
-    job, said = step.job, len(steering.heard(step.tx, step.lease.thread_id))
+    job, said = step.job, len(planning.heard(step.tx, step.lease.thread_id))
     if said > job.heard and job.rounds < job.limits.rounds + MORE_ROUNDS:
         step.set(rounds=max(job.rounds, job.round + 1))
     may_read = reading_budget.left(step.tx, step.node).shortage is None
@@ -222,7 +232,9 @@ def _write(step: _Step) -> Next:
         return Delivers()  # without evidence there is nothing that a model could write truthfully
     if (waiting := _part(step, "writing", "writing the report")) is not None:
         return waiting
-    if _has_unheard(step) and _writings(step) < MOST_WRITINGS:
+    made = reading_budget.parts(step.tx, step.job.id)
+    writings = sum(part_of(part) == "writing" for part in made)
+    if _has_unheard(step) and writings < MOST_WRITINGS:
         return _after_reading(step)
     if step.job.limits.support == "none" or not step.job.draft:
         return _deliver(step)
@@ -231,12 +243,7 @@ def _write(step: _Step) -> Next:
 
 
 def _has_unheard(step: _Step) -> bool:
-    return len(steering.heard(step.tx, step.lease.thread_id)) > step.job.heard
-
-
-def _writings(step: _Step) -> int:
-    made = reading_budget.parts(step.tx, step.job.id)
-    return sum(part_of(part) == "writing" for part in made)
+    return len(planning.heard(step.tx, step.lease.thread_id)) > step.job.heard
 
 
 def _support(step: _Step) -> Next:
@@ -253,12 +260,89 @@ def _deliver(step: _Step) -> Delivers:
 def _part(step: _Step, part: Part, what: str) -> Waits | None:
     """Return the wait for the part of this phase, starting it first; None if it has ended."""
     if step.job.part_id is None:
-        node = parts.start_part(step.tx, step.lease, step.node, part, model=step.reader_model)
-        step.set(part_id=node.id)
+        title, budget = _TITLES[part], reading_budget.for_writing()
+        label = step.node.label
+        step.set(part_id=_start(step, part, budget, task=f"{title}.", title=title, label=label))
     elif NODES.get(step.tx, step.job.part_id).status.is_final:
         return None
     assert step.job.part_id is not None
     return step.wait([step.job.part_id], what)
+
+
+def _start(
+    step: _Step, part: Part, budget: Budget, *, task: str, title: str, label: Label
+) -> NodeId:
+    """Start a part of the job.
+
+    A reader reads, and checks the quotations, as its model may be cheaper; the rest does the job's
+    own agent while the job waits.
+    """
+    job, is_reader = step.node, part in ("reader", "support")
+    return tasks.create(
+        step.tx,
+        team_id=job.team_id,
+        task=task,
+        title=title,
+        source="delegation",
+        creator_id=step.lease.agent_id,
+        assignee_id=_free_reader(step) if is_reader else step.lease.agent_id,
+        parent_id=job.id,
+        budget=budget,
+        label=label,
+        kind=research_kinds.step(part, is_labelled=bool(job.label)),
+    ).id
+
+
+def _free_reader(step: _Step) -> AgentId:
+    """Return a reader of this job that has no work; hire one if there is none.
+
+    If the team has no place for another agent, the job's own agent reads, one question after the
+    other.
+    """
+    tx, lease = step.tx, step.lease
+    for agent in teams.hired_from(tx, lease.team_id, lease.thread_id, role=READER):
+        if not nodes.has_open(tx, agent.id):
+            return agent.id
+    researcher = AGENTS.get(tx, lease.agent_id)
+    # The number of the job is that of its researcher: readers of `researcher-7` are `reader-7`, ….
+    stem = f"{READER}{researcher.name.removeprefix(RESEARCHER)}"
+    try:
+        return roster.hire(
+            tx,
+            lease.team_id,
+            name=roster.free_name(tx, lease.team_id, stem),
+            role=READER,
+            model=step.reader_model or researcher.model,
+            tools=TOOLS,
+            effort=researcher.effort,
+            persistent=False,
+            parent_thread_id=lease.thread_id,
+        ).id
+    except Refused:
+        return lease.agent_id
+
+
+def why_failed(part: WorkNode) -> str:
+    """Return why a part failed, in words of the runtime and never of the part's model."""
+    reason = part.stop_reason or StopReason.NO_RESULT
+    if reason is StopReason.MODEL_REFUSED and part.result:
+        return part.result
+    return f"It failed at “{part.title}”: {reason.words}."
+
+
+def ended(tx: Tx, part: WorkNode, text: str) -> None:
+    """Resume the job that waits for this part, which has ended, and add the part's time to the
+    job's.
+
+    `text` is what the part's end says: a part that failed keeps it as its result, so that the job
+    can report it. No agent reflects on a part's thread: its findings are in the ledger.
+    """
+    if part.status is not NodeStatus.COMPLETED and part.result is None:
+        NODES.update(tx, part.id, result=text)
+    if part.thread_id is not None:
+        THREADS.update(tx, part.thread_id, harvested_at=tx.now)
+    reading_budget.count_time(tx, part)
+    waiting.resume(tx, WaitingOn("node", part.id))
 
 
 _PHASES: dict[Phase, Callable[[_Step], Next]] = {

@@ -16,10 +16,10 @@ from agiraph.core.services.board.kind_verbs import KindVerbs
 from agiraph.core.services.members.hiring import Hirer
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
-from agiraph.features.research.model.evidence import EvidenceRow
+from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows.jobs import JOBS
-from agiraph.features.research.verbs import delivery, pages, parts, starting
+from agiraph.features.research.verbs import delivery, frame, ledger, starting
 from agiraph.web.access import Web
 from agiraph.web.page import WebPage
 
@@ -72,7 +72,7 @@ class _Job(KindVerbs):
 
 class _Step(KindVerbs):
     def ended(self, tx: Tx, node: WorkNode, text: str) -> bool:
-        parts.ended(tx, node, text)
+        frame.ended(tx, node, text)
         return True
 
     def taken_up(
@@ -83,7 +83,7 @@ class _Step(KindVerbs):
 
     def page_read(self, tx: Tx, node: WorkNode, page: WebPage) -> None:
         given = {"url": page.url, "title": page.title, "published": page.published}
-        pages.keep_page(tx, node, text=page.text, **given)
+        ledger.keep_page(tx, node, text=page.text, **given)
 
 
 def _ledger(rows: Sequence[EvidenceRow]) -> str:

@@ -1,6 +1,7 @@
-"""Ledger: adds evidence to a research job, if its quotation stands on a page that the job has
-read."""
+"""Ledger: keeps the pages that a research job reads, and adds evidence whose quotation stands on
+one of them."""
 
+import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -11,22 +12,24 @@ from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.work import WorkNode
+from agiraph.core.store.rows import to_text
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import sources
-from agiraph.features.research.model.evidence import (
+from agiraph.features.research.model.jobs import (
     LONGEST_CLAIM,
     LONGEST_QUOTE,
     SHORTEST_QUOTE,
+    EvidenceRow,
+    ResearchJob,
+    ResearchPage,
     Stance,
 )
-from agiraph.features.research.model.jobs import ResearchJob, ResearchPage
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.model.page_quotes import QuoteFound, QuoteMissing, find_quote
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
-from agiraph.features.research.rows.evidence import EVIDENCE, StoredEvidence
-from agiraph.features.research.rows.jobs import JOBS
-from agiraph.features.research.verbs.pages import address_of
+from agiraph.features.research.rows.evidence import EVIDENCE
+from agiraph.features.research.rows.jobs import JOBS, PAGES
 
 MOST_ENTRIES = 400
 """The most entries of one job. A model that notes more is copying whole pages."""
@@ -64,9 +67,9 @@ LookedUp = tuple[ResearchPage, QuoteFound]
 def pages_at(tx: Tx, node: WorkNode, url: str) -> list[ResearchPage] | NotRead:
     """Return the page at an address in each version that the reader's job has read."""
     job_id = _job_of(node)
-    return research.pages_at(tx, job_id, address_of(url)) or NotRead(
-        research.urls(tx, job_id)[-LISTED:]
-    )
+    if found := research.pages_at(tx, job_id, address_of(url)):
+        return found
+    return NotRead([url for url, _ in research.read_pages(tx, job_id)][-LISTED:])
 
 
 def note(
@@ -78,7 +81,7 @@ def note(
     claim: str,
     url: str,
     stance: Stance,
-) -> StoredEvidence:
+) -> EvidenceRow:
     """Add an entry to the ledger of the job that this reader works for, and return it.
 
     `looked_up` are the words of the page (`look_up`), which are stored, not those of the call. A
@@ -173,10 +176,10 @@ def _entry(
     found: QuoteFound,
     claim: str,
     stance: Stance,
-) -> StoredEvidence:
+) -> EvidenceRow:
     number = evidence.next_number(tx, job.id)
     subjects = () if job.brief is None else job.brief.subjects
-    return StoredEvidence(
+    return EvidenceRow(
         id=f"{job.id}:{number}",
         team_id=job.team_id,
         job_id=job.id,
@@ -195,7 +198,7 @@ def _entry(
         question=number_of(job, node.id),
         stance=stance,
         label=of_page(page.url),
-        checked=found.checked,
+        checked="exact",
         created_at=tx.now,
     )
 
@@ -203,3 +206,48 @@ def _entry(
 def number_of(job: ResearchJob, node_id: NodeId) -> int:
     """Return the number of the sub-question that a reader has; 0 if it has none of the plan's."""
     return next((each.number for each in job.readings if each.node_id == node_id), 0)
+
+
+LONGEST_PAGE = 400_000
+"""Characters of a page that are kept. A quotation from beyond them is refused."""
+
+
+def keep_page(
+    tx: Tx, node: WorkNode, *, url: str, title: str, text: str, published: str = ""
+) -> None:
+    """Keep a page that a reader of a research job has fetched.
+
+    The same text of the same address is one row, however often it is fetched.
+    """
+    assert node.parent_id is not None
+    # As the row will hold it: the hash and the places of quotations are about that text.
+    kept = to_text(text[:LONGEST_PAGE])
+    page_hash = hashlib.sha256(kept.encode()).hexdigest()[:32]
+    address = address_of(url)
+    identity = hashlib.sha256(f"{address}\n{page_hash}".encode()).hexdigest()[:32]
+    page = ResearchPage(
+        id=f"{node.parent_id}:{identity}",
+        team_id=node.team_id,
+        job_id=NodeId(node.parent_id),
+        node_id=node.id,
+        url=url,
+        address=address,
+        page_hash=page_hash,
+        title=title,
+        published=published,
+        text=kept,
+        fetched_at=tx.now,
+    )
+    PAGES.insert_if_new(tx, page)
+
+
+def address_of(url: str) -> str:
+    """Return an address in the form in which two are compared.
+
+    Scheme, `www.`, a slash at the end and the part behind `#` make no difference: models leave them
+    out. If that joins two pages, the quotation still has to stand on one of them.
+    """
+    parts = urlsplit(url.strip() if "//" in url else f"//{url.strip()}")
+    host = parts.netloc.lower().rpartition("@")[2].removeprefix("www.")
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{host}{parts.path.rstrip('/')}{query}"

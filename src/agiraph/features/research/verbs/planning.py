@@ -1,25 +1,30 @@
-"""Planning: stores the brief of a research job, and the gaps that a look at its ledger found."""
+"""Planning: stores the brief of a research job and the gaps that a look at its ledger found, and
+reads what persons say to it meanwhile."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from agiraph.core.domain.chat import Lease
-from agiraph.core.domain.ids import NodeId
-from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.ids import MessageId, NodeId, ThreadId
+from agiraph.core.domain.messages import Message
+from agiraph.core.domain.persons import is_person
+from agiraph.core.domain.provenance.labels import CLEAN, Label, join
+from agiraph.core.domain.text import quotations
 from agiraph.core.domain.text.passages import Passage, search_words, words
 from agiraph.core.domain.work import StopReason
 from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.mail import bus
 from agiraph.core.store import threads
+from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.texts import passages
 from agiraph.core.store.tx import Tx
-from agiraph.features.research.model.evidence import EvidenceRow
 from agiraph.features.research.model.jobs import (
     DEPTH_OF_KIND,
     DEPTHS,
     Brief,
+    EvidenceRow,
     Reading,
     ResearchJob,
     SubQuestion,
@@ -145,11 +150,8 @@ def store_gaps(tx: Tx, lease: Lease, gaps: Gaps, *, label: Label) -> None:
 
     A question that is in the plan already is left out.
     """
-    threads.check_lease(tx, lease)
-    part = NODES.get(tx, lease.node_id)
-    assert part.parent_id is not None
-    job = JOBS.get(tx, part.parent_id, lock=True)
-    if job.part_id != part.id or job.phase != "gaps":
+    job = _job_of_part(tx, lease)
+    if job.part_id != lease.node_id or job.phase != "gaps":
         return
     known = {each.question.casefold() for each in job.readings}
     new = [each for each in gaps.questions if each.question.casefold() not in known]
@@ -169,12 +171,17 @@ def store_gaps(tx: Tx, lease: Lease, gaps: Gaps, *, label: Label) -> None:
     JOBS.update(tx, job.id, readings=readings, missing=gaps.missing)
 
 
-def unanswered(tx: Tx, lease: Lease) -> Gaps:
-    """Return the gaps as the rows show them, for a job whose model named none: the sub-questions
-    without any evidence, asked again."""
+def _job_of_part(tx: Tx, lease: Lease) -> ResearchJob:
+    """Return the job of a part that writes its result. Locks the job's row."""
+    threads.check_lease(tx, lease)
     part = NODES.get(tx, lease.node_id)
     assert part.parent_id is not None
-    job = JOBS.get(tx, part.parent_id)
+    return JOBS.get(tx, part.parent_id, lock=True)
+
+
+def unanswered(tx: Tx, job: ResearchJob) -> Gaps:
+    """Return the gaps as the rows show them, for a job whose model named none: the sub-questions
+    without any evidence, asked again."""
     found = {row.question for row in evidence.of_job(tx, job.id)}
     empty = [each for each in job.readings if each.number not in found and each.round == 0]
     return Gaps(
@@ -200,11 +207,8 @@ def store_draft(
     An empty new report does not replace an earlier one. `stopped` is the limit that was used up
     before the report was done.
     """
-    threads.check_lease(tx, lease)
-    part = NODES.get(tx, lease.node_id)
-    assert part.parent_id is not None
-    job = JOBS.get(tx, part.parent_id, lock=True)
-    if job.part_id != part.id:
+    job = _job_of_part(tx, lease)
+    if job.part_id != lease.node_id:
         return
     if stopped is not None:
         JOBS.update(tx, job.id, stopped=stopped.value)
@@ -222,3 +226,16 @@ def store_draft(
 def with_unused(missing: tuple[str, ...]) -> tuple[str, ...]:
     """Return what a job lacks, with the remark that its report does not use the last message."""
     return tuple(dict.fromkeys((*missing, NOT_USED)))
+
+
+def heard(tx: Tx, thread_id: ThreadId) -> list[Message]:
+    """Return the messages of persons that a job's thread holds, oldest first."""
+    refs = (turn.ref for turn in threads.turns(tx, thread_id) if turn.role == "user")
+    found = (MESSAGES.find(tx, MessageId(ref)) for ref in refs if ref)
+    return [message for message in found if message is not None and is_person(message.sender)]
+
+
+def as_text(said: list[Message], *, thread: str) -> tuple[str, Label]:
+    """Return these messages for the prompt of a thread, and their label; empty without any."""
+    words = [quotations.enclose_quoted(message.text, thread=thread) for message in said]
+    return "\n\n".join(words), join(message.label for message in said)

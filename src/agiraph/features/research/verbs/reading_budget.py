@@ -1,7 +1,6 @@
 """Reading budget: what is left of a research job's budget, and the budget of each reader."""
 
 from dataclasses import replace
-from datetime import datetime
 from typing import NamedTuple
 
 from agiraph.core.domain.ids import NodeId
@@ -12,6 +11,7 @@ from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model.jobs import ResearchJob
 from agiraph.features.research.model.kinds import part_of
+from agiraph.features.research.verbs import starting
 from agiraph.features.research.verbs.starting import FETCH, SEARCH
 
 READING = 0.75
@@ -54,6 +54,14 @@ def readers(tx: Tx, job_id: NodeId) -> list[WorkNode]:
 def parts(tx: Tx, job_id: NodeId) -> list[WorkNode]:
     found = [child for child in nodes.children(tx, job_id) if child.kind.is_bounded_above]
     return sorted(found, key=lambda part: part.id)
+
+
+def engines(tx: Tx, job: ResearchJob) -> str:
+    """Return the names of the search engines that a job has used, which a key that is entered or
+    removed changes; before its first search the one that it began with."""
+    rows = (row for reader in readers(tx, job.id) for row in spend.of_node(tx, reader.id))
+    names = {row.model.removeprefix("search:") for row in rows if row.purpose == spend.SEARCH}
+    return ", ".join(sorted(names)) or job.engine
 
 
 def unfinished(tx: Tx, job_id: NodeId) -> dict[NodeId, StopReason | None]:
@@ -138,7 +146,7 @@ def count_time(tx: Tx, part: WorkNode) -> None:
     """
     assert part.parent_id is not None
     job = NODES.get(tx, part.parent_id, lock=True)
-    since = _waiting_since(tx, job.id)
+    since = min((wait.created_at for wait in waits.of_node(tx, job.id)), default=None)
     if since is None:
         return
     worked = part.worked_seconds
@@ -148,17 +156,9 @@ def count_time(tx: Tx, part: WorkNode) -> None:
     NODES.update(tx, job.id, worked_seconds=job.worked_seconds + max(min(worked, waited), 0.0))
 
 
-def _waiting_since(tx: Tx, job_id: NodeId) -> datetime | None:
-    return min((wait.created_at for wait in waits.of_node(tx, job_id)), default=None)
-
-
 def more_calls(budget: Budget, job: ResearchJob) -> Budget:
     """Return the budget of a job that starts again after its end: it gets its searches and pages
     once more."""
-    limits = job.limits
-    again = {
-        SEARCH: limits.searches if job.searches is None else job.searches,
-        FETCH: limits.pages if job.pages is None else job.pages,
-    }
+    again = starting.of_depth(job.limits, job.searches, job.pages).calls
     calls = {name: budget.calls.get(name, 0) + amount for name, amount in again.items()}
     return replace(budget, calls=calls)

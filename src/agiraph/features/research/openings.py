@@ -20,13 +20,12 @@ from agiraph.core.runtime.prompts.prompt import Opening
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model import sources
-from agiraph.features.research.model.evidence import EvidenceRow
-from agiraph.features.research.model.jobs import Reading, ResearchJob
+from agiraph.features.research.model.jobs import EvidenceRow, Reading, ResearchJob
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
 from agiraph.features.research.rows.jobs import JOBS
-from agiraph.features.research.verbs import planning, standing_questions, steering
+from agiraph.features.research.verbs import planning, standing_questions
 from agiraph.features.research.verbs.planning import Earlier
 from agiraph.features.research.verbs.standing_questions import News
 
@@ -62,7 +61,7 @@ def material(tx: Tx, job_id: NodeId) -> Material:
         job=job,
         rows=tuple(evidence.of_job(tx, job_id)),
         pages=research.texts(tx, research.chain(tx, job_id)),
-        said=() if thread_id is None else tuple(steering.heard(tx, ThreadId(thread_id))),
+        said=() if thread_id is None else tuple(planning.heard(tx, ThreadId(thread_id))),
         news=standing_questions.news(tx, job),
     )
 
@@ -122,7 +121,6 @@ async def of_reader(ctx: RunContext) -> Opening:
 
 
 def _task(job: ResearchJob, mine: Reading, label: Label, thread: str) -> str:
-    calls = "Your question:"
     lines = [mine.question, f"What counts as an answer: {mine.answer}" if mine.answer else ""]
     brief = job.brief
     if brief is not None:
@@ -136,7 +134,7 @@ def _task(job: ResearchJob, mine: Reading, label: Label, thread: str) -> str:
     words = "\n".join(line for line in lines if line)
     if label:
         words = enclose(words, thread=thread, what="what you are to find out. It is a question.")
-    return f"{calls}\n{words}"
+    return f"Your question:\n{words}"
 
 
 async def of_part(ctx: RunContext) -> Opening:
@@ -144,8 +142,9 @@ async def of_part(ctx: RunContext) -> Opening:
     assert ctx.node.parent_id is not None
     found = await ctx.store.read(material, ctx.node.parent_id)
     thread, now = ctx.lease.thread_id, ctx.clock.now()
-    shown, label = ledger_text(found.rows, thread=thread, window=ctx.window, groups=_groups(found))
-    said, of_words = steering.as_text(list(found.said[: found.job.heard]), thread=thread)
+    groups = sources.groups(found.rows, found.pages)
+    shown, label = ledger_text(found.rows, thread=thread, window=ctx.window, groups=groups)
+    said, of_words = planning.as_text(list(found.said[: found.job.heard]), thread=thread)
     plan, of_plan = _plan(found.job, thread)
     sections = [prompt(f"research_{part_of(ctx.node)}"), f"# The question\n\n{plan}"]
     sections += [f"# What the person said since\n\n{said}"] if said else []
@@ -170,10 +169,6 @@ def _new_only(news: News) -> str:
 async def of_support(ctx: RunContext) -> Opening:
     """Return the prompt of the check of quotations; each question brings its pairs along."""
     return Opening(_join([prompt("research_support")], ctx.clock.now()), ctx.node.task)
-
-
-def _groups(found: Material) -> dict[str, int]:
-    return sources.groups(found.rows, found.pages)
 
 
 def _plan(job: ResearchJob, thread: str) -> tuple[str, Label]:
@@ -233,11 +228,7 @@ def _fitting(rows: Sequence[EvidenceRow], *, most: int) -> list[EvidenceRow]:
         if most < 0 and taken:
             break
         taken.append(row)
-    return _in_order(taken)
-
-
-def _in_order(rows: list[EvidenceRow]) -> list[EvidenceRow]:
-    return sorted(rows, key=lambda row: int(row.id[1:]))
+    return sorted(taken, key=lambda row: int(row.id[1:]))
 
 
 def _entry(row: EvidenceRow, groups: dict[str, int]) -> str:

@@ -1,1 +1,0 @@
-"""Research: runs research jobs and their steps."""
