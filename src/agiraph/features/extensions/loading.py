@@ -20,7 +20,6 @@ from agiraph.config import Settings
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import (
     AgiraphError,
-    Conflict,
     Misconfigured,
     ModelGarbled,
     ModelUnavailable,
@@ -114,7 +113,7 @@ class Extensions(Part):
     _skills: Skills = field(init=False)
 
     def __post_init__(self) -> None:
-        self._skills = Skills(home=self.home)
+        self._skills = Skills(home=self.home, notices=self.notices)
 
     async def skills(self, team: Team) -> tuple[Skill, ...]:
         """Return the skills that a person has enabled for a team."""
@@ -153,7 +152,7 @@ class Extensions(Part):
 
     def take_notices(self) -> list[Notice]:
         """Return and clear what the person is to be told of what is off now."""
-        return [*self.notices.take(), *self._skills.take_notices()]
+        return self.notices.take()
 
     async def offered(self, team: Team) -> tuple[Tool, ...]:
         """Return the own tools that this team's agents may be given."""
@@ -197,24 +196,20 @@ class Extensions(Part):
         await self.refresh()
         found = await asyncio.to_thread(find_one, self.home, identity)
         identity = found.id
-        if found.problem:
-            raise Refused(f"{identity} cannot be enabled: {found.problem}")
-        if sha256 not in ("", found.sha256):
-            raise Conflict(f"{identity} has changed since you looked at it; look again.")
+        found.check(sha256)
         imported = await self._imported_once(found)
         is_on = any(one.id == identity and one.state == "on" for one in self.statuses)
         if fault := imported.problem or ("" if is_on else self._clash(imported)):
             raise Refused(f"{identity} was not enabled: {fault}")
         self._imported[identity] = imported
-        await asyncio.to_thread(pinned.keep_copy, self.home, found.sha256, found.data)
+        await asyncio.to_thread(pinned.keep_copy, self.home, found)
         await asyncio.to_thread(pinned.enable, self.home, identity, found.sha256, at=at)
         await self.refresh()
         return self._find(identity)
 
     async def disable(self, identity: str) -> None:
         """Remove the consent to an extension; raise `Refused` if there was none."""
-        if not await asyncio.to_thread(pinned.disable, self.home, identity):
-            raise Refused(f"{identity!r} is not enabled; nothing was changed.")
+        await asyncio.to_thread(pinned.disable, self.home, identity)
         await self.refresh()
 
     def _find(self, identity: str) -> ExtensionStatus:
@@ -223,13 +218,13 @@ class Extensions(Part):
     def _look(self) -> _Stamp:
         """Return a value that changes whenever the consents or the files do. It costs a few stat
         calls."""
-        files: list[object] = [pinned.stamp(self.home)]
+        files: list[object] = [pinned.stamp(self.home.path / pinned.FILE)]
         for kind in KINDS:
             try:
                 names = sorted((self.home.path / kind).glob("*.py"))
             except OSError:
                 continue
-            files += [(name, pinned.stamp_of(name)) for name in names]
+            files += [(name, pinned.stamp(name)) for name in names]
         return tuple(files)
 
     async def _take(self, found: list[Found], consents: Consents) -> None:
@@ -384,7 +379,7 @@ def _module(found: Found) -> ModuleType:
     name = f"agiraph_own.{found.kind}.{stem}_{found.sha256[:8]}"
     module = ModuleType(name)
     module.__file__ = found.id
-    code = compile(found.data, found.id, "exec", dont_inherit=True)
+    code = compile(found.files[found.id], found.id, "exec", dont_inherit=True)
     # Registered under its name before it runs: dataclasses and pydantic look their module up.
     sys.modules[name] = module
     try:

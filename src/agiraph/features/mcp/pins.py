@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import orjson
 
@@ -55,6 +55,12 @@ class PinnedTool:
         first, dot, _ = line.partition(". ")
         return (first + dot.strip())[:160]
 
+    @property
+    def words(self) -> tuple[str, str]:
+        """Return the description and the JSON schema as models read them, for people to see."""
+        schema = orjson.dumps(dict(self.schema)).decode()
+        return visible(self.description), visible(schema, keep="")
+
     @classmethod
     def of(
         cls, name: str, description: str, schema: Mapping[str, Any], *, says_it_reads: bool
@@ -91,9 +97,14 @@ class Pins:
         return not (self.tools or self.pending or self.gone or self.is_seen)
 
     @property
+    def changes(self) -> list[str]:
+        """Return the names of the tools that a person has to confirm."""
+        return sorted({*self.pending, *self.gone})
+
+    @property
     def usable(self) -> dict[str, PinnedTool]:
         """Return the tools that agents may call."""
-        off = {*self.pending, *self.gone}
+        off = self.changes
         return {name: tool for name, tool in self.tools.items() if name not in off}
 
     def compared(self, found: Iterable[PinnedTool]) -> "Pins":
@@ -109,8 +120,8 @@ class Pins:
 
     def confirmed(self, names: Iterable[str] | None = None) -> "Pins":
         """Return the pins with these changes accepted; without names, all of them."""
-        wanted = {*self.pending, *self.gone} if names is None else {*names}
-        if unknown := wanted - {*self.pending, *self.gone}:
+        wanted = {*(self.changes if names is None else names)}
+        if unknown := wanted.difference(self.changes):
             raise NotFound("changed tool", min(unknown), known="`agiraph mcp list` shows them.")
         tools = {name: tool for name, tool in self.tools.items() if name not in self.gone}
         accepted = {name: tool for name, tool in self.pending.items() if name in wanted}
@@ -163,12 +174,21 @@ def news(server: str, known: Pins) -> str:
 def load(home: Folder, server: str) -> Pins | None:
     """Return the pins of a server; None if its tools are not known yet."""
     try:
-        data = home.read(_path(server), limit=MOST_BYTES)
+        stored: dict[str, Any] = orjson.loads(home.read(_path(server), limit=MOST_BYTES))
+        tools, pending = (
+            {name: PinnedTool(**fields) for name, fields in stored[key].items()}
+            for key in ("tools", "pending")
+        )
+        return Pins(
+            tools=tools,
+            pending=pending,
+            gone=tuple(stored["gone"]),
+            is_seen=bool(stored["is_seen"]),
+            reached=str(stored.get("reached", "")),
+        )
     except NotFound:
         return None
-    try:
-        return _decoded(orjson.loads(data))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Misconfigured(
             f"{_path(server)} in the home is damaged. Remove it, and accept the tools again with "
             f"`agiraph mcp confirm {server}`."
@@ -201,20 +221,6 @@ def _path(server: str) -> str:
     return f"{FOLDER}/{server}.json"
 
 
-def _decoded(stored: Any) -> Pins:
-    def tools(key: str) -> dict[str, PinnedTool]:
-        named = cast(dict[str, dict[str, Any]], stored[key])
-        return {name: PinnedTool(**fields) for name, fields in named.items()}
-
-    return Pins(
-        tools=tools("tools"),
-        pending=tools("pending"),
-        gone=tuple(stored["gone"]),
-        is_seen=bool(stored["is_seen"]),
-        reached=str(stored.get("reached", "")),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStatus:
     """One tool of a server, as a model reads it, and as it was when a person accepted it."""
@@ -244,7 +250,7 @@ class ServerStatus:
             return "off"
         if self.known is None or self.known.is_unasked:
             return "unknown"
-        return "changed" if self.known.pending or self.known.gone else "on"
+        return "changed" if self.known.changes else "on"
 
     @property
     def summary(self) -> str:
@@ -288,16 +294,16 @@ class ServerStatus:
         state: ToolState = "on" if new is None else "changed" if old else "new"
         if new is None and name in known.gone:
             state = "gone"
-        now = new or old
-        before = old if new is not None else None
+        description, arguments = (new or known.tools[name]).words
+        old_description, old_arguments = old.words if new and old else ("", "")
         return ToolStatus(
             name=visible(name, keep=""),
             state=state,
             touches=self.server.reach_of(name),
-            description=_description(now),
-            arguments=_arguments(now),
-            old_description=_description(before),
-            old_arguments=_arguments(before),
+            description=description,
+            arguments=arguments,
+            old_description=old_description,
+            old_arguments=old_arguments,
         )
 
     @property
@@ -330,11 +336,3 @@ def reached_lines(server: McpServer) -> list[str]:
         *([f"address: {server.url}"] if server.url else []),
         *(f"header: {key}: {value}" for key, value in server.headers.items()),
     ]
-
-
-def _description(tool: PinnedTool | None) -> str:
-    return "" if tool is None else visible(tool.description)
-
-
-def _arguments(tool: PinnedTool | None) -> str:
-    return "" if tool is None else visible(orjson.dumps(dict(tool.schema)).decode(), keep="")
