@@ -18,13 +18,7 @@ from typing import Any
 
 from agiraph.config import Settings
 from agiraph.core.domain.agents import Team
-from agiraph.core.domain.errors import (
-    AgiraphError,
-    Misconfigured,
-    ModelGarbled,
-    ModelUnavailable,
-    Refused,
-)
+from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.records.channels import Channel, WantedChannel
 from agiraph.core.domain.records.skills import Skill
@@ -41,11 +35,10 @@ from agiraph.core.tools.own_code import (
     EngineDeclaration,
     Kind,
     ProviderDeclaration,
-    Secrets,
     ToolDeclaration,
     declaration_of,
 )
-from agiraph.features.extensions import own_channels, pinned
+from agiraph.features.extensions import pinned
 from agiraph.features.extensions.configured import ToolRule
 from agiraph.features.extensions.finding import (
     PACKAGE,
@@ -55,16 +48,19 @@ from agiraph.features.extensions.finding import (
     find_one,
     status,
 )
-from agiraph.features.extensions.own_engines import OwnEngine, check_engine, check_name
+from agiraph.features.extensions.own_services import (
+    OwnEngine,
+    OwnProvider,
+    check_engine,
+    check_provider,
+    make_channel,
+)
 from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
 from agiraph.features.extensions.own_tools import check_timeout, make_tool
 from agiraph.features.extensions.pinned import Consents, Notices
 from agiraph.features.extensions.results import error_text
-from agiraph.features.extensions.signatures import bound
 from agiraph.features.extensions.skills import Skills
-from agiraph.models.base import Model, OnDelta, Reply, Request
 from agiraph.models.registry import ModelFactory
-from agiraph.models.vendors import VENDOR_BY_NAME
 
 log: logging.Logger = logging.getLogger("agiraph.features.extensions")
 
@@ -140,7 +136,7 @@ class Extensions(Part):
         declared = self.declared.get(("channels", wanted.own_name))
         if not isinstance(declared, ChannelDeclaration):
             return None
-        return own_channels.make(wanted, declared, self.secrets.get, self.threads)
+        return make_channel(wanted, declared, self.secrets.get, self.threads)
 
     def tool(self, marked: Callable[..., Any]) -> Tool | None:
         """Return the tool of a function that `agiraph.tool` has marked; raise `Refused` with its
@@ -400,54 +396,3 @@ def _fault(error: BaseException) -> str:
             return f"it cannot be imported: {error_text(error)}. Install what it needs."
         case _:
             return f"it fails while it is imported: {error_text(error)}."
-
-
-_TAKEN = frozenset({"demo", "text", "scripted", "cli", "new"})
-
-
-def check_provider(declared: ProviderDeclaration) -> None:
-    """Raise `Refused` if something in a provider's declaration is wrong."""
-    check_name("provider", declared.name)
-    if declared.name in VENDOR_BY_NAME or declared.name in _TAKEN:
-        raise Refused(f"the provider {declared.name!r} is one of agiraph; choose another name.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnModel:
-    """A model of a person's provider. Its code runs on the runtime's event loop."""
-
-    name: str
-    inner: Any = field(repr=False)
-
-    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        """Return the reply of the person's code; any error of it becomes a `ModelError`."""
-        try:
-            reply = await self.inner.reply(request, on_delta)
-        except AgiraphError:
-            raise
-        except Exception as error:
-            raise ModelUnavailable(f"{self.name} failed: {error_text(error)}.") from error
-        if not isinstance(reply, Reply):
-            raise ModelGarbled(f"{self.name} returned a {type(reply).__name__}, not a Reply.")
-        return reply
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnProvider:
-    """Makes the models of a provider that a person's file declares."""
-
-    declared: ProviderDeclaration
-    secrets: Secrets = field(repr=False)
-
-    def __call__(self, model: str) -> Model:
-        """Return the model of this name, or raise `Misconfigured` with what went wrong."""
-        declared, name = self.declared, f"{self.declared.name}/{model}"
-        try:
-            inner = bound(declared, self.secrets)(model)
-        except AgiraphError as error:
-            raise Misconfigured(str(error)) from error
-        except Exception as error:
-            raise Misconfigured(f"{name} cannot be made: {error_text(error)}.") from error
-        if not callable(getattr(inner, "reply", None)):
-            raise Misconfigured(f"{name}: its provider returned an object without `reply`.")
-        return OwnModel(name=name, inner=inner)
