@@ -4,7 +4,7 @@ No code of theirs runs here: a file is read, and of a package its list of files 
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points
 from pathlib import Path
@@ -18,7 +18,7 @@ from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import Entry, Folder
 from agiraph.core.tools.own_code import KINDS, Declaration, Kind, ToolDeclaration
 from agiraph.features.extensions import pinned
-from agiraph.features.extensions.pinned import Consent, Content, Item, State, Status
+from agiraph.features.extensions.pinned import Consent, Item, State, Status
 
 LONGEST_BYTES = 2**20
 """The longest file of a person; larger code belongs into a package."""
@@ -97,14 +97,15 @@ def status(
     )
 
 
-def content_of(home: Home, identity: str) -> Content:
-    """Return the file of an extension; raise `Refused` for a package, which has many files."""
+def content_of(home: Home, identity: str) -> tuple[Found, Mapping[str, bytes]]:
+    """Return an extension with its file as it was enabled; raise `Refused` for a package, which has
+    many files."""
     if identity.startswith(PACKAGE):
         raise Refused("A package has no single file to show; look at its source where it is made.")
     found = find_one(home, identity)
     if found.problem:
         raise Refused(f"{identity} cannot be shown: {found.problem}")
-    return found.beside(pinned.copy(home, found.id))
+    return found, pinned.copy(home, found.id)
 
 
 def find(home: Home, *, packages: bool = True) -> list[Found]:

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agiraph.core.domain.errors import Conflict, NotFound, Refused
 from agiraph.core.domain.messages import Notice
-from agiraph.core.domain.value import value
 from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import Folder
 
@@ -187,26 +186,6 @@ class Notices:
         return taken
 
 
-@value
-class FileText:
-    """One file, as it was enabled and as it is now."""
-
-    path: str
-    before: str | None = None
-    """None: it was not enabled before, or no copy was kept."""
-    now: str | None = None
-    """None: the file is gone."""
-
-
-@value
-class Content:
-    """All files that a consent covers."""
-
-    sha256: str
-    """The hash that a person enables with this content."""
-    files: tuple[FileText, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """What a person may enable, as it is now."""
@@ -225,15 +204,6 @@ class Item:
             raise Refused(f"{self.id} cannot be enabled: {self.problem}")
         if seen not in ("", self.sha256):
             raise Conflict(f"{self.id} has changed since you looked at it; look again.")
-
-    def beside(self, before: Mapping[str, bytes]) -> Content:
-        """Return its files beside those that were enabled."""
-        names = sorted({*before, *self.files})
-        pairs = ((name, before.get(name), self.files.get(name)) for name in names)
-        return Content(
-            sha256=self.sha256,
-            files=tuple(FileText(path=n, before=_text(b), now=_text(now)) for n, b, now in pairs),
-        )
 
 
 def keep_copy(home: Home, item: Item) -> None:
@@ -254,13 +224,3 @@ def copy(home: Home, identity: str) -> dict[str, bytes]:
     except (NotFound, Refused, OSError):
         return {}
     return {identity: data} if hashlib.sha256(data).hexdigest() == given.sha256 else {}
-
-
-def _text(data: bytes | None) -> str | None:
-    """Return bytes as text; what is not UTF-8 is described."""
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return f"(not text: {len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()})"

@@ -30,7 +30,6 @@ from agiraph.features.extensions import pinned
 from agiraph.features.extensions.pinned import (
     Consent,
     Consents,
-    Content,
     Item,
     Notices,
     State,
@@ -226,15 +225,15 @@ class Skills:
             enabled[place.id] = Consent(sha256=found.sha256, at=at)
         return self._status(place, pinned.read(self.home))
 
-    def content(self, identity: str) -> Content:
-        """Return the files of a skill, as they were enabled and as they are now."""
+    def content(self, identity: str) -> tuple[SkillFiles, Mapping[str, bytes]]:
+        """Return a skill as it is now, with its files as they were enabled."""
         place, found = self._read(identity)
         given = pinned.read(self.home).enabled.get(place.id)
         before: Mapping[str, bytes] = {}
         if given is not None:
             with suppress(Refused):  # the copy is gone: nothing can be compared
                 before = SkillPlace(self.home.path, f"{COPIES}/{given.sha256}").read().files
-        return found.beside(before)
+        return found, before
 
     def disable(self, identity: str) -> str:
         """Remove the consent to a skill; return its id, or raise `Refused` if there was none."""

@@ -340,13 +340,12 @@ async def _check_server(checkup: Checkup, home: Home, name: str, server: McpServ
     title = f"mcp {name}"
     if server.fault:
         return checkup.problem(title, f"{server.origin}: {server.description}.")
-    if why := pins.unconfirmed(server, pins.load(home.folder, name)):
+    known = pins.load(home.folder, name)
+    if why := pins.unconfirmed(server, known):
         return checkup.note(title, f"It {why}")
     if checkup.online:
         async with opened(checkup.settings, name) as (_, servers):
             known = await servers.look(name)
-    else:
-        known = pins.load(home.folder, name)
     if known is None:
         return checkup.note(title, f"Its tools are not known yet: agiraph mcp test {name}")
     if known.changes:

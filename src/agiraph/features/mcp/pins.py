@@ -18,10 +18,8 @@ from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.text.fence import neutral
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
-from agiraph.core.domain.tools import Reach
 from agiraph.core.home.safe_folder import Folder
 from agiraph.features.mcp.settings import McpServer, digest_of
-from agiraph.redaction import redact
 
 FOLDER = "mcp"
 MOST_TOOLS = 256
@@ -33,8 +31,6 @@ MOST_NAMED = 8
 State = Literal["off", "unknown", "on", "changed", "faulty"]
 """off: a file names it, and no person has confirmed it. unknown: it has not been asked for its
 tools yet. changed: tools of it are off until a person confirms them. faulty: it cannot be used."""
-ToolState = Literal["on", "new", "changed", "gone"]
-"""new, changed: off until a person confirms it. gone: the server no longer lists it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,20 +218,6 @@ def _path(server: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStatus:
-    """One tool of a server, as a model reads it, and as it was when a person accepted it."""
-
-    name: str
-    state: ToolState
-    touches: Reach
-    description: str = ""
-    arguments: str = ""
-    """Its JSON schema."""
-    old_description: str = ""
-    old_arguments: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
     """The state of one server."""
 
@@ -275,36 +257,6 @@ class ServerStatus:
         roles = tuple(self.server.roles) or ("",)
         allowed = self.server.allows
         return [n for n in self.known.usable if any(allowed(n, role) for role in roles)]
-
-    @property
-    def reached(self) -> list[str]:
-        """Return how the server is reached, line by line, with secrets replaced."""
-        return [visible(redact(line), keep="") for line in reached_lines(self.server)]
-
-    @property
-    def tools(self) -> list[ToolStatus]:
-        """Return each tool that the server has or had, those to be confirmed first."""
-        known = self.known or Pins()
-        names = sorted({*known.tools, *known.pending})
-        found = [self._tool(name, known) for name in names]
-        return sorted(found, key=lambda tool: tool.state == "on")
-
-    def _tool(self, name: str, known: Pins) -> ToolStatus:
-        old, new = known.tools.get(name), known.pending.get(name)
-        state: ToolState = "on" if new is None else "changed" if old else "new"
-        if new is None and name in known.gone:
-            state = "gone"
-        description, arguments = (new or known.tools[name]).words
-        old_description, old_arguments = old.words if new and old else ("", "")
-        return ToolStatus(
-            name=visible(name, keep=""),
-            state=state,
-            touches=self.server.reach_of(name),
-            description=description,
-            arguments=arguments,
-            old_description=old_description,
-            old_arguments=old_arguments,
-        )
 
     @property
     def sha256(self) -> str:
