@@ -112,8 +112,8 @@ def find(home: Home, *, packages: bool = True) -> list[Found]:
     """Return all extensions of the home and of installed packages, files first, sorted by id."""
     found = [one for kind in KINDS for one in _files(home, kind)]
     if packages:
-        installed = (one for kind in KINDS for one in _packages(kind))
-        found += sorted(installed, key=lambda one: one.id)
+        points = ((kind, one) for kind in KINDS for one in entry_points(group=f"agiraph.{kind}"))
+        found += sorted((_package(*one) for one in points), key=lambda one: one.id)
     return found
 
 
@@ -164,10 +164,6 @@ def _file(folder: Folder, kind: Kind, entry: Entry) -> Found:
         return Found(id=identity, kind=kind, source="file", problem=str(error))
     sha256 = hashlib.sha256(data).hexdigest()
     return Found(id=identity, kind=kind, source="file", sha256=sha256, files={identity: data})
-
-
-def _packages(kind: Kind) -> list[Found]:
-    return [_package(kind, point) for point in entry_points(group=f"agiraph.{kind}")]
 
 
 def _package(kind: Kind, point: EntryPoint) -> Found:

@@ -55,10 +55,9 @@ from agiraph.features.extensions.own_services import (
     check_provider,
     make_channel,
 )
-from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
+from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong, error_text
 from agiraph.features.extensions.own_tools import check_timeout, make_tool
 from agiraph.features.extensions.pinned import Consents, Notices
-from agiraph.features.extensions.results import error_text
 from agiraph.features.extensions.skills import Skills
 from agiraph.models.registry import ModelFactory
 
@@ -71,8 +70,6 @@ MOST_SHOWN, SHOWN_CHARACTERS = 8, 4000
 descriptions and schemas. Further tools, in the order of their names, are called on demand."""
 
 _Stamp = tuple[object, ...]
-_NOTHING: _Stamp = ((0, 0, 0),)
-"""The value of `_look` for a home without consents and without files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,14 +162,11 @@ class Extensions(Part):
             stamp = self._look()
             if stamp == self._stamp:
                 return
-            if stamp == _NOTHING:
-                await self._take([], Consents())
-            else:
-                consents = pinned.read(self.home)
-                # Listing packages is slow, so it is done only if a person has enabled one.
-                has_packages = any(one.startswith(PACKAGE) for one in consents.enabled)
-                found = await asyncio.to_thread(find, self.home, packages=has_packages)
-                await self._take(found, consents)
+            consents = pinned.read(self.home)
+            # Listing packages is slow, so it is done only if a person has enabled one.
+            has_packages = any(one.startswith(PACKAGE) for one in consents.enabled)
+            found = await asyncio.to_thread(find, self.home, packages=has_packages)
+            await self._take(found, consents)
             self._stamp = stamp
 
     async def listed(self) -> list[ExtensionStatus]:
@@ -201,15 +195,12 @@ class Extensions(Part):
         await asyncio.to_thread(pinned.keep_copy, self.home, found)
         await asyncio.to_thread(pinned.enable, self.home, identity, found.sha256, at=at)
         await self.refresh()
-        return self._find(identity)
+        return next(one for one in self.statuses if one.id == identity)
 
     async def disable(self, identity: str) -> None:
         """Remove the consent to an extension; raise `Refused` if there was none."""
         await asyncio.to_thread(pinned.disable, self.home, identity)
         await self.refresh()
-
-    def _find(self, identity: str) -> ExtensionStatus:
-        return next(one for one in self.statuses if one.id == identity)
 
     def _look(self) -> _Stamp:
         """Return a value that changes whenever the consents or the files do. It costs a few stat
@@ -224,7 +215,7 @@ class Extensions(Part):
         return tuple(files)
 
     async def _take(self, found: list[Found], consents: Consents) -> None:
-        enabled = [one for one in found if one.sha256 and consents.allows(one.id, one.sha256)]
+        enabled = [one for one in found if consents.allows(one)]
         made = await asyncio.gather(*(self._imported_once(one) for one in enabled))
         self._imported = {one.id: part for one, part in zip(enabled, made, strict=True)}
         self.problem = consents.problem

@@ -31,9 +31,8 @@ from agiraph.core.tools.own_code import (
     ProviderDeclaration,
     Secrets,
 )
-from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
+from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong, error_text
 from agiraph.features.extensions.own_tools import check_timeout
-from agiraph.features.extensions.results import error_text
 from agiraph.features.extensions.signatures import bound
 from agiraph.models.base import Model, OnDelta, Reply, Request
 from agiraph.models.vendors import VENDOR_BY_NAME

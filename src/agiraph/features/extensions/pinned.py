@@ -54,10 +54,10 @@ class Consents:
     problem: str = ""
     """Why the file could not be read; nothing is enabled then."""
 
-    def allows(self, identity: str, sha256: str) -> bool:
+    def allows(self, item: "Item") -> bool:
         """Whether a person has enabled this, with exactly this content."""
-        found = self.enabled.get(identity)
-        return found is not None and found.sha256 == sha256
+        found = self.enabled.get(item.id)
+        return found is not None and found.sha256 == item.sha256
 
 
 def read(home: Home) -> Consents:
@@ -161,8 +161,8 @@ class Status:
 class Notices:
     """Notices for a person that were not sent yet. Each change is added once."""
 
-    _untold: list[Notice] = field(default_factory=list[Notice])
-    _known: set[Notice] = field(default_factory=set[Notice])
+    _found: dict[Notice, None] = field(default_factory=dict[Notice, None])
+    _taken: int = 0
 
     def add(self, one: Status, *, command: Literal["tools", "skills"]) -> None:
         """Add that an item, which a person has enabled, has changed or cannot be used."""
@@ -175,15 +175,13 @@ class Notices:
         )
         # Its key is the change itself: after a restart it is found again, and not sent again.
         change = hashlib.sha256(f"{one.id}\n{one.sha256}\n{text}".encode()).hexdigest()[:24]
-        notice = Notice(key=f"own:{change}", title=f"{one.id} is off", text=text)
-        if notice not in self._known:
-            self._known.add(notice)
-            self._untold.append(notice)
+        self._found[Notice(key=f"own:{change}", title=f"{one.id} is off", text=text)] = None
 
     def take(self) -> list[Notice]:
-        """Return the notices that were not sent yet, and clear the list."""
-        taken, self._untold = self._untold, []
-        return taken
+        """Return the notices that were not taken yet."""
+        new = [*self._found][self._taken :]
+        self._taken += len(new)
+        return new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

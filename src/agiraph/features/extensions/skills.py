@@ -132,7 +132,8 @@ class Skills:
         consents = self._read_consents()
         if not consents.enabled:
             return ()
-        places = [place for place in self._places(team) if place.id in consents.enabled]
+        every = (*self._of_team(team.id), *_of_folders(team.folders), *self._of_home())
+        places = [place for place in every if place.id in consents.enabled]
         if not places:
             return ()
         found = await asyncio.to_thread(self._current, places, consents)
@@ -143,9 +144,6 @@ class Skills:
         if self._consents[0] != stamp:
             self._consents = (stamp, pinned.read(self.home))
         return self._consents[1]
-
-    def _places(self, team: Team) -> list[SkillPlace]:
-        return [*self._of_team(team.id), *_of_folders(team.folders), *self._of_home()]
 
     def _of_home(self) -> list[SkillPlace]:
         return _in(self.home.path, IN_HOME)
@@ -202,7 +200,7 @@ class Skills:
             return SkillStatus(id=place.id, state=state, problem=str(error), enabled_at=at)
         state = "off"
         if given is not None:
-            state = "on" if given.sha256 == found.sha256 else "changed"
+            state = "on" if consents.allows(found) else "changed"
         return SkillStatus(
             id=place.id,
             state=state,

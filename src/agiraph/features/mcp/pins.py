@@ -106,13 +106,10 @@ class Pins:
     def compared(self, found: Iterable[PinnedTool]) -> "Pins":
         """Return the pins with the changes that this new list of the server's tools shows."""
         told = {tool.name: tool for tool in found}
-        pending = {name: tool for name, tool in told.items() if self._is_news(tool)}
+        known = {name: tool.digest for name, tool in self.tools.items()}
+        pending = {name: tool for name, tool in told.items() if known.get(name) != tool.digest}
         gone = tuple(sorted(name for name in self.tools if name not in told))
         return replace(self, pending=pending, gone=gone)
-
-    def _is_news(self, tool: PinnedTool) -> bool:
-        known = self.tools.get(tool.name)
-        return known is None or known.digest != tool.digest
 
     def confirmed(self, names: Iterable[str] | None = None) -> "Pins":
         """Return the pins with these changes accepted; without names, all of them."""
