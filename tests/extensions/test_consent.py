@@ -13,7 +13,7 @@ from agiraph.core.home.layout import Home
 from agiraph.doctor import surroundings
 from agiraph.doctor.checkup import Checkup
 from agiraph.features.backup.archive import belongs_to_one_home
-from agiraph.features.extensions import checks, pinned
+from agiraph.features.extensions import commands, pinned
 from agiraph.features.extensions.configured import TOOLS, ToolRule
 from agiraph.features.extensions.finding import find_one
 from agiraph.features.extensions.loading import MOST_SHOWN, Extensions, import_declared
@@ -329,7 +329,7 @@ async def test_doctor_names_what_is_faulty_changed_or_missing(tmp_path: Path) ->
     )
     checkup = Checkup(config.load({"AGIRAPH_HOME": str(tmp_path)}), online=False)
     surroundings.check_secrets(checkup)
-    await checks.check(checkup)
+    await commands.check(checkup)
     assert [(one.name, one.verdict, one.what, one.details) for one in checkup.findings] == [
         (
             "secrets",

@@ -16,8 +16,8 @@ from agiraph.core.domain.records.search import Results
 from agiraph.core.domain.work import NodeStatus, Usage
 from agiraph.core.home.layout import Home
 from agiraph.core.tools.own_code import declaration_of
-from agiraph.features.extensions.loading import Extensions, OwnProvider
-from agiraph.features.extensions.own_engines import OwnEngine
+from agiraph.features.extensions.loading import Extensions
+from agiraph.features.extensions.own_services import OwnEngine, OwnProvider
 from agiraph.features.extensions.own_threads import OwnThreads
 from agiraph.web.access import WantedEngine, Web
 from tests.extensions.files import put

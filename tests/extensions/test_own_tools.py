@@ -15,9 +15,15 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.own_code import ToolDeclaration, declaration_of
-from agiraph.features.extensions.own_threads import OwnThreads, TookTooLong
+from agiraph.features.extensions.own_threads import (
+    LONGEST_ERROR,
+    MOST_BYTES,
+    OwnThreads,
+    TookTooLong,
+    as_text,
+    error_text,
+)
 from agiraph.features.extensions.own_tools import make_tool
-from agiraph.features.extensions.results import LONGEST_ERROR, MOST_BYTES, as_text, error_text
 from agiraph.redaction import keep
 from tests.tools.strangers import undecided
 from tests.tools.tool_calls import ToolAnswer, run_calls

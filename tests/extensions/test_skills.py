@@ -12,7 +12,7 @@ from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.home.layout import Home
-from agiraph.features.extensions import skill_folders
+from agiraph.features.extensions import skills as skill_folders
 from agiraph.features.extensions.skills import Skills, forget_below
 from tests.extensions.files import AT, put_skill
 from tests.tools.tool_calls import run_calls

@@ -53,10 +53,10 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " features/research/model/sources features/backup/archive"
         " features/backup/archive_reading core/home/file_versions sandbox/folders/git_settings"
         " core/home/kept_files core/home/layout core/home/named_secrets core/home/file_search"
-        " features/extensions/skill_folders core/home/specialists features/mcp/settings"
+        " core/home/specialists features/mcp/settings"
         " features/mcp/toolbox core/services/lifecycle/answers core/services/members/roster"
         " core/tools/delegation core/tools/web/reading web/links web/reading_hosts"
-        " features/extensions/own_engines features/extensions/own_tools"
+        " features/extensions/own_services features/extensions/own_tools"
         " features/extensions/skills features/channels/kinds/configured"
     ),
     "Markdown: headings, lists, fences, links": (

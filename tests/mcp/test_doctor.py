@@ -6,7 +6,7 @@ from agiraph import config
 from agiraph.core.home.layout import Home
 from agiraph.doctor.checkup import Checkup
 from agiraph.features.backup.restoring import is_setting
-from agiraph.features.mcp import checks, pins
+from agiraph.features.mcp import commands, pins
 from agiraph.features.mcp.pins import PinnedTool, Pins
 
 SETTINGS = """
@@ -36,7 +36,7 @@ async def test_each_server_has_a_line_that_says_what_to_do(tmp_path: Path) -> No
     pins.save(home.folder, "changed", known.compared([tool("a", "Second.")]))
     home.folder.write("mcp/damaged.json", b"{}")
     checkup = Checkup(config.load({"AGIRAPH_HOME": str(tmp_path)}), online=False)
-    await checks.check(checkup)
+    await commands.check(checkup)
     assert [(f.name, f.verdict, f.what) for f in checkup.findings] == [
         (
             "mcp broken",

@@ -8,7 +8,7 @@ FEATURE = Feature(
     settings="agiraph.features.extensions.configured:read",
     settings_tables=("tools",),
     part="agiraph.features.extensions.loading:open_part",
-    checks="agiraph.features.extensions.checks:check",
+    checks="agiraph.features.extensions.commands:check",
     forgets_below="agiraph.features.extensions.skills:forget_below",
     commands=dict.fromkeys(("tools", "skills"), "agiraph.features.extensions.commands"),
 )

@@ -1,4 +1,5 @@
-"""`agiraph tools` and `agiraph skills`: list code and skills of your own, and enable them."""
+"""`agiraph tools` and `agiraph skills`: list code and skills of your own, and enable them; and what
+`agiraph doctor` says of them."""
 
 import sys
 from collections.abc import Iterable
@@ -9,15 +10,19 @@ import click
 from agiraph import config
 from agiraph.cli.session import Columns, Told, command, group, plain_console, printing, shown, table
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.records.channels import WantedChannel
 from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.home import health as home_health
 from agiraph.core.home.layout import Home
+from agiraph.doctor.checkup import Checkup
 from agiraph.features.extensions.finding import find_one
 from agiraph.features.extensions.loading import Extensions, unopened
 from agiraph.features.extensions.pinned import Status
 from agiraph.features.extensions.skills import Skills
 from agiraph.redaction import environment
 from agiraph.sandbox.folders import given_folders
+from agiraph.web.access import WantedEngine
 
 HASH_CHARACTERS = 12
 _COLOURS = {"on": "green", "off": "dim", "changed": "yellow", "faulty": "red"}
@@ -153,3 +158,63 @@ async def disable_skill(name: str) -> None:
     """Disable the skill NAME."""
     home = Home.open(config.load(environment()).home)
     click.echo(f"Disabled {shown(Skills(home=home).disable(name))}.")
+
+
+async def check(checkup: Checkup) -> None:
+    """Name the extensions that are faulty, have changed or are missing."""
+    home = checkup.settings.home
+    if not home.is_dir() or home_health.why_not_writable(home):
+        return  # the check of the home folder has reported this already
+    extensions: Extensions = checkup.parts.get(Extensions) or unopened(checkup.settings)
+    # What own code prints while it is imported is no part of our output.
+    with redirect_stdout(sys.stderr):
+        found = await extensions.listed()
+    broken = [f"{one.id}: {one.summary}" for one in found if one.state in ("changed", "faulty")]
+    broken += [extensions.problem] if extensions.problem else []
+    broken += _missing(checkup, extensions)
+    on = [one for one in found if one.state == "on"]
+    if broken:
+        checkup.problem(
+            "own tools", f"{len(broken)} cannot be used; `agiraph tools` lists all.", *broken
+        )
+    elif on:
+        checkup.fine(
+            "own tools", f"{len(on)} enabled.", *(f"{one.id}: {one.summary}" for one in on)
+        )
+    _skills(checkup, extensions.home)
+    if off := [one.id for one in found if one.state == "off"]:
+        checkup.note(
+            "own tools", f"Not enabled: {', '.join(off[:20])}. To use one: agiraph tools enable."
+        )
+
+
+def _skills(checkup: Checkup, home: Home) -> None:
+    found = Skills(home=home).listed()
+    broken = [f"{one.id}: {one.summary}" for one in found if one.state in ("changed", "faulty")]
+    if broken:
+        checkup.problem("skills", f"{len(broken)} cannot be used.", *broken)
+    elif on := [one.id for one in found if one.state == "on"]:
+        checkup.fine("skills", f"{len(on)} enabled.", *on)
+
+
+def _missing(checkup: Checkup, extensions: Extensions) -> list[str]:
+    """Return what the settings name and no enabled extension declares."""
+    settings, said = checkup.settings, list[str]()
+    engine = settings.web.engine
+    if isinstance(engine, WantedEngine) and ("engines", engine.own_name) not in extensions.declared:
+        said.append(f"[search] names {engine.name}, which no enabled file in engines/ declares.")
+    own = {name for kind, name in extensions.declared if kind == "tools"}
+    said += [
+        f"[tools.{name}] names a tool that no enabled file in tools/ declares."
+        for name in settings.features["extensions"]
+        if name not in own
+    ]
+    for name, channel in settings.features.get("channels", {}).items():
+        if not isinstance(channel, WantedChannel):
+            continue
+        if ("channels", channel.own_name) not in extensions.declared:
+            said.append(
+                f"[channels.{name}] names own:{channel.own_name}, which no enabled file in "
+                "channels/ declares."
+            )
+    return said

@@ -4,8 +4,8 @@ No code of theirs runs here: a file is read, and of a package its list of files 
 """
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,7 @@ from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import Entry, Folder
 from agiraph.core.tools.own_code import KINDS, Declaration, Kind, ToolDeclaration
 from agiraph.features.extensions import pinned
-from agiraph.features.extensions.pinned import Consent, Content, FileText, State, Status
+from agiraph.features.extensions.pinned import Consent, Item, State, Status
 
 LONGEST_BYTES = 2**20
 """The longest file of a person; larger code belongs into a package."""
@@ -32,18 +32,12 @@ Source = Literal["file", "package"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A file or a package's entry point that a person may enable."""
+class Found(Item):
+    """A file or a package's entry point that a person may enable. Its id is `tools/weather.py`, or
+    `package:NAME/tools/ENTRY`."""
 
-    id: str
-    """`tools/weather.py`, or `package:NAME/tools/ENTRY`."""
     kind: Kind
     source: Source
-    sha256: str = ""
-    problem: str = ""
-    """Why it cannot be enabled; empty if it can."""
-    data: bytes = field(default=b"", repr=False)
-    """Of a file: the bytes with this hash."""
     entry_point: EntryPoint | None = None
 
 
@@ -103,25 +97,23 @@ def status(
     )
 
 
-def content_of(home: Home, identity: str) -> Content:
-    """Return the file of an extension; raise `Refused` for a package, which has many files."""
+def content_of(home: Home, identity: str) -> tuple[Found, Mapping[str, bytes]]:
+    """Return an extension with its file as it was enabled; raise `Refused` for a package, which has
+    many files."""
     if identity.startswith(PACKAGE):
         raise Refused("A package has no single file to show; look at its source where it is made.")
     found = find_one(home, identity)
     if found.problem:
         raise Refused(f"{identity} cannot be shown: {found.problem}")
-    given = pinned.read(home).enabled.get(found.id)
-    before = None if given is None else pinned.copy(home, given.sha256)
-    text = FileText(path=found.id, before=before, now=pinned.text_of(found.data))
-    return Content(sha256=found.sha256, files=(text,))
+    return found, pinned.copy(home, found.id)
 
 
 def find(home: Home, *, packages: bool = True) -> list[Found]:
     """Return all extensions of the home and of installed packages, files first, sorted by id."""
     found = [one for kind in KINDS for one in _files(home, kind)]
     if packages:
-        installed = (one for kind in KINDS for one in _packages(kind))
-        found += sorted(installed, key=lambda one: one.id)
+        points = ((kind, one) for kind in KINDS for one in entry_points(group=f"agiraph.{kind}"))
+        found += sorted((_package(*one) for one in points), key=lambda one: one.id)
     return found
 
 
@@ -171,11 +163,7 @@ def _file(folder: Folder, kind: Kind, entry: Entry) -> Found:
     except (Refused, OSError) as error:
         return Found(id=identity, kind=kind, source="file", problem=str(error))
     sha256 = hashlib.sha256(data).hexdigest()
-    return Found(id=identity, kind=kind, source="file", sha256=sha256, data=data)
-
-
-def _packages(kind: Kind) -> list[Found]:
-    return [_package(kind, point) for point in entry_points(group=f"agiraph.{kind}")]
+    return Found(id=identity, kind=kind, source="file", sha256=sha256, files={identity: data})
 
 
 def _package(kind: Kind, point: EntryPoint) -> Found:

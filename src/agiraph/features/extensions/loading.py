@@ -18,14 +18,7 @@ from typing import Any
 
 from agiraph.config import Settings
 from agiraph.core.domain.agents import Team
-from agiraph.core.domain.errors import (
-    AgiraphError,
-    Conflict,
-    Misconfigured,
-    ModelGarbled,
-    ModelUnavailable,
-    Refused,
-)
+from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.records.channels import Channel, WantedChannel
 from agiraph.core.domain.records.skills import Skill
@@ -42,11 +35,10 @@ from agiraph.core.tools.own_code import (
     EngineDeclaration,
     Kind,
     ProviderDeclaration,
-    Secrets,
     ToolDeclaration,
     declaration_of,
 )
-from agiraph.features.extensions import own_channels, pinned
+from agiraph.features.extensions import pinned
 from agiraph.features.extensions.configured import ToolRule
 from agiraph.features.extensions.finding import (
     PACKAGE,
@@ -56,16 +48,18 @@ from agiraph.features.extensions.finding import (
     find_one,
     status,
 )
-from agiraph.features.extensions.own_engines import OwnEngine, check_engine, check_name
-from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
+from agiraph.features.extensions.own_services import (
+    OwnEngine,
+    OwnProvider,
+    check_engine,
+    check_provider,
+    make_channel,
+)
+from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong, error_text
 from agiraph.features.extensions.own_tools import check_timeout, make_tool
 from agiraph.features.extensions.pinned import Consents, Notices
-from agiraph.features.extensions.results import error_text
-from agiraph.features.extensions.signatures import bound
 from agiraph.features.extensions.skills import Skills
-from agiraph.models.base import Model, OnDelta, Reply, Request
 from agiraph.models.registry import ModelFactory
-from agiraph.models.vendors import VENDOR_BY_NAME
 
 log: logging.Logger = logging.getLogger("agiraph.features.extensions")
 
@@ -76,8 +70,6 @@ MOST_SHOWN, SHOWN_CHARACTERS = 8, 4000
 descriptions and schemas. Further tools, in the order of their names, are called on demand."""
 
 _Stamp = tuple[object, ...]
-_NOTHING: _Stamp = ((0, 0, 0),)
-"""The value of `_look` for a home without consents and without files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +106,7 @@ class Extensions(Part):
     _skills: Skills = field(init=False)
 
     def __post_init__(self) -> None:
-        self._skills = Skills(home=self.home)
+        self._skills = Skills(home=self.home, notices=self.notices)
 
     async def skills(self, team: Team) -> tuple[Skill, ...]:
         """Return the skills that a person has enabled for a team."""
@@ -141,7 +133,7 @@ class Extensions(Part):
         declared = self.declared.get(("channels", wanted.own_name))
         if not isinstance(declared, ChannelDeclaration):
             return None
-        return own_channels.make(wanted, declared, self.secrets.get, self.threads)
+        return make_channel(wanted, declared, self.secrets.get, self.threads)
 
     def tool(self, marked: Callable[..., Any]) -> Tool | None:
         """Return the tool of a function that `agiraph.tool` has marked; raise `Refused` with its
@@ -153,7 +145,7 @@ class Extensions(Part):
 
     def take_notices(self) -> list[Notice]:
         """Return and clear what the person is to be told of what is off now."""
-        return [*self.notices.take(), *self._skills.take_notices()]
+        return self.notices.take()
 
     async def offered(self, team: Team) -> tuple[Tool, ...]:
         """Return the own tools that this team's agents may be given."""
@@ -170,14 +162,11 @@ class Extensions(Part):
             stamp = self._look()
             if stamp == self._stamp:
                 return
-            if stamp == _NOTHING:
-                await self._take([], Consents())
-            else:
-                consents = pinned.read(self.home)
-                # Listing packages is slow, so it is done only if a person has enabled one.
-                has_packages = any(one.startswith(PACKAGE) for one in consents.enabled)
-                found = await asyncio.to_thread(find, self.home, packages=has_packages)
-                await self._take(found, consents)
+            consents = pinned.read(self.home)
+            # Listing packages is slow, so it is done only if a person has enabled one.
+            has_packages = any(one.startswith(PACKAGE) for one in consents.enabled)
+            found = await asyncio.to_thread(find, self.home, packages=has_packages)
+            await self._take(found, consents)
             self._stamp = stamp
 
     async def listed(self) -> list[ExtensionStatus]:
@@ -197,43 +186,36 @@ class Extensions(Part):
         await self.refresh()
         found = await asyncio.to_thread(find_one, self.home, identity)
         identity = found.id
-        if found.problem:
-            raise Refused(f"{identity} cannot be enabled: {found.problem}")
-        if sha256 not in ("", found.sha256):
-            raise Conflict(f"{identity} has changed since you looked at it; look again.")
+        found.check(sha256)
         imported = await self._imported_once(found)
         is_on = any(one.id == identity and one.state == "on" for one in self.statuses)
         if fault := imported.problem or ("" if is_on else self._clash(imported)):
             raise Refused(f"{identity} was not enabled: {fault}")
         self._imported[identity] = imported
-        await asyncio.to_thread(pinned.keep_copy, self.home, found.sha256, found.data)
+        await asyncio.to_thread(pinned.keep_copy, self.home, found)
         await asyncio.to_thread(pinned.enable, self.home, identity, found.sha256, at=at)
         await self.refresh()
-        return self._find(identity)
+        return next(one for one in self.statuses if one.id == identity)
 
     async def disable(self, identity: str) -> None:
         """Remove the consent to an extension; raise `Refused` if there was none."""
-        if not await asyncio.to_thread(pinned.disable, self.home, identity):
-            raise Refused(f"{identity!r} is not enabled; nothing was changed.")
+        await asyncio.to_thread(pinned.disable, self.home, identity)
         await self.refresh()
-
-    def _find(self, identity: str) -> ExtensionStatus:
-        return next(one for one in self.statuses if one.id == identity)
 
     def _look(self) -> _Stamp:
         """Return a value that changes whenever the consents or the files do. It costs a few stat
         calls."""
-        files: list[object] = [pinned.stamp(self.home)]
+        files: list[object] = [pinned.stamp(self.home.path / pinned.FILE)]
         for kind in KINDS:
             try:
                 names = sorted((self.home.path / kind).glob("*.py"))
             except OSError:
                 continue
-            files += [(name, pinned.stamp_of(name)) for name in names]
+            files += [(name, pinned.stamp(name)) for name in names]
         return tuple(files)
 
     async def _take(self, found: list[Found], consents: Consents) -> None:
-        enabled = [one for one in found if one.sha256 and consents.allows(one.id, one.sha256)]
+        enabled = [one for one in found if consents.allows(one)]
         made = await asyncio.gather(*(self._imported_once(one) for one in enabled))
         self._imported = {one.id: part for one, part in zip(enabled, made, strict=True)}
         self.problem = consents.problem
@@ -384,7 +366,7 @@ def _module(found: Found) -> ModuleType:
     name = f"agiraph_own.{found.kind}.{stem}_{found.sha256[:8]}"
     module = ModuleType(name)
     module.__file__ = found.id
-    code = compile(found.data, found.id, "exec", dont_inherit=True)
+    code = compile(found.files[found.id], found.id, "exec", dont_inherit=True)
     # Registered under its name before it runs: dataclasses and pydantic look their module up.
     sys.modules[name] = module
     try:
@@ -405,54 +387,3 @@ def _fault(error: BaseException) -> str:
             return f"it cannot be imported: {error_text(error)}. Install what it needs."
         case _:
             return f"it fails while it is imported: {error_text(error)}."
-
-
-_TAKEN = frozenset({"demo", "text", "scripted", "cli", "new"})
-
-
-def check_provider(declared: ProviderDeclaration) -> None:
-    """Raise `Refused` if something in a provider's declaration is wrong."""
-    check_name("provider", declared.name)
-    if declared.name in VENDOR_BY_NAME or declared.name in _TAKEN:
-        raise Refused(f"the provider {declared.name!r} is one of agiraph; choose another name.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnModel:
-    """A model of a person's provider. Its code runs on the runtime's event loop."""
-
-    name: str
-    inner: Any = field(repr=False)
-
-    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        """Return the reply of the person's code; any error of it becomes a `ModelError`."""
-        try:
-            reply = await self.inner.reply(request, on_delta)
-        except AgiraphError:
-            raise
-        except Exception as error:
-            raise ModelUnavailable(f"{self.name} failed: {error_text(error)}.") from error
-        if not isinstance(reply, Reply):
-            raise ModelGarbled(f"{self.name} returned a {type(reply).__name__}, not a Reply.")
-        return reply
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnProvider:
-    """Makes the models of a provider that a person's file declares."""
-
-    declared: ProviderDeclaration
-    secrets: Secrets = field(repr=False)
-
-    def __call__(self, model: str) -> Model:
-        """Return the model of this name, or raise `Misconfigured` with what went wrong."""
-        declared, name = self.declared, f"{self.declared.name}/{model}"
-        try:
-            inner = bound(declared, self.secrets)(model)
-        except AgiraphError as error:
-            raise Misconfigured(str(error)) from error
-        except Exception as error:
-            raise Misconfigured(f"{name} cannot be made: {error_text(error)}.") from error
-        if not callable(getattr(inner, "reply", None)):
-            raise Misconfigured(f"{name}: its provider returned an object without `reply`.")
-        return OwnModel(name=name, inner=inner)

@@ -28,8 +28,13 @@ from agiraph.core.tools.own_code import (
     ToolDeclaration,
 )
 from agiraph.core.tools.toolsets import BUILT_IN
-from agiraph.features.extensions.own_threads import OwnThreads, Raised, TookTooLong
-from agiraph.features.extensions.results import as_text, error_text
+from agiraph.features.extensions.own_threads import (
+    OwnThreads,
+    Raised,
+    TookTooLong,
+    as_text,
+    error_text,
+)
 from agiraph.features.extensions.signatures import signature_of
 from agiraph.sandbox import commands, sandbox
 from agiraph.sandbox.commands import CommandResult

@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.errors import Conflict, NotFound, Refused
 from agiraph.core.domain.messages import Notice
-from agiraph.core.domain.value import value
 from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import Folder
 
@@ -42,10 +41,9 @@ class Consent(BaseModel):
     at: datetime
 
 
-class _Written(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    enabled: dict[str, Consent] = Field(default_factory=dict[str, Consent])
+_WRITTEN: TypeAdapter[dict[Literal["enabled"], dict[str, Consent]]] = TypeAdapter(
+    dict[Literal["enabled"], dict[str, Consent]]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +54,10 @@ class Consents:
     problem: str = ""
     """Why the file could not be read; nothing is enabled then."""
 
-    def allows(self, identity: str, sha256: str) -> bool:
+    def allows(self, item: "Item") -> bool:
         """Whether a person has enabled this, with exactly this content."""
-        found = self.enabled.get(identity)
-        return found is not None and found.sha256 == sha256
+        found = self.enabled.get(item.id)
+        return found is not None and found.sha256 == item.sha256
 
 
 def read(home: Home) -> Consents:
@@ -75,17 +73,12 @@ def read(home: Home) -> Consents:
     except (Refused, OSError) as error:
         return _broken(str(error))
     try:
-        return Consents(enabled=_Written.model_validate_json(raw).enabled)
+        return Consents(enabled=_WRITTEN.validate_json(raw).get("enabled", {}))
     except ValidationError:
         return _broken("it is damaged; remove it and enable again what you use")
 
 
-def stamp(home: Home) -> tuple[int, int, int]:
-    """Return a value that changes whenever `consents.json` does."""
-    return stamp_of(home.path / FILE)
-
-
-def stamp_of(path: Path) -> tuple[int, int, int]:
+def stamp(path: Path) -> tuple[int, int, int]:
     """Return inode, modification time and size of a file; zeros if there is no file."""
     try:
         found = path.lstat()
@@ -100,10 +93,14 @@ def enable(home: Home, identity: str, sha256: str, *, at: datetime) -> None:
         enabled[identity] = Consent(sha256=sha256, at=at)
 
 
-def disable(home: Home, identity: str) -> bool:
-    """Remove a consent; return whether there was one."""
+def disable(home: Home, *ids: str) -> str:
+    """Remove the first consent with one of these ids and return its id; raise `Refused` if there
+    is none."""
     with changing(home) as enabled:
-        return enabled.pop(identity, None) is not None
+        for identity in ids:
+            if enabled.pop(identity, None) is not None:
+                return identity
+    raise Refused(f"{ids[0]!r} is not enabled; nothing was changed.")
 
 
 @contextmanager
@@ -120,7 +117,7 @@ def changing(home: Home) -> Generator[dict[str, Consent]]:
             raise Refused(consents.problem)
         enabled = dict(consents.enabled)
         yield enabled
-        written: dict[str, Any] = _Written(enabled=enabled).model_dump(mode="json")
+        written = _WRITTEN.dump_python({"enabled": enabled}, mode="json")
         data = orjson.dumps(written, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
         home.folder.write(FILE, data + b"\n")
     finally:
@@ -164,8 +161,8 @@ class Status:
 class Notices:
     """Notices for a person that were not sent yet. Each change is added once."""
 
-    _untold: list[Notice] = field(default_factory=list[Notice])
-    _known: set[Notice] = field(default_factory=set[Notice])
+    _found: dict[Notice, None] = field(default_factory=dict[Notice, None])
+    _taken: int = 0
 
     def add(self, one: Status, *, command: Literal["tools", "skills"]) -> None:
         """Add that an item, which a person has enabled, has changed or cannot be used."""
@@ -178,56 +175,50 @@ class Notices:
         )
         # Its key is the change itself: after a restart it is found again, and not sent again.
         change = hashlib.sha256(f"{one.id}\n{one.sha256}\n{text}".encode()).hexdigest()[:24]
-        notice = Notice(key=f"own:{change}", title=f"{one.id} is off", text=text)
-        if notice not in self._known:
-            self._known.add(notice)
-            self._untold.append(notice)
+        self._found[Notice(key=f"own:{change}", title=f"{one.id} is off", text=text)] = None
 
     def take(self) -> list[Notice]:
-        """Return the notices that were not sent yet, and clear the list."""
-        taken, self._untold = self._untold, []
-        return taken
+        """Return the notices that were not taken yet."""
+        new = [*self._found][self._taken :]
+        self._taken += len(new)
+        return new
 
 
-@value
-class FileText:
-    """One file, as it was enabled and as it is now."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """What a person may enable, as it is now."""
 
-    path: str
-    before: str | None = None
-    """None: it was not enabled before, or no copy was kept."""
-    now: str | None = None
-    """None: the file is gone."""
+    id: str
+    sha256: str = ""
+    problem: str = ""
+    """Why it cannot be enabled; empty if it can."""
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
+    """The files that a consent covers. Those of a package are not held."""
+
+    def check(self, seen: str) -> None:
+        """Raise `Refused` if it cannot be enabled, and `Conflict` if its hash is not the one that
+        a person has seen."""
+        if self.problem:
+            raise Refused(f"{self.id} cannot be enabled: {self.problem}")
+        if seen not in ("", self.sha256):
+            raise Conflict(f"{self.id} has changed since you looked at it; look again.")
 
 
-@value
-class Content:
-    """All files that a consent covers."""
-
-    sha256: str
-    """The hash that a person enables with this content."""
-    files: tuple[FileText, ...]
-
-
-def keep_copy(home: Home, sha256: str, data: bytes) -> None:
+def keep_copy(home: Home, item: Item) -> None:
     """Keep the bytes of an enabled file, so that a later change can be shown beside them."""
-    if data:
-        home.folder.write(f"{COPIES}/{sha256}", data)
+    for data in filter(None, item.files.values()):
+        home.folder.write(f"{COPIES}/{item.sha256}", data)
 
 
-def copy(home: Home, sha256: str) -> str | None:
-    """Return the copy with this hash; None if there is none or it was changed."""
+def copy(home: Home, identity: str) -> dict[str, bytes]:
+    """Return the file that was enabled under this id, from its copy; empty if there is none or it
+    was changed."""
+    given = read(home).enabled.get(identity)
+    if given is None:
+        return {}
     try:
         with Folder.open(home.path) as folder:
-            data = folder.read(f"{COPIES}/{sha256}", limit=_LONGEST)
+            data = folder.read(f"{COPIES}/{given.sha256}", limit=_LONGEST)
     except (NotFound, Refused, OSError):
-        return None
-    return text_of(data) if hashlib.sha256(data).hexdigest() == sha256 else None
-
-
-def text_of(data: bytes) -> str:
-    """Return bytes as text; what is not UTF-8 is described."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return f"(not text: {len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()})"
+        return {}
+    return {identity: data} if hashlib.sha256(data).hexdigest() == given.sha256 else {}

@@ -1,6 +1,8 @@
 """Extension routes: own tools, engines, channels, providers and skills, and a person's consent."""
 
 import asyncio
+import hashlib
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
@@ -11,6 +13,7 @@ from agiraph.api.deps import Api, ApiDep, CallerDep, check_owner
 from agiraph.api.feature_views.extensions import (
     ContentView,
     ExtensionView,
+    FileTextView,
     SkillFile,
     SkillView,
 )
@@ -22,6 +25,7 @@ from agiraph.core.store import teams
 from agiraph.core.store.tx import Tx
 from agiraph.features.extensions.finding import content_of
 from agiraph.features.extensions.loading import Extensions
+from agiraph.features.extensions.pinned import Item
 from agiraph.features.extensions.skills import Skills
 
 router: Router = Router("extensions")
@@ -66,7 +70,7 @@ async def read_extension_content(id: ContentId, api: ApiDep, caller: CallerDep) 
     """Show the file of an extension in full, and what was enabled before. Needs `admin`."""
     check_owner(caller, "To read code of your own")
     found = await asyncio.to_thread(content_of, api.home, id)
-    return ContentView.of(found, id=id)
+    return _content(id, *found)
 
 
 @router.post("/extensions/enable", responses=documented(409))
@@ -91,6 +95,24 @@ def _of(api: Api) -> Extensions:
     return api.parts.get(Extensions) or Extensions(home=api.home)
 
 
+def _content(id: str, item: Item, before: Mapping[str, bytes]) -> ContentView:
+    """Return the files of an item beside those that were enabled."""
+    names = sorted({*before, *item.files})
+    pairs = ((name, before.get(name), item.files.get(name)) for name in names)
+    files = [FileTextView(path=n, before=_text(b), now=_text(now)) for n, b, now in pairs]
+    return ContentView(id=id, sha256=item.sha256, files=files)
+
+
+def _text(data: bytes | None) -> str | None:
+    """Return bytes as text; what is not UTF-8 is described."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"(not text: {len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()})"
+
+
 @router.get("/skills")
 async def list_skills(api: ApiDep) -> list[SkillView]:
     """List the skills of the home, of the teams, and of the folders that teams were given."""
@@ -108,7 +130,7 @@ async def list_skills(api: ApiDep) -> list[SkillView]:
 async def read_skill_content(id: ContentId, api: ApiDep, caller: CallerDep) -> ContentView:
     """Show the files of a skill in full, and those that were enabled before. Needs `admin`."""
     check_owner(caller, "To read the files of a skill")
-    return ContentView.of(await asyncio.to_thread(Skills(home=api.home).content, id), id=id)
+    return _content(id, *await asyncio.to_thread(Skills(home=api.home).content, id))
 
 
 @router.post("/skills/enable", responses=documented(409))

@@ -1,40 +1,62 @@
 """Skills: finds folders with a SKILL.md, and offers to a team those that a person has enabled.
 
 A skill is in the home, in a team's folder, or in `.claude/skills` of a folder that a person gave to
-the team. It is used from the copy that was made when it was enabled; once its files differ from
-that copy, it is off until a person enables it again.
+the team. It is used from a copy in the home that was written from the very bytes that were hashed;
+once its files differ from that copy, it is off until a person enables it again.
+
+Nothing in a skill is run here. Its folder may come from outside, or agents may be able to write to
+it, so links are not followed and sizes are bounded.
 """
 
 import asyncio
+import hashlib
+import os
 import re
-from collections.abc import Iterable, Sequence
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from agiraph.core.domain.agents import Team
-from agiraph.core.domain.errors import Conflict, NotFound, Refused
-from agiraph.core.domain.messages import Notice
+from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.records.folders import GivenFolder
-from agiraph.core.domain.records.skills import TOP, Skill
+from agiraph.core.domain.records.skills import MOST_BYTES, TOP, Skill
+from agiraph.core.home import front_matter
 from agiraph.core.home.layout import Home
-from agiraph.features.extensions import pinned, skill_folders
+from agiraph.core.home.safe_folder import Folder
+from agiraph.features.extensions import pinned
 from agiraph.features.extensions.pinned import (
     Consent,
     Consents,
-    Content,
-    FileText,
+    Item,
     Notices,
     State,
     Status,
 )
-from agiraph.features.extensions.skill_folders import SkillFiles
 
 IN_HOME = "skills"
 IN_FOLDER = ".claude/skills"
 MOST_OF_TEAM = 100
 _OWN = re.compile(rf"(teams/[A-Za-z0-9_-]+/)?{IN_HOME}/[a-z0-9][a-z0-9_-]*")
 """The places of skills in a home."""
+COPIES = "enabled-skills"
+"""The folder of a home with the copies of enabled skills, each below its hash."""
+MOST_FILES = 200
+LONGEST_TOP = 64 * 1024
+LONGEST_DESCRIPTION = 1024
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillFiles(Item):
+    """The content of a skill's folder, with its hash."""
+
+    name: str
+    description: str
+    programs: frozenset[str] = frozenset()
+    """The files that are executable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +64,42 @@ class SkillPlace:
     """Where a skill is: a folder `rel` below a trusted path."""
 
     base: Path
-    rel: str
+    rel: str = ""
 
     @property
     def id(self) -> str:
         """The skill's id in lists and consents: its path, relative to the home if it is inside."""
         return self.rel if self.rel.startswith((IN_HOME, "teams/")) else str(self.base / self.rel)
+
+    def read(self) -> SkillFiles:
+        """Return the files of the skill; raise `Refused` with what is wrong. No link in `rel` or
+        below it is followed."""
+        try:
+            with Folder.open(self.base) as opened, opened.sub(self.rel) as folder:
+                files, programs = _files(folder)
+        except OSError as error:
+            raise Refused(f"it cannot be opened: {error.strerror}.") from error
+        top = files.get(TOP)
+        if top is None:
+            raise Refused(f"it has no {TOP}.")
+        name, description = about(top, (self.base / self.rel).name)
+        return SkillFiles(
+            id=self.id,
+            name=name,
+            description=description,
+            sha256=_hash(files, programs),
+            files=files,
+            programs=programs,
+        )
+
+    def stamp(self) -> tuple[object, ...]:
+        """Return a value that changes whenever a file of the folder does, without reading them."""
+        try:
+            with Folder.open(self.base) as opened, opened.sub(self.rel) as folder:
+                entries = list(folder.tree(limit=MOST_FILES * 2))
+        except (OSError, Refused):
+            return ()
+        return tuple(sorted((e.name, e.kind, e.size, e.modified.timestamp()) for e in entries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,30 +126,24 @@ class Skills:
     _consents: tuple[object, Consents] = ((), Consents())
     notices: Notices = field(default_factory=Notices)
 
-    def take_notices(self) -> list[Notice]:
-        """Return and clear what the person is to be told of what is off now."""
-        return self.notices.take()
-
     async def offered(self, team: Team) -> tuple[Skill, ...]:
         """Return the enabled skills of a team, by name. A team's own skill comes before one of a
         folder, and that before one of the home with the same name."""
         consents = self._read_consents()
         if not consents.enabled:
             return ()
-        places = [place for place in self._places(team) if place.id in consents.enabled]
+        every = (*self._of_team(team.id), *_of_folders(team.folders), *self._of_home())
+        places = [place for place in every if place.id in consents.enabled]
         if not places:
             return ()
         found = await asyncio.to_thread(self._current, places, consents)
         return tuple(sorted(found, key=lambda skill: skill.name))
 
     def _read_consents(self) -> Consents:
-        stamp = pinned.stamp(self.home)
+        stamp = pinned.stamp(self.home.path / pinned.FILE)
         if self._consents[0] != stamp:
             self._consents = (stamp, pinned.read(self.home))
         return self._consents[1]
-
-    def _places(self, team: Team) -> list[SkillPlace]:
-        return [*self._of_team(team.id), *_of_folders(team.folders), *self._of_home()]
 
     def _of_home(self) -> list[SkillPlace]:
         return _in(self.home.path, IN_HOME)
@@ -115,7 +161,7 @@ class Skills:
         return list(found.values())
 
     def _unchanged(self, place: SkillPlace, sha256: str) -> Skill | None:
-        stamp = (sha256, skill_folders.stamp(place.base, place.rel))
+        stamp = (sha256, place.stamp())
         known = self._known.get(place.id)
         if known is None or known[0] != stamp:
             known = self._known[place.id] = (stamp, self._checked(place, sha256))
@@ -123,18 +169,18 @@ class Skills:
 
     def _checked(self, place: SkillPlace, sha256: str) -> Skill | None:
         try:
-            found = skill_folders.read(place.base, place.rel).sha256
+            found = place.read().sha256
         except Refused:
             found = ""
         if found == sha256:
-            return skill_folders.enabled_copy(self.home, sha256)
+            return enabled_copy(self.home, sha256)
         self.notices.add(Status(id=place.id, state="changed", sha256=found), command="skills")
         return None
 
     def listed(self, folders: Iterable[GivenFolder] = ()) -> list[SkillStatus]:
         """Return the status of every skill: those of the home, of its teams and of these
         folders."""
-        teams = skill_folders.names(self.home.path, "teams")
+        teams = names(self.home.path, "teams")
         places = [*self._of_home(), *(p for team in teams for p in self._of_team(team))]
         consents = pinned.read(self.home)
         found = {place.id: place for place in (*places, *_of_folders(folders))}
@@ -148,13 +194,13 @@ class Skills:
         given = consents.enabled.get(place.id)
         at = None if given is None else given.at
         try:
-            found = skill_folders.read(place.base, place.rel)
+            found = place.read()
         except Refused as error:
             state: State = "off" if given is None else "faulty"
             return SkillStatus(id=place.id, state=state, problem=str(error), enabled_at=at)
         state = "off"
         if given is not None:
-            state = "on" if given.sha256 == found.sha256 else "changed"
+            state = "on" if consents.allows(found) else "changed"
         return SkillStatus(
             id=place.id,
             state=state,
@@ -170,45 +216,27 @@ class Skills:
         `identity` is its id, its name if it is in the home, or the absolute path of its folder.
         """
         place, found = self._read(identity)
-        if sha256 not in ("", found.sha256):
-            raise Conflict(f"{place.id} has changed since you looked at it; look again.")
+        found.check(sha256)
         # Under the lock of the consents, as `forget_below` removes copies that none of them names.
         with pinned.changing(self.home) as enabled:
-            skill_folders.keep_copy(self.home, found)
+            keep_copy(self.home, found)
             enabled[place.id] = Consent(sha256=found.sha256, at=at)
         return self._status(place, pinned.read(self.home))
 
-    def content(self, identity: str) -> Content:
-        """Return the files of a skill, as they were enabled and as they are now."""
+    def content(self, identity: str) -> tuple[SkillFiles, Mapping[str, bytes]]:
+        """Return a skill as it is now, with its files as they were enabled."""
         place, found = self._read(identity)
         given = pinned.read(self.home).enabled.get(place.id)
-        before: dict[str, bytes] = {}
+        before: Mapping[str, bytes] = {}
         if given is not None:
-            try:
-                copy = skill_folders.read(self.home.path, f"{skill_folders.COPIES}/{given.sha256}")
-                before = dict(copy.files)
-            except Refused:
-                pass  # the copy is gone: nothing can be compared
-        names = sorted({*before, *found.files})
-        return Content(
-            sha256=found.sha256,
-            files=tuple(
-                FileText(
-                    path=name,
-                    before=pinned.text_of(before[name]) if name in before else None,
-                    now=pinned.text_of(found.files[name]) if name in found.files else None,
-                )
-                for name in names
-            ),
-        )
+            with suppress(Refused):  # the copy is gone: nothing can be compared
+                before = SkillPlace(self.home.path, f"{COPIES}/{given.sha256}").read().files
+        return found, before
 
     def disable(self, identity: str) -> str:
         """Remove the consent to a skill; return its id, or raise `Refused` if there was none."""
-        ids = [identity, f"{IN_HOME}/{identity}", str(_path(identity))]
-        for one in ids:
-            if pinned.disable(self.home, one):
-                return one
-        raise Refused(f"{identity!r} is not enabled; nothing was changed.")
+        in_home, path = f"{IN_HOME}/{identity}", str(_path(identity))
+        return pinned.disable(self.home, identity, in_home, path)
 
     def files_of(self, identity: str) -> tuple[SkillFiles, bool]:
         """Return the files of a skill, and whether it lies in the home, where a person can change
@@ -226,7 +254,7 @@ class Skills:
             raise Refused(f"{identity!r} is not the path of a skill; write skills/NAME.")
         data = text.encode(errors="replace")
         try:
-            skill_folders.about(data, place.rel.rpartition("/")[2])
+            about(data, place.rel.rpartition("/")[2])
         except Refused as error:
             raise Refused(f"The file cannot be used: {error}") from error
         self.home.folder.sub(place.rel, create=True).close()
@@ -236,7 +264,7 @@ class Skills:
     def _read(self, identity: str) -> tuple[SkillPlace, SkillFiles]:
         place = self._place(identity)
         try:
-            return place, skill_folders.read(place.base, place.rel)
+            return place, place.read()
         except NotFound as error:
             raise Refused(f"There is no skill at {place.id!r}.") from error
         except Refused as error:
@@ -254,7 +282,7 @@ def forget_below(home: Home, prefix: str) -> None:
     """Remove the consents whose id begins with this prefix, and the copies of skills that no
     consent names any more."""
     known = pinned.read(home)
-    copies = set(skill_folders.names(home.path, skill_folders.COPIES))
+    copies = set(names(home.path, COPIES))
     if known.problem or not (copies or known.enabled):
         return
     with pinned.changing(home) as enabled:
@@ -262,7 +290,7 @@ def forget_below(home: Home, prefix: str) -> None:
             del enabled[identity]
         named = {consent.sha256 for consent in enabled.values()}
         for copy in copies - named:
-            home.folder.remove(f"{skill_folders.COPIES}/{copy}")
+            home.folder.remove(f"{COPIES}/{copy}")
 
 
 def _path(identity: str) -> Path:
@@ -280,7 +308,7 @@ def _of_folders(folders: Iterable[GivenFolder]) -> list[SkillPlace]:
 
 
 def _in(base: Path, rel: str) -> list[SkillPlace]:
-    return [SkillPlace(base, f"{rel}/{name}") for name in skill_folders.names(base, rel)]
+    return [SkillPlace(base, f"{rel}/{name}") for name in names(base, rel)]
 
 
 def _at(path: str) -> SkillPlace:
@@ -294,3 +322,92 @@ def _at(path: str) -> SkillPlace:
             "your own go into skills/ of the home."
         )
     return SkillPlace(Path(base).resolve(), f"{IN_FOLDER}/{name.strip('/')}")
+
+
+def _files(folder: Folder) -> tuple[dict[str, bytes], frozenset[str]]:
+    entries = [entry for entry in folder.tree(limit=MOST_FILES * 2) if entry.kind != "folder"]
+    if len(entries) > MOST_FILES:
+        raise Refused(f"it has more than {MOST_FILES} files.")
+    files: dict[str, bytes] = {}
+    programs: set[str] = set()
+    left = MOST_BYTES
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        if entry.kind != "file":
+            raise Refused(f"{entry.name!r} in it is not a regular file; replace links by files.")
+        with folder.open_file(entry.name) as file:
+            data = file.read(left + 1)
+            if os.fstat(file.fileno()).st_mode & stat.S_IXUSR:
+                programs.add(entry.name)
+        left -= len(data)
+        if left < 0:
+            raise Refused(f"it is larger than {MOST_BYTES // 2**20} MiB.")
+        files[entry.name] = data
+    return files, frozenset(programs)
+
+
+def about(top: bytes, folder: str) -> tuple[str, str]:
+    """Return the name and description of a SKILL.md in this folder; raise `Refused` with what is
+    wrong."""
+    if len(top) > LONGEST_TOP:
+        raise Refused(
+            f"its {TOP} is longer than {LONGEST_TOP // 1024} KiB: move parts of it to other files."
+        )
+    settings, _ = front_matter.split(top.decode(errors="replace"))
+    name = str(settings.get("name") or folder).strip().lower()
+    if not _NAME.fullmatch(name):
+        raise Refused(f"its name {name!r} is not made of small letters, digits, - and _.")
+    description = " ".join(str(settings.get("description") or "").split())
+    if not description:
+        raise Refused("it has no description: say when to use it.")
+    if len(description) > LONGEST_DESCRIPTION:
+        raise Refused(f"its description has over {LONGEST_DESCRIPTION} characters: shorten it.")
+    return name, description
+
+
+def _hash(files: Mapping[str, bytes], programs: frozenset[str]) -> str:
+    digest = hashlib.sha256()
+    for name, data in files.items():
+        mark = "x" if name in programs else "-"
+        digest.update(f"{name}\n{mark}\n{hashlib.sha256(data).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def names(base: Path, rel: str) -> list[str]:
+    """Return the names of the folders in `rel` of `base`; none if it does not exist."""
+    try:
+        with Folder.open(base) as opened, opened.sub(rel) as folder:
+            return [e.name for e in folder.list() if e.kind == "folder" and e.name[0] != "."]
+    except (OSError, Refused):
+        return []
+
+
+def keep_copy(home: Home, skill: SkillFiles) -> None:
+    """Write the copy from which an enabled skill is used, unless it exists undamaged."""
+    place = f"{COPIES}/{skill.sha256}"
+    if enabled_copy(home, skill.sha256) is not None:
+        return
+    if home.folder.exists(place):
+        home.folder.remove(place)
+    partial = f"{COPIES}/.{skill.sha256}.{os.getpid()}"
+    if home.folder.exists(partial):  # a crash left it
+        home.folder.remove(partial)
+    with home.folder.sub(partial, create=True) as folder:
+        for name, data in skill.files.items():
+            with folder.create_file(name, mode=0o700 if name in skill.programs else 0o600) as file:
+                file.write(data)
+    home.folder.rename(partial, place)
+
+
+def enabled_copy(home: Home, sha256: str) -> Skill | None:
+    """Return an enabled skill from its copy; None if the copy is missing or damaged."""
+    path = home.path.resolve() / COPIES / sha256
+    try:
+        found = SkillPlace(path).read()
+    except (Refused, NotFound):
+        return None
+    if found.sha256 != sha256:
+        return None
+    files = tuple(name for name in found.files if name != TOP)
+    return Skill(
+        name=found.name, description=found.description, sha256=sha256, path=path, files=files
+    )

@@ -8,6 +8,6 @@ FEATURE = Feature(
     settings="agiraph.features.mcp.settings:read",
     settings_tables=("mcp", "mcp_files"),
     part="agiraph.features.mcp.toolbox:open_part",
-    checks="agiraph.features.mcp.checks:check",
+    checks="agiraph.features.mcp.commands:check",
     commands={"mcp": "agiraph.features.mcp.commands"},
 )

@@ -1,10 +1,11 @@
-"""`agiraph mcp`: use MCP servers in teams, and let MCP clients use agiraph."""
+"""`agiraph mcp`: use MCP servers in teams, let MCP clients use agiraph; and what doctor says."""
 
 import re
 import sys
 import time
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,18 +15,20 @@ import orjson
 
 from agiraph import config, location
 from agiraph.cli.session import Columns, Told, command, plain_console, printing, table
-from agiraph.core.domain.errors import Conflict, Misconfigured, NotFound, Refused
+from agiraph.core.domain.errors import AgiraphError, Conflict, Misconfigured, NotFound, Refused
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
 from agiraph.core.home.layout import Home
+from agiraph.doctor.checkup import Checkup
 from agiraph.features.mcp import launching, pins
-from agiraph.features.mcp.checks import opened
 from agiraph.features.mcp.connection import ServerFailed
 from agiraph.features.mcp.pins import PinnedTool, Pins, ServerStatus, reached_lines, status_of
 from agiraph.features.mcp.servers import McpServers
 from agiraph.features.mcp.settings import NAME, TABLE, McpServer, servers_of
 from agiraph.location import FILE
 from agiraph.redaction import environment, redact
+from agiraph.sandbox.levels import CommandRules
+from agiraph.sandbox.sandbox import database_files
 
 SIGN_IN_S = 600.0
 """How long a person may take to sign in."""
@@ -186,7 +189,7 @@ def _as_value(one: ServerStatus) -> dict[str, Any]:
         "from": server.origin,
         "state": _state(one),
         "tools": {} if known is None else {n: server.reach_of(n) for n in known.usable},
-        "to_confirm": [] if known is None else sorted({*known.pending, *known.gone}),
+        "to_confirm": [] if known is None else known.changes,
     }
 
 
@@ -199,7 +202,7 @@ async def test(name: str) -> None:
         found, seconds = await _looked(servers, name)
         _show_tools(servers.servers[name], found.usable.values())
     click.echo(f"It answered within {seconds:.1f} s.")
-    if found.pending or found.gone:
+    if found.changes:
         click.echo(pins.news(name, found))
         sys.exit(1)
 
@@ -225,7 +228,7 @@ async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
         known = known or (await _looked(servers, name))[0]
     if not known.is_seen and known.tools:
         _show_tools(server, known.tools.values(), is_whole=True)
-    wanted = list(tools) or sorted({*known.pending, *known.gone})
+    wanted = list(tools) or known.changes
     for tool in wanted:
         _show_change(known, tool)
     if not wanted and known.is_seen:
@@ -248,10 +251,10 @@ def _show_change(known: Pins, tool: str) -> None:
 
 def _show_words(tool: PinnedTool, mark: str) -> None:
     """Print a tool's whole description and its arguments, as a model reads them."""
-    for line in visible(tool.description).splitlines() or [""]:
+    description, arguments = tool.words
+    for line in description.splitlines() or [""]:
         click.echo(f"{mark} {line}")
-    schema = orjson.dumps(dict(tool.schema)).decode()
-    click.echo(f"{mark} arguments: {visible(schema, keep='')}")
+    click.echo(f"{mark} arguments: {arguments}")
 
 
 @mcp.command()
@@ -316,6 +319,56 @@ async def remove(name: str) -> None:
     kept = home.path / pins.FOLDER / name
     also = f" What its program stored is still in {kept}." if kept.exists() else ""
     click.echo(f"Removed.{also}")
+
+
+async def check(checkup: Checkup) -> None:
+    """Say which servers can be used. With --online each of them is started and asked."""
+    settings = checkup.settings
+    named = servers_of(settings)
+    if not named or not settings.home.exists():
+        return
+    home = Home.open(settings.home)
+    for name, server in named.items():
+        try:
+            await _check_server(checkup, home, name, server)
+        except AgiraphError as error:
+            checkup.problem(f"mcp {name}", redact(str(error)))
+    home.folder.close()
+
+
+async def _check_server(checkup: Checkup, home: Home, name: str, server: McpServer) -> None:
+    title = f"mcp {name}"
+    if server.fault:
+        return checkup.problem(title, f"{server.origin}: {server.description}.")
+    known = pins.load(home.folder, name)
+    if why := pins.unconfirmed(server, known):
+        return checkup.note(title, f"It {why}")
+    if checkup.online:
+        async with opened(checkup.settings, name) as (_, servers):
+            known = await servers.look(name)
+    if known is None:
+        return checkup.note(title, f"Its tools are not known yet: agiraph mcp test {name}")
+    if known.changes:
+        return checkup.note(title, pins.news(name, known))
+    asked = "It answers" if checkup.online else "It is started when it is used"
+    return checkup.fine(title, f"{asked}; {counted(len(known.usable), 'tool')}.")
+
+
+@asynccontextmanager
+async def opened(settings: config.Settings, name: str) -> AsyncGenerator[tuple[Home, McpServers]]:
+    """Open the home for one server. The server is ended when the block ends."""
+    named = servers_of(settings)
+    if name not in named:
+        raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
+    home = Home.open(settings.home)
+    rules = CommandRules.of(
+        settings.limits, database_files(settings.database_url), settings.sandbox_readable
+    ).confined(settings.sandbox, home.path)
+    servers = McpServers({name: named[name]}, home, rules, settings.web, settings.secrets)
+    try:
+        yield home, servers
+    finally:
+        await servers.close()
 
 
 # Servers in agiraph.toml, whose other lines stay as they are

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import orjson
 
@@ -18,10 +18,8 @@ from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.text.fence import neutral
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
-from agiraph.core.domain.tools import Reach
 from agiraph.core.home.safe_folder import Folder
 from agiraph.features.mcp.settings import McpServer, digest_of
-from agiraph.redaction import redact
 
 FOLDER = "mcp"
 MOST_TOOLS = 256
@@ -33,8 +31,6 @@ MOST_NAMED = 8
 State = Literal["off", "unknown", "on", "changed", "faulty"]
 """off: a file names it, and no person has confirmed it. unknown: it has not been asked for its
 tools yet. changed: tools of it are off until a person confirms them. faulty: it cannot be used."""
-ToolState = Literal["on", "new", "changed", "gone"]
-"""new, changed: off until a person confirms it. gone: the server no longer lists it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +50,12 @@ class PinnedTool:
         line = " ".join(neutral(self.description).split())
         first, dot, _ = line.partition(". ")
         return (first + dot.strip())[:160]
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Return the description and the JSON schema as models read them, for people to see."""
+        schema = orjson.dumps(dict(self.schema)).decode()
+        return visible(self.description), visible(schema, keep="")
 
     @classmethod
     def of(
@@ -91,26 +93,28 @@ class Pins:
         return not (self.tools or self.pending or self.gone or self.is_seen)
 
     @property
+    def changes(self) -> list[str]:
+        """Return the names of the tools that a person has to confirm."""
+        return sorted({*self.pending, *self.gone})
+
+    @property
     def usable(self) -> dict[str, PinnedTool]:
         """Return the tools that agents may call."""
-        off = {*self.pending, *self.gone}
+        off = self.changes
         return {name: tool for name, tool in self.tools.items() if name not in off}
 
     def compared(self, found: Iterable[PinnedTool]) -> "Pins":
         """Return the pins with the changes that this new list of the server's tools shows."""
         told = {tool.name: tool for tool in found}
-        pending = {name: tool for name, tool in told.items() if self._is_news(tool)}
+        known = {name: tool.digest for name, tool in self.tools.items()}
+        pending = {name: tool for name, tool in told.items() if known.get(name) != tool.digest}
         gone = tuple(sorted(name for name in self.tools if name not in told))
         return replace(self, pending=pending, gone=gone)
 
-    def _is_news(self, tool: PinnedTool) -> bool:
-        known = self.tools.get(tool.name)
-        return known is None or known.digest != tool.digest
-
     def confirmed(self, names: Iterable[str] | None = None) -> "Pins":
         """Return the pins with these changes accepted; without names, all of them."""
-        wanted = {*self.pending, *self.gone} if names is None else {*names}
-        if unknown := wanted - {*self.pending, *self.gone}:
+        wanted = {*(self.changes if names is None else names)}
+        if unknown := wanted.difference(self.changes):
             raise NotFound("changed tool", min(unknown), known="`agiraph mcp list` shows them.")
         tools = {name: tool for name, tool in self.tools.items() if name not in self.gone}
         accepted = {name: tool for name, tool in self.pending.items() if name in wanted}
@@ -163,12 +167,21 @@ def news(server: str, known: Pins) -> str:
 def load(home: Folder, server: str) -> Pins | None:
     """Return the pins of a server; None if its tools are not known yet."""
     try:
-        data = home.read(_path(server), limit=MOST_BYTES)
+        stored: dict[str, Any] = orjson.loads(home.read(_path(server), limit=MOST_BYTES))
+        tools, pending = (
+            {name: PinnedTool(**fields) for name, fields in stored[key].items()}
+            for key in ("tools", "pending")
+        )
+        return Pins(
+            tools=tools,
+            pending=pending,
+            gone=tuple(stored["gone"]),
+            is_seen=bool(stored["is_seen"]),
+            reached=str(stored.get("reached", "")),
+        )
     except NotFound:
         return None
-    try:
-        return _decoded(orjson.loads(data))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Misconfigured(
             f"{_path(server)} in the home is damaged. Remove it, and accept the tools again with "
             f"`agiraph mcp confirm {server}`."
@@ -201,34 +214,6 @@ def _path(server: str) -> str:
     return f"{FOLDER}/{server}.json"
 
 
-def _decoded(stored: Any) -> Pins:
-    def tools(key: str) -> dict[str, PinnedTool]:
-        named = cast(dict[str, dict[str, Any]], stored[key])
-        return {name: PinnedTool(**fields) for name, fields in named.items()}
-
-    return Pins(
-        tools=tools("tools"),
-        pending=tools("pending"),
-        gone=tuple(stored["gone"]),
-        is_seen=bool(stored["is_seen"]),
-        reached=str(stored.get("reached", "")),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStatus:
-    """One tool of a server, as a model reads it, and as it was when a person accepted it."""
-
-    name: str
-    state: ToolState
-    touches: Reach
-    description: str = ""
-    arguments: str = ""
-    """Its JSON schema."""
-    old_description: str = ""
-    old_arguments: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
     """The state of one server."""
@@ -244,7 +229,7 @@ class ServerStatus:
             return "off"
         if self.known is None or self.known.is_unasked:
             return "unknown"
-        return "changed" if self.known.pending or self.known.gone else "on"
+        return "changed" if self.known.changes else "on"
 
     @property
     def summary(self) -> str:
@@ -269,36 +254,6 @@ class ServerStatus:
         roles = tuple(self.server.roles) or ("",)
         allowed = self.server.allows
         return [n for n in self.known.usable if any(allowed(n, role) for role in roles)]
-
-    @property
-    def reached(self) -> list[str]:
-        """Return how the server is reached, line by line, with secrets replaced."""
-        return [visible(redact(line), keep="") for line in reached_lines(self.server)]
-
-    @property
-    def tools(self) -> list[ToolStatus]:
-        """Return each tool that the server has or had, those to be confirmed first."""
-        known = self.known or Pins()
-        names = sorted({*known.tools, *known.pending})
-        found = [self._tool(name, known) for name in names]
-        return sorted(found, key=lambda tool: tool.state == "on")
-
-    def _tool(self, name: str, known: Pins) -> ToolStatus:
-        old, new = known.tools.get(name), known.pending.get(name)
-        state: ToolState = "on" if new is None else "changed" if old else "new"
-        if new is None and name in known.gone:
-            state = "gone"
-        now = new or old
-        before = old if new is not None else None
-        return ToolStatus(
-            name=visible(name, keep=""),
-            state=state,
-            touches=self.server.reach_of(name),
-            description=_description(now),
-            arguments=_arguments(now),
-            old_description=_description(before),
-            old_arguments=_arguments(before),
-        )
 
     @property
     def sha256(self) -> str:
@@ -330,11 +285,3 @@ def reached_lines(server: McpServer) -> list[str]:
         *([f"address: {server.url}"] if server.url else []),
         *(f"header: {key}: {value}" for key, value in server.headers.items()),
     ]
-
-
-def _description(tool: PinnedTool | None) -> str:
-    return "" if tool is None else visible(tool.description)
-
-
-def _arguments(tool: PinnedTool | None) -> str:
-    return "" if tool is None else visible(orjson.dumps(dict(tool.schema)).decode(), keep="")

@@ -13,8 +13,9 @@ from agiraph.api.routing import Body, Router
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.text.visible import visible
 from agiraph.features.mcp.connection import ServerFailed
-from agiraph.features.mcp.pins import ServerStatus
+from agiraph.features.mcp.pins import Pins, ServerStatus, reached_lines
 from agiraph.features.mcp.servers import McpServers
+from agiraph.features.mcp.settings import McpServer
 from agiraph.features.mcp.toolbox import McpTools
 from agiraph.redaction import redact
 
@@ -106,10 +107,29 @@ def _fields(one: ServerStatus) -> dict[str, Any]:
 
 
 def _details(one: ServerStatus) -> McpServerDetails:
+    known = one.known or Pins()
+    tools = [_tool(one.server, known, name) for name in sorted({*known.tools, *known.pending})]
     return McpServerDetails.of(
         one.server,
         **_fields(one),
-        reached=one.reached,
-        shown_tools=[McpToolView.of(tool) for tool in one.tools],
+        reached=[visible(redact(line), keep="") for line in reached_lines(one.server)],
+        shown_tools=sorted(tools, key=lambda tool: tool.state == "on"),
         sha256=one.sha256,
+    )
+
+
+def _tool(server: McpServer, known: Pins, name: str) -> McpToolView:
+    """Return a tool as a model reads it, and as it was when a person accepted it."""
+    old, new = known.tools.get(name), known.pending.get(name)
+    state = "gone" if name in known.gone else "on" if new is None else "changed" if old else "new"
+    description, arguments = (new or known.tools[name]).words
+    old_description, old_arguments = old.words if new and old else ("", "")
+    return McpToolView(
+        name=visible(name, keep=""),
+        state=state,
+        touches=server.reach_of(name),
+        description=description,
+        arguments=arguments,
+        old_description=old_description,
+        old_arguments=old_arguments,
     )

@@ -41,6 +41,7 @@ _OPEN = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 """Headers that hold no secret."""
 _SECRET_OPTIONS = frozenset({"token", "key", "apikey", "secret", "password", "passwd", "pat"})
 """The last word of options whose value is a secret, such as `--api-key`."""
+_READING = ("resource:", "prompt:")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -160,7 +161,8 @@ class McpServer(McpRules):
     def reach_of(self, tool: str) -> Reach:
         """Return what a call of this tool does outside of the team, as a person declared it."""
         # A server may call a tool "resource:x": what was declared for resources is not for it.
-        return self._reach(tool, {k: v for k, v in self.effects.items() if not _is_for_reading(k)})
+        effects = {k: v for k, v in self.effects.items() if not k.startswith(_READING)}
+        return self._reach(tool, effects)
 
     def reach_of_reading(self, kind: Literal["resource", "prompt"], name: str) -> Reach:
         """Return what it does outside of the team to read this resource or prompt."""
@@ -174,10 +176,6 @@ class McpServer(McpRules):
 
     def serves(self, team_id: str, team_name: str) -> bool:
         return not self.teams or team_id in self.teams or team_name in self.teams
-
-
-def _is_for_reading(pattern: str) -> bool:
-    return pattern.startswith(("resource:", "prompt:"))
 
 
 def _matches(tool: str, patterns: tuple[str, ...]) -> bool:

@@ -223,7 +223,7 @@ class _OfServer:
     async def _tell(self, ctx: RunContext) -> None:
         """Put what is to be confirmed into the person's inbox, if it is not there yet."""
         known = self.servers.pins(self.server.name)
-        if known is not None and (known.pending or known.gone):
+        if known is not None and known.changes:
             notice = pins.notice_of(self.server.name, known)
             await ctx.store.write(report_once, ctx.node, [notice])
 
