@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, cast
 
 from pydantic import Field, StringConstraints
 
@@ -15,12 +15,12 @@ from agiraph.core.domain.agents import Command
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import Misconfigured, Refused
 from agiraph.core.domain.features import found_at, installed
-from agiraph.core.domain.sections import Section, entry, must
+from agiraph.core.domain.sections import FILE, Section, Setting, Written, entry, must
 from agiraph.core.domain.times.moments import parse_span, parse_zone
 from agiraph.core.home import stored_keys
 from agiraph.core.home.named_secrets import TABLE as _SECRETS
 from agiraph.core.home.named_secrets import NamedSecrets, named_secrets
-from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
+from agiraph.location import IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.models.http.patience import PatienceEntry
@@ -35,25 +35,8 @@ from agiraph.models.vendors import KEY_VARIABLES, VENDORS, Vendor
 from agiraph.redaction import keep
 from agiraph.sandbox.levels import KNOWN, Wanted
 from agiraph.sandbox.sandbox import Limits
+from agiraph.web import configured
 from agiraph.web.access import Web
-from agiraph.web.configured import (
-    PACKAGES,
-    READING,
-    SEARCH,
-    MakeVendorEngine,
-    shown_indexes,
-)
-from agiraph.web.configured import origin as engine_origin
-from agiraph.web.configured import shown as shown_engine
-from agiraph.web.configured import web as web_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """A value in force and its origin."""
-
-    value: str
-    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +83,7 @@ class Settings(Location):
 
 
 SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
-T = TypeVar("T")
 _FOLDERS = "folders"
-# User and password in an address: `show` masks the password in the list that people look at.
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 _USD_VARIABLE = "AGIRAPH_USD_PER_DAY"
 _NO_LIMIT = "none"
 _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -158,13 +138,9 @@ _SERVER_PATIENCE: Section[PatienceEntry] = Section(
 
 
 @dataclass(frozen=True, slots=True)
-class Picker:
+class Picker(Written):
     """Chooses each setting's value, and records it with its origin for people to look at."""
 
-    path: Path
-    environ: Mapping[str, str]
-    written: Mapping[str, Any]
-    shown: dict[str, Setting]
     stored: Mapping[str, str] = field(repr=False)
     """What a person entered in the web UI, by the name of the variable."""
     secrets: NamedSecrets = field(repr=False)
@@ -177,7 +153,7 @@ class Picker:
         found = Setting(value=default, origin="default")
         if self.stored.get(name):
             found = Setting(value=self.stored[name], origin=stored_keys.FILE)
-        if (key := IN_FILE.get(name, "")) in self.written:
+        if (key := name.removeprefix("AGIRAPH_").lower()) in IN_FILE & self.written.keys():
             found = Setting(value=chain(self.written[key]), origin=FILE)
         # A variable that is set but empty counts as unset: containers often pass such variables on.
         if self.environ.get(name):
@@ -186,23 +162,6 @@ class Picker:
         masked = "set" if name in SECRETS and found.value else found.value
         self.show(name, masked, found.origin)
         return found.value
-
-    def table(self, section: Section[T]) -> T:
-        """Return a table of agiraph.toml."""
-        return section.read(self.path, self.written.get(section.name), self.environ)
-
-    def tables(self, section: Section[T]) -> dict[str, T]:
-        """Return a table of tables of agiraph.toml."""
-        return section.read_each(self.path, self.written.get(section.name), self.environ)
-
-    def show(self, name: str, value: str, origin: str = FILE) -> None:
-        """Record a value, without the password of an address in it."""
-        self.shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", value), origin=origin)
-
-    def show_each(self, table: str, values: Mapping[str, object]) -> None:
-        """Record what a table of agiraph.toml holds."""
-        for name, value in values.items():
-            self.show(f"{table}.{name}", str(value))
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -236,7 +195,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         retention=_retention(pick("AGIRAPH_RETENTION", "")),
         secrets=secrets,
         features={one.name: found_at(one.settings)(pick) for one in installed() if one.settings},
-        web=_web(pick, partial(vendor_engine, keys, prices), own_port=place.address.port),
+        web=configured.read(
+            pick, partial(vendor_engine, keys, prices), own_port=place.address.port
+        ),
         address=place.address,
         token=pick("AGIRAPH_TOKEN", ""),
         log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
@@ -295,26 +256,6 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _web(pick: Picker, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
-    """Return the agents' web access, and record its engine and its reading hosts."""
-    search, reading = pick.written.get(SEARCH.name), pick.written.get(READING.name)
-    web = web_of(
-        pick.path,
-        search,
-        pick.environ,
-        own_port=own_port,
-        vendor_engine=vendor_engine,
-        reading=reading,
-        packages=pick.written.get(PACKAGES.name),
-    )
-    pick.show_each(PACKAGES.name, shown_indexes(web.indexes))
-    if reading is not None:
-        hosts = ", ".join(web.reading_hosts.entries) or "none"
-        pick.show(f"{READING.name}.reading_hosts", hosts)
-    pick.show(SEARCH.name, shown_engine(web), engine_origin(search, pick.environ, web))
-    return web
-
-
 def _folders(pick: Picker) -> dict[str, str]:
     """Return the folders that can be given by name, and record them."""
     written = pick.written.get(_FOLDERS, {})
@@ -342,7 +283,7 @@ def _keys(pick: Picker) -> Keys:
     options = pick.tables(_OPTIONS)
     keys = Keys(
         {vendor.name: _account(pick, vendor) for vendor in VENDORS if not vendor.is_local},
-        servers=servers_of(pick.path, pick.written.get(SERVERS.name), pick.environ),
+        servers=servers_of(pick),
         proxies=Proxies.read(pick.environ),
         options={name: one for name, one in options.items() if one != ModelOptions()},
         patience={name: one.given for name, one in patience.items() if one.given},
