@@ -172,9 +172,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     secrets = named_secrets(path, written.get(_SECRETS, {}), environ)
     pick = Picker(path, environ, written, {}, stored, secrets, place.address.url)
     keys, prices = _keys(pick), Prices(pick.tables(_TERMS))
-    commands, limits = _commands(pick), pick.table(_COMMAND_LIMITS)
-    _show_tables(pick, keys, commands, limits)
     roles = pick.tables(_ROLES)
+    pick.show_each(_SECRETS, secrets.sources)
     _show_place(pick, place)
     return Settings(
         home=place.home,
@@ -185,9 +184,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         efforts={name: role.effort for name, role in roles.items() if role.effort is not None},
         keys=keys,
         prices=prices,
-        commands=commands,
+        commands=_commands(pick),
         folders=_folders(pick),
-        limits=limits,
+        limits=_limits(pick),
         sandbox=cast(Wanted, _one_of("AGIRAPH_SANDBOX", pick("AGIRAPH_SANDBOX", ""), KNOWN)),
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
         zone=_zone(pick("AGIRAPH_ZONE", "")),
@@ -206,19 +205,13 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
-def _show_tables(pick: Picker, keys: Keys, commands: Mapping[str, Command], limits: Limits) -> None:
-    """Record servers, commands and limits with their origins."""
-    pick.show_each(SERVERS.name, _described(keys.servers))
-    pick.show_each(_COMMANDS.name, _described(commands))
-    pick.show_each(_RATES.name, _described(keys.rates))
-    pick.show_each(_SECRETS, pick.secrets.sources)
+def _limits(pick: Picker) -> Limits:
+    """Return the limits of commands, and record them."""
+    limits = pick.table(_COMMAND_LIMITS)
     origin = FILE if _COMMAND_LIMITS.name in pick.written else "default"
     for name, most in asdict(limits).items():
         pick.show(f"{_COMMAND_LIMITS.name}.{name}", str(most), origin)
-
-
-def _described(named: Mapping[str, Server | Command | Rate]) -> dict[str, str]:
-    return {name: one.description for name, one in named.items()}
+    return limits
 
 
 def _stored(home: Path) -> dict[str, str]:
@@ -274,11 +267,12 @@ def _show_place(pick: Picker, place: Location) -> None:
     """Record home and address, for the list of settings only: `find` has read them."""
     pick("AGIRAPH_HOST", "127.0.0.1")
     pick("AGIRAPH_PORT", "8717")
-    pick.show("AGIRAPH_HOME", str(place.home), _origin(pick.environ, "AGIRAPH_HOME"))
+    origin = "environment" if pick.environ.get("AGIRAPH_HOME") else "default"
+    pick.show("AGIRAPH_HOME", str(place.home), origin)
 
 
 def _keys(pick: Picker) -> Keys:
-    """Return the access to models, and record the proxies of the environment."""
+    """Return the access to models, and record its rates and the proxies of the environment."""
     patience = {**pick.tables(_SERVER_PATIENCE), **pick.tables(_MODEL_PATIENCE)}
     options = pick.tables(_OPTIONS)
     keys = Keys(
@@ -290,7 +284,8 @@ def _keys(pick: Picker) -> Keys:
         rates=pick.tables(_RATES),
     )
     for name, value in keys.proxies.shown().items():
-        pick.shown[name] = Setting(value=value, origin="environment")
+        pick.show(name, value, "environment")
+    pick.show_each(_RATES.name, keys.rates)
     return keys
 
 
@@ -298,10 +293,6 @@ def _account(pick: Picker, vendor: Vendor) -> Account:
     key, url = pick(vendor.key_variable, ""), pick(vendor.url_variable, "")
     is_stored = pick.shown[vendor.key_variable].origin == stored_keys.FILE
     return Account(key=key, base_url=url, is_stored=is_stored)
-
-
-def _origin(environ: Mapping[str, str], name: str) -> str:
-    return "environment" if environ.get(name) else "default"
 
 
 def _readable(paths: str) -> tuple[Path, ...]:
@@ -329,10 +320,10 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
 
 
 def _commands(pick: Picker) -> dict[str, Command]:
-    """Return the file's programs, each with the environment variables it may see."""
+    """Return the file's programs, each with the environment variables it may see; record them."""
     environ = pick.environ
     # A program sees no other variables: the environment holds the vendors' keys.
-    return {
+    found = {
         name: Command(
             command=one.command,
             environment={v: environ[v] for v in one.environment if v in environ},
@@ -340,3 +331,5 @@ def _commands(pick: Picker) -> dict[str, Command]:
         )
         for name, one in pick.tables(_COMMANDS).items()
     }
+    pick.show_each(_COMMANDS.name, found)
+    return found

@@ -74,7 +74,7 @@ SERVERS: Section[Server] = Section(
 
 
 def servers(given: Written) -> dict[str, Server]:
-    """Return the file's model servers, each with its key from the environment."""
+    """Return the file's model servers, each with its key from the environment, and record them."""
     found = given.tables(SERVERS)
     for name in found:
         # A model is named provider/model; a server with a provider's name would hide one of them.
@@ -86,4 +86,6 @@ def servers(given: Written) -> dict[str, Server]:
                 f"{given.path}: [servers.{name}]: a name is small letters, digits, - and _."
             )
     keys = given.environ
-    return {name: replace(one, key=keys.get(one.key_env, "")) for name, one in found.items()}
+    found = {name: replace(one, key=keys.get(one.key_env, "")) for name, one in found.items()}
+    given.show_each(SERVERS.name, found)
+    return found

@@ -136,9 +136,9 @@ class Written:
         self.shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", value), origin=origin)
 
     def show_each(self, table: str, values: Mapping[str, object]) -> None:
-        """Record what a table of agiraph.toml holds."""
+        """Record what a table of agiraph.toml holds, by the description of what has one."""
         for name, value in values.items():
-            self.show(f"{table}.{name}", str(value))
+            self.show(f"{table}.{name}", getattr(value, "description", str(value)))
 
 
 @cache

@@ -160,24 +160,20 @@ class McpServer(McpRules):
     def reach_of(self, tool: str) -> Reach:
         """Return what a call of this tool does outside of the team, as a person declared it."""
         # A server may call a tool "resource:x": what was declared for resources is not for it.
-        return self._reach(tool, {k: v for k, v in self.effects.items() if not _is_for_reading(k)})
+        reading = ("resource:", "prompt:")
+        return self._reach(
+            tool, {k: v for k, v in self.effects.items() if not k.startswith(reading)}
+        )
 
     def reach_of_reading(self, kind: Literal["resource", "prompt"], name: str) -> Reach:
         """Return what it does outside of the team to read this resource or prompt."""
         return self._reach(f"{kind}:{name}", self.effects)
 
     def _reach(self, name: str, effects: Mapping[str, Reach]) -> Reach:
-        for pattern, reach in effects.items():
-            if fnmatchcase(name, pattern):
-                return reach
-        return "sends"
+        return next((reach for one, reach in effects.items() if fnmatchcase(name, one)), "sends")
 
     def serves(self, team_id: str, team_name: str) -> bool:
         return not self.teams or team_id in self.teams or team_name in self.teams
-
-
-def _is_for_reading(pattern: str) -> bool:
-    return pattern.startswith(("resource:", "prompt:"))
 
 
 def _matches(tool: str, patterns: tuple[str, ...]) -> bool:
@@ -225,7 +221,8 @@ def servers(
     for file in (path.parent / FILE, *_files(path, files, writable)):
         for name, given in _in_file(file).items():
             made = _from_file(name, given, file)
-            found[_free(made.name, found)] = replace(made, name=_free(made.name, found))
+            free = _free(made.name, found)
+            found[free] = replace(made, name=free)
     for name, table in entries.items():
         found[name] = _from_table(path, name, table, found.get(name))
     return {name: _checked(server, declared) for name, server in sorted(found.items())}
