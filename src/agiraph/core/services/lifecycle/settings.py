@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TypedDict, Unpack
 
 from agiraph.core.domain.agents import (
-    ARCHIVED,
     Agent,
     Limits,
     Mode,
@@ -90,8 +89,7 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
         # Before the team's lock: nodes are locked before their team.
         continuations.change_goal_budget(tx, team_id, settings["budget"], by=by)
     team = TEAMS.get(tx, team_id, lock=True)
-    if team.status == "archived":
-        raise Refused(ARCHIVED.format(team.name))
+    team.refuse_archived()
     columns = _columns(team, settings) | _asking_columns(tx, team, settings)
     if columns:
         TEAMS.update(tx, team_id, **columns)
@@ -218,8 +216,7 @@ def follow_document(tx: Tx, team_id: TeamId, path: str, text: str) -> Team:
     goal changes in words only: open work goes on, and no new run starts."""
     column = DOCUMENT_COLUMNS[path]
     team = TEAMS.get(tx, team_id, lock=True)
-    if team.status == "archived":
-        raise Refused(ARCHIVED.format(team.name))
+    team.refuse_archived()
     words = _HEADING.sub("", text, count=1).strip()
     if column == "goal":
         check_goal(words)
