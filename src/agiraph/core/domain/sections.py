@@ -1,4 +1,4 @@
-"""Sections: declares the tables of agiraph.toml as dataclasses, and reads them.
+"""Sections: declares the tables of agiraph.toml as dataclasses, reads them and shows their values.
 
 A field of the dataclass is a setting, with its default; its type and `must` say what is accepted.
 """

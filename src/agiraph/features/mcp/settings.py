@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import parse_qsl, unquote
@@ -244,25 +244,19 @@ def _files(path: Path, named: Any, writable: Collection[str]) -> list[Path]:
     if not isinstance(named, list) or not all(isinstance(one, str) for one in cast(Any, named)):
         raise Misconfigured(f'{path}: {FILES_KEY} is a list of files: ["~/project/{FILE}"].')
     found = [Path(one).expanduser() for one in cast(list[str], named)]
-    for file in found:
-        _check_place(path, file, (str(path.parent / "teams"), *writable))
-    if missing := [str(one) for one in found if not one.is_file()]:
-        raise Misconfigured(
-            f"{path}: {FILES_KEY} names {missing[0]!r}, and there is no such file. Correct the "
-            "path or remove it."
-        )
-    return found
-
-
-def _check_place(path: Path, file: Path, writable: Collection[str]) -> None:
-    """Raise `Misconfigured` if a file of servers lies in a folder that agents may write to."""
-    for folder in writable:
+    for file, folder in product(found, (str(path.parent / "teams"), *writable)):
         if file.resolve().is_relative_to(Path(folder).expanduser().resolve()):
             raise Misconfigured(
                 f"{path}: {FILES_KEY} names {str(file)!r}, which lies in {folder!r}: agents may "
                 f"write there, and so add servers. Move the file, for example to "
                 f"{path.parent / FILE}."
             )
+    if missing := [str(one) for one in found if not one.is_file()]:
+        raise Misconfigured(
+            f"{path}: {FILES_KEY} names {missing[0]!r}, and there is no such file. Correct the "
+            "path or remove it."
+        )
+    return found
 
 
 def _in_file(file: Path) -> dict[str, Any]:
