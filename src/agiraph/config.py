@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, cast
 
 from pydantic import Field, StringConstraints
 
@@ -15,12 +15,12 @@ from agiraph.core.domain.agents import Command
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import Misconfigured, Refused
 from agiraph.core.domain.features import found_at, installed
-from agiraph.core.domain.sections import Section, entry, must
+from agiraph.core.domain.sections import FILE, Section, Setting, Written, entry, must
 from agiraph.core.domain.times.moments import parse_span, parse_zone
 from agiraph.core.home import stored_keys
 from agiraph.core.home.named_secrets import TABLE as _SECRETS
 from agiraph.core.home.named_secrets import NamedSecrets, named_secrets
-from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
+from agiraph.location import IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.models.http.patience import PatienceEntry
@@ -35,25 +35,8 @@ from agiraph.models.vendors import KEY_VARIABLES, VENDORS, Vendor
 from agiraph.redaction import keep
 from agiraph.sandbox.levels import KNOWN, Wanted
 from agiraph.sandbox.sandbox import Limits
+from agiraph.web import configured
 from agiraph.web.access import Web
-from agiraph.web.configured import (
-    PACKAGES,
-    READING,
-    SEARCH,
-    MakeVendorEngine,
-    shown_indexes,
-)
-from agiraph.web.configured import origin as engine_origin
-from agiraph.web.configured import shown as shown_engine
-from agiraph.web.configured import web as web_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """A value in force and its origin."""
-
-    value: str
-    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +83,7 @@ class Settings(Location):
 
 
 SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
-T = TypeVar("T")
 _FOLDERS = "folders"
-# User and password in an address: `show` masks the password in the list that people look at.
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 _USD_VARIABLE = "AGIRAPH_USD_PER_DAY"
 _NO_LIMIT = "none"
 _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -158,13 +138,9 @@ _SERVER_PATIENCE: Section[PatienceEntry] = Section(
 
 
 @dataclass(frozen=True, slots=True)
-class Picker:
+class Picker(Written):
     """Chooses each setting's value, and records it with its origin for people to look at."""
 
-    path: Path
-    environ: Mapping[str, str]
-    written: Mapping[str, Any]
-    shown: dict[str, Setting]
     stored: Mapping[str, str] = field(repr=False)
     """What a person entered in the web UI, by the name of the variable."""
     secrets: NamedSecrets = field(repr=False)
@@ -177,7 +153,7 @@ class Picker:
         found = Setting(value=default, origin="default")
         if self.stored.get(name):
             found = Setting(value=self.stored[name], origin=stored_keys.FILE)
-        if (key := IN_FILE.get(name, "")) in self.written:
+        if (key := name.removeprefix("AGIRAPH_").lower()) in IN_FILE & self.written.keys():
             found = Setting(value=chain(self.written[key]), origin=FILE)
         # A variable that is set but empty counts as unset: containers often pass such variables on.
         if self.environ.get(name):
@@ -186,23 +162,6 @@ class Picker:
         masked = "set" if name in SECRETS and found.value else found.value
         self.show(name, masked, found.origin)
         return found.value
-
-    def table(self, section: Section[T]) -> T:
-        """Return a table of agiraph.toml."""
-        return section.read(self.path, self.written.get(section.name), self.environ)
-
-    def tables(self, section: Section[T]) -> dict[str, T]:
-        """Return a table of tables of agiraph.toml."""
-        return section.read_each(self.path, self.written.get(section.name), self.environ)
-
-    def show(self, name: str, value: str, origin: str = FILE) -> None:
-        """Record a value, without the password of an address in it."""
-        self.shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", value), origin=origin)
-
-    def show_each(self, table: str, values: Mapping[str, object]) -> None:
-        """Record what a table of agiraph.toml holds."""
-        for name, value in values.items():
-            self.show(f"{table}.{name}", str(value))
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -213,9 +172,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     secrets = named_secrets(path, written.get(_SECRETS, {}), environ)
     pick = Picker(path, environ, written, {}, stored, secrets, place.address.url)
     keys, prices = _keys(pick), Prices(pick.tables(_TERMS))
-    commands, limits = _commands(pick), pick.table(_COMMAND_LIMITS)
-    _show_tables(pick, keys, commands, limits)
     roles = pick.tables(_ROLES)
+    pick.show_each(_SECRETS, secrets.sources)
     _show_place(pick, place)
     return Settings(
         home=place.home,
@@ -226,9 +184,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         efforts={name: role.effort for name, role in roles.items() if role.effort is not None},
         keys=keys,
         prices=prices,
-        commands=commands,
+        commands=_commands(pick),
         folders=_folders(pick),
-        limits=limits,
+        limits=_limits(pick),
         sandbox=cast(Wanted, _one_of("AGIRAPH_SANDBOX", pick("AGIRAPH_SANDBOX", ""), KNOWN)),
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
         zone=_zone(pick("AGIRAPH_ZONE", "")),
@@ -236,7 +194,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         retention=_retention(pick("AGIRAPH_RETENTION", "")),
         secrets=secrets,
         features={one.name: found_at(one.settings)(pick) for one in installed() if one.settings},
-        web=_web(pick, partial(vendor_engine, keys, prices), own_port=place.address.port),
+        web=configured.read(
+            pick, partial(vendor_engine, keys, prices), own_port=place.address.port
+        ),
         address=place.address,
         token=pick("AGIRAPH_TOKEN", ""),
         log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
@@ -245,19 +205,13 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
-def _show_tables(pick: Picker, keys: Keys, commands: Mapping[str, Command], limits: Limits) -> None:
-    """Record servers, commands and limits with their origins."""
-    pick.show_each(SERVERS.name, _described(keys.servers))
-    pick.show_each(_COMMANDS.name, _described(commands))
-    pick.show_each(_RATES.name, _described(keys.rates))
-    pick.show_each(_SECRETS, pick.secrets.sources)
+def _limits(pick: Picker) -> Limits:
+    """Return the limits of commands, and record them."""
+    limits = pick.table(_COMMAND_LIMITS)
     origin = FILE if _COMMAND_LIMITS.name in pick.written else "default"
     for name, most in asdict(limits).items():
         pick.show(f"{_COMMAND_LIMITS.name}.{name}", str(most), origin)
-
-
-def _described(named: Mapping[str, Server | Command | Rate]) -> dict[str, str]:
-    return {name: one.description for name, one in named.items()}
+    return limits
 
 
 def _stored(home: Path) -> dict[str, str]:
@@ -295,26 +249,6 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _web(pick: Picker, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
-    """Return the agents' web access, and record its engine and its reading hosts."""
-    search, reading = pick.written.get(SEARCH.name), pick.written.get(READING.name)
-    web = web_of(
-        pick.path,
-        search,
-        pick.environ,
-        own_port=own_port,
-        vendor_engine=vendor_engine,
-        reading=reading,
-        packages=pick.written.get(PACKAGES.name),
-    )
-    pick.show_each(PACKAGES.name, shown_indexes(web.indexes))
-    if reading is not None:
-        hosts = ", ".join(web.reading_hosts.entries) or "none"
-        pick.show(f"{READING.name}.reading_hosts", hosts)
-    pick.show(SEARCH.name, shown_engine(web), engine_origin(search, pick.environ, web))
-    return web
-
-
 def _folders(pick: Picker) -> dict[str, str]:
     """Return the folders that can be given by name, and record them."""
     written = pick.written.get(_FOLDERS, {})
@@ -333,23 +267,25 @@ def _show_place(pick: Picker, place: Location) -> None:
     """Record home and address, for the list of settings only: `find` has read them."""
     pick("AGIRAPH_HOST", "127.0.0.1")
     pick("AGIRAPH_PORT", "8717")
-    pick.show("AGIRAPH_HOME", str(place.home), _origin(pick.environ, "AGIRAPH_HOME"))
+    origin = "environment" if pick.environ.get("AGIRAPH_HOME") else "default"
+    pick.show("AGIRAPH_HOME", str(place.home), origin)
 
 
 def _keys(pick: Picker) -> Keys:
-    """Return the access to models, and record the proxies of the environment."""
+    """Return the access to models, and record its rates and the proxies of the environment."""
     patience = {**pick.tables(_SERVER_PATIENCE), **pick.tables(_MODEL_PATIENCE)}
     options = pick.tables(_OPTIONS)
     keys = Keys(
         {vendor.name: _account(pick, vendor) for vendor in VENDORS if not vendor.is_local},
-        servers=servers_of(pick.path, pick.written.get(SERVERS.name), pick.environ),
+        servers=servers_of(pick),
         proxies=Proxies.read(pick.environ),
         options={name: one for name, one in options.items() if one != ModelOptions()},
         patience={name: one.given for name, one in patience.items() if one.given},
         rates=pick.tables(_RATES),
     )
     for name, value in keys.proxies.shown().items():
-        pick.shown[name] = Setting(value=value, origin="environment")
+        pick.show(name, value, "environment")
+    pick.show_each(_RATES.name, keys.rates)
     return keys
 
 
@@ -357,10 +293,6 @@ def _account(pick: Picker, vendor: Vendor) -> Account:
     key, url = pick(vendor.key_variable, ""), pick(vendor.url_variable, "")
     is_stored = pick.shown[vendor.key_variable].origin == stored_keys.FILE
     return Account(key=key, base_url=url, is_stored=is_stored)
-
-
-def _origin(environ: Mapping[str, str], name: str) -> str:
-    return "environment" if environ.get(name) else "default"
 
 
 def _readable(paths: str) -> tuple[Path, ...]:
@@ -388,10 +320,10 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
 
 
 def _commands(pick: Picker) -> dict[str, Command]:
-    """Return the file's programs, each with the environment variables it may see."""
+    """Return the file's programs, each with the environment variables it may see; record them."""
     environ = pick.environ
     # A program sees no other variables: the environment holds the vendors' keys.
-    return {
+    found = {
         name: Command(
             command=one.command,
             environment={v: environ[v] for v in one.environment if v in environ},
@@ -399,3 +331,5 @@ def _commands(pick: Picker) -> dict[str, Command]:
         )
         for name, one in pick.tables(_COMMANDS).items()
     }
+    pick.show_each(_COMMANDS.name, found)
+    return found

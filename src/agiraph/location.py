@@ -13,41 +13,19 @@ from pydantic import Field, StringConstraints
 from agiraph.api.connections import Limits
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.features import installed
-from agiraph.core.domain.sections import Section, entry, must
+from agiraph.core.domain.sections import FILE, Section, entry, must
 
-FILE = "agiraph.toml"
-IN_FILE = {
-    "AGIRAPH_DATABASE_URL": "database_url",
-    "AGIRAPH_MODEL": "model",
-    "AGIRAPH_REPLY_MODEL": "reply_model",
-    "AGIRAPH_READER_MODEL": "reader_model",
-    "AGIRAPH_ZONE": "zone",
-    "AGIRAPH_RETENTION": "retention",
-    "AGIRAPH_SANDBOX": "sandbox",
-    "AGIRAPH_SANDBOX_READ": "sandbox_read",
-}
-"""Settings that agiraph.toml may hold too. Keys may not: files are shared by accident."""
-SERVER = "server"
+IN_FILE = frozenset(
+    ("database_url", "model", "reply_model", "reader_model", "zone", "retention", "sandbox",
+     "sandbox_read")
+)  # fmt: skip
+"""Settings that agiraph.toml may hold too; their variables are AGIRAPH_MODEL and so on. Keys may
+not: files are shared by accident."""
 TABLES = frozenset(
-    {
-        "servers",
-        "web",
-        "packages",
-        "models",
-        "roles",
-        "commands",
-        "command_limits",
-        "folders",
-        "limits",
-        "rate_limits",
-        SERVER,
-        "search",
-        "secrets",
-    }
-)
+    ("servers", "web", "packages", "models", "roles", "commands", "command_limits", "folders",
+     "limits", "rate_limits", "server", "search", "secrets")
+)  # fmt: skip
 """Tables of agiraph.toml, besides those of features."""
-
-
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
@@ -165,7 +143,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Location:
         home=home,
         database_url=environ.get("AGIRAPH_DATABASE_URL")
         or written.get("database_url", f"sqlite:///{home / 'agiraph.db'}"),
-        address=read_address(home / FILE, written.get(SERVER), environ),
+        address=read_address(home / FILE, written.get(_SECTION.name), environ),
         token=environ.get("AGIRAPH_TOKEN") or "",
     )
 
@@ -186,8 +164,8 @@ def written_in(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
     tables = known_tables()
-    if unknown := set(written) - set(IN_FILE.values()) - tables:
-        known = ", ".join(sorted([*IN_FILE.values(), *tables]))
+    if unknown := set(written) - IN_FILE - tables:
+        known = ", ".join(sorted(IN_FILE | tables))
         raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")
     texts = {name: chain(value) for name, value in written.items() if name not in tables}
     if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:

@@ -76,8 +76,8 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "a field or command with a format that we define: hours, moments, amounts, codes, settings": (
         "api/access_control api/deps features/chat_api/requests api/middleware"
-        " api/routes/models features/backup/routes cli/settings config core/domain/times/hours"
-        " core/domain/times/moments features/extensions/signatures"
+        " api/routes/models features/backup/routes cli/settings config core/domain/sections"
+        " core/domain/times/hours core/domain/times/moments features/extensions/signatures"
         " features/channels/kinds/telegram features/programs/mailbox"
         " core/services/lifecycle/overspending features/channels/pairing core/tools/scheduling"
     ),

@@ -91,7 +91,7 @@ async def test_a_server_of_a_file_is_not_started_before_a_person_confirms_how(
     assert pins.unconfirmed(rude(), None) == ""
 
 
-@pytest.mark.parametrize("damaged", [b"{}", b'{"tools": []}', b'[]', b"{"])
+@pytest.mark.parametrize("damaged", [b"{}", b'{"tools": []}', b"[]", b"{"])
 async def test_one_damaged_pin_file_stops_no_other_server(tmp_path: Path, damaged: bytes) -> None:
     broken = McpServer(name="broken", command=("true",))
     last = McpServer(name="last", command=("true",), is_from_file=True)

@@ -58,8 +58,6 @@ class Interval(click.ParamType[float]):
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--name": {},
-    "--model": {},
     "--mode": {
         "type": click.Choice(["finite", "infinite"]),
         "help": "finite: work until the goal is reached. infinite: work in cycles without an end.",
@@ -108,12 +106,12 @@ NONE_WORDS = {"quiet_hours": "none", "channel": "all"}
 """What a person writes to take such a setting away."""
 
 
-def option(*names: str, also: str = "", **more: Any) -> Callable[[F], F]:
+def option(name: str, also: str = "", **more: Any) -> Callable[[F], F]:
     """Return a click option as `_OPTIONS` has it; `also` is added to its help."""
-    given = {**_OPTIONS[names[0]], **more}
+    given = {**_OPTIONS.get(name, {}), **more}
     if also:
         given["help"] = f"{given['help']} {also}"
-    return click.option(*names, **given)
+    return click.option(name, **given)
 
 
 def money(help: str, name: str = "usd", *, min_open: bool = True) -> Callable[[F], F]:

@@ -1,15 +1,13 @@
 """Servers: the model servers that agiraph.toml names, each with its address, wire and window."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import field, replace
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 from pydantic import AfterValidator, Field
 
 from agiraph.core.domain.errors import Misconfigured
-from agiraph.core.domain.sections import Section, entry, must
+from agiraph.core.domain.sections import Section, Written, entry, must
 from agiraph.models.http.patience import PatienceEntry
 from agiraph.models.options import Calls, Headers
 from agiraph.models.vendors import CHAT, REMOTE_VENDOR_NAMES, WIRES
@@ -75,18 +73,19 @@ SERVERS: Section[Server] = Section(
 )
 
 
-def servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Server]:
-    """Return the file's model servers, each with its key from the environment."""
-    found = SERVERS.read_each(path, written, environ)
+def servers(given: Written) -> dict[str, Server]:
+    """Return the file's model servers, each with its key from the environment, and record them."""
+    found = given.tables(SERVERS)
     for name in found:
         # A model is named provider/model; a server with a provider's name would hide one of them.
         if name in _RESERVED:
             said = "has the name of a provider; give it one of its own"
-            raise Misconfigured(f"{path}: [servers.{name}] {said}.")
+            raise Misconfigured(f"{given.path}: [servers.{name}] {said}.")
         if not _NAME.fullmatch(name):
             raise Misconfigured(
-                f"{path}: [servers.{name}]: a name is small letters, digits, - and _."
+                f"{given.path}: [servers.{name}]: a name is small letters, digits, - and _."
             )
-    return {
-        name: replace(server, key=environ.get(server.key_env, "")) for name, server in found.items()
-    }
+    keys = given.environ
+    found = {name: replace(one, key=keys.get(one.key_env, "")) for name, one in found.items()}
+    given.show_each(SERVERS.name, found)
+    return found

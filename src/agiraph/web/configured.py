@@ -1,7 +1,6 @@
 """Configured web access: made from the settings, with the engine's key from the environment."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
@@ -9,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.records.search import Engine
-from agiraph.core.domain.sections import Section, entry
+from agiraph.core.domain.sections import FILE, Section, Written, entry
 from agiraph.redaction import keep
 from agiraph.sandbox.gate.indexes import PackageIndexes, PythonSources
 from agiraph.web.access import PREFIX, WantedEngine, Web
@@ -99,27 +98,24 @@ PACKAGES: Section[_Packages] = Section(
 )
 
 
-def web(
-    path: Path,
-    written: Any,
-    environ: Mapping[str, str],
-    *,
-    own_port: int,
-    vendor_engine: MakeVendorEngine = lambda vendor, model: None,
-    reading: Any = None,
-    packages: Any = None,
-) -> Web:
-    """Return the agents' web access, from the tables [search] (`written`), [web] (`reading`) and
-    [packages]. It refuses the port of the runtime's own API."""
+def read(given: Written, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
+    """Return the agents' web access, and record its engine, its indexes and its reading hosts. It
+    refuses the port of the runtime's own API."""
     policy = AddressPolicy(refused_ports=frozenset({own_port}), stand_ins=dict(stand_ins))
-    chosen = _chosen(written, environ)
-    return Web(
+    chosen = _chosen(given)
+    web = Web(
         fetcher=Fetcher(policy=policy),
-        engine=_engine(path, chosen, environ, vendor_engine),
+        engine=_engine(given, chosen, vendor_engine),
         follows_keys=chosen is None,
-        reading_hosts=ReadingHosts(READING.read(path, reading).reading_hosts),
-        indexes=_indexes(PACKAGES.read(path, packages)),
+        reading_hosts=ReadingHosts(given.table(READING).reading_hosts),
+        indexes=_indexes(given.table(PACKAGES)),
     )
+    given.show_each(PACKAGES.name, shown_indexes(web.indexes))
+    if READING.name in given.written:
+        hosts = ", ".join(web.reading_hosts.entries) or "none"
+        given.show(f"{READING.name}.reading_hosts", hosts)
+    given.show(SEARCH.name, shown(web), _origin(given, web))
+    return web
 
 
 def _indexes(packages: _Packages) -> PackageIndexes:
@@ -155,57 +151,53 @@ def shown(web: Web) -> str:
             return f"{engine.name} (the vendor's own search)"
 
 
-def origin(written: Any, environ: Mapping[str, str], web: Web) -> str:
+def _origin(given: Written, web: Web) -> str:
     """Return where the engine comes from: the environment, the file, or nobody's choice."""
-    if environ.get(CHOICE):
+    if given.environ.get(CHOICE):
         return "environment"
-    if written is not None:
-        return "agiraph.toml"
+    if SEARCH.name in given.written:
+        return FILE
     return "default" if isinstance(web.engine, OpenEngine) else "environment"
 
 
-def _chosen(written: Any, environ: Mapping[str, str]) -> Any:
+def _chosen(given: Written) -> Any:
     """Return the settings of the search engine that a person has named; else those of the first
     engine whose API key is in the environment; None if there is neither."""
+    written, environ = given.written.get(SEARCH.name), given.environ
     if choice := environ.get(CHOICE):
         written = choice.strip().lower()
     if written is None:
-        written = next(
-            (name for name, variable in VARIABLES.items() if environ.get(variable)), None
-        )
+        written = next((name for name, key in VARIABLES.items() if environ.get(key)), None)
     return {"provider": written} if isinstance(written, str) else written
 
 
-def _engine(
-    path: Path, chosen: Any, environ: Mapping[str, str], vendor_engine: MakeVendorEngine
-) -> Engine | None:
+def _engine(given: Written, chosen: Any, vendor_engine: MakeVendorEngine) -> Engine | None:
     """Return the engine in force: the one that is chosen, else a model vendor's own search, else
     the open sources."""
     if chosen is None:
         return vendor_engine("", "") or OpenEngine()
     if (own := _own_engine(chosen)) is not None:
         return own
-    wanted = SEARCH.read(path, chosen)
+    wanted = SEARCH.read(given.path, chosen)
     match wanted.provider:
         case "none":
             return None
         case "open":
             return OpenEngine(contact=wanted.contact or "")
         case "searxng":
-            return _searxng(path, wanted, environ)
+            return _searxng(given, wanted)
         case "brave" | "serper" | "tavily":
-            key = _key(path, wanted.key_env or VARIABLES[wanted.provider], environ)
             return RemoteEngine(
                 name=wanted.provider,
-                key=key,
+                key=_key(given, wanted.key_env or VARIABLES[wanted.provider]),
                 base_url=wanted.base_url or "",
                 own_usd_per_1000=wanted.usd_per_1000,
             )
         case vendor:
             if (engine := vendor_engine(vendor, wanted.model or "")) is None:
                 raise Misconfigured(
-                    f"{path}: search: {vendor} searches with the key of its models, which is not "
-                    f"set. Set it, or write {SEARCH.example}."
+                    f"{given.path}: search: {vendor} searches with the key of its models, which is "
+                    f"not set. Set it, or write {SEARCH.example}."
                 )
             return engine
 
@@ -217,26 +209,26 @@ def _own_engine(written: Any) -> WantedEngine | None:
     return WantedEngine(own_name=name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
 
 
-def _searxng(path: Path, wanted: _Search, environ: Mapping[str, str]) -> Engine:
+def _searxng(given: Written, wanted: _Search) -> Engine:
     """SearXNG is a server of one's own: it has no default address and may need no key."""
-    base_url = wanted.base_url or environ.get("SEARXNG_URL", "")
-    key = _key(path, wanted.key_env, environ) if wanted.key_env else ""
+    base_url = wanted.base_url or given.environ.get("SEARXNG_URL", "")
+    key = _key(given, wanted.key_env) if wanted.key_env else ""
     if not base_url.startswith(("http://", "https://")):
         raise Misconfigured(
             f"SEARXNG_URL {base_url!r} must begin with https:// or http://; or give base_url in "
-            f"{path}: {SEARCH.example}."
+            f"{given.path}: {SEARCH.example}."
         )
     return RemoteEngine(
         name="searxng", key=key, base_url=base_url, own_usd_per_1000=wanted.usd_per_1000
     )
 
 
-def _key(path: Path, variable: str, environ: Mapping[str, str]) -> str:
-    key = environ.get(variable, "")
+def _key(given: Written, variable: str) -> str:
+    key = given.environ.get(variable, "")
     if not key:
         raise Misconfigured(
-            f"{path}: [search] takes its key from {variable}, which is not set. Set it, or name "
-            "another variable in `key_env`."
+            f"{given.path}: [search] takes its key from {variable}, which is not set. Set it, or "
+            "name another variable in `key_env`."
         )
     keep({variable: key})
     return key

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import AgentId, NodeId, PersonId, TeamId, ThreadId
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import CLEAN, Label
@@ -20,8 +21,6 @@ Trust = Literal["strict", "standard", "open"]
 """How much the agents of a team may do without asking a person, in threads that hold text from
 outside the team. `domain.sinks` has the table of what each value allows."""
 TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
-ARCHIVED = "Team {!r} is archived; restore it first."
-"""Why nothing of an archived team is changed; takes its name."""
 AgentKind = Literal["llm", "cli"]
 Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]
 """What an agent is doing, as people see it."""
@@ -88,6 +87,11 @@ class Team:
     sets it; no file in the team's home is read for it."""
     folders: tuple[GivenFolder, ...] = ()
     """Folders of a person that its agents see, besides their own. Only a person gives them."""
+
+    def refuse_archived(self) -> None:
+        """Raise `Refused` if it is archived."""
+        if self.status == "archived":
+            raise Refused(f"Team {self.name!r} is archived; restore it first.")
 
 
 @value

@@ -1,9 +1,10 @@
-"""Sections: declares the tables of agiraph.toml as dataclasses, and reads them.
+"""Sections: declares the tables of agiraph.toml as dataclasses, reads them and shows their values.
 
 A field of the dataclass is a setting, with its default; its type and `must` say what is accepted.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -22,6 +23,9 @@ from pydantic import (
 from agiraph.core.domain.errors import Misconfigured
 
 T = TypeVar("T")
+FILE = "agiraph.toml"
+# User and password in an address: `show` masks the password in the list that people look at.
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 _ABSENT: Mapping[str, str] = {}
 
 
@@ -99,6 +103,42 @@ class Section(Generic[T]):
             known = ", ".join((*adapter.json_schema()["properties"], *others))
             said = _said(first, known)
             raise Misconfigured(f"{path}: {where}{said}. Write {self.example}.") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A value in force and its origin."""
+
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a person wrote into agiraph.toml and the environment, and what comes of it."""
+
+    path: Path
+    environ: Mapping[str, str] = field(repr=False)
+    written: Mapping[str, Any]
+    shown: dict[str, Setting]
+    """Every setting with its origin, for people to look at; secrets are masked."""
+
+    def table(self, section: Section[T]) -> T:
+        """Return a table of agiraph.toml."""
+        return section.read(self.path, self.written.get(section.name), self.environ)
+
+    def tables(self, section: Section[T]) -> dict[str, T]:
+        """Return a table of tables of agiraph.toml."""
+        return section.read_each(self.path, self.written.get(section.name), self.environ)
+
+    def show(self, name: str, value: str, origin: str = FILE) -> None:
+        """Record a value, without the password of an address in it."""
+        self.shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", value), origin=origin)
+
+    def show_each(self, table: str, values: Mapping[str, object]) -> None:
+        """Record what a table of agiraph.toml holds, by the description of what has one."""
+        for name, value in values.items():
+            self.show(f"{table}.{name}", getattr(value, "description", str(value)))
 
 
 @cache

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import parse_qsl, unquote
@@ -169,10 +169,7 @@ class McpServer(McpRules):
         return self._reach(f"{kind}:{name}", self.effects)
 
     def _reach(self, name: str, effects: Mapping[str, Reach]) -> Reach:
-        for pattern, reach in effects.items():
-            if fnmatchcase(name, pattern):
-                return reach
-        return "sends"
+        return next((reach for one, reach in effects.items() if fnmatchcase(name, one)), "sends")
 
     def serves(self, team_id: str, team_name: str) -> bool:
         return not self.teams or team_id in self.teams or team_name in self.teams
@@ -223,7 +220,8 @@ def servers(
     for file in (path.parent / FILE, *_files(path, files, writable)):
         for name, given in _in_file(file).items():
             made = _from_file(name, given, file)
-            found[_free(made.name, found)] = replace(made, name=_free(made.name, found))
+            free = _free(made.name, found)
+            found[free] = replace(made, name=free)
     for name, table in entries.items():
         found[name] = _from_table(path, name, table, found.get(name))
     return {name: _checked(server, declared) for name, server in sorted(found.items())}
@@ -245,25 +243,19 @@ def _files(path: Path, named: Any, writable: Collection[str]) -> list[Path]:
     if not isinstance(named, list) or not all(isinstance(one, str) for one in cast(Any, named)):
         raise Misconfigured(f'{path}: {FILES_KEY} is a list of files: ["~/project/{FILE}"].')
     found = [Path(one).expanduser() for one in cast(list[str], named)]
-    for file in found:
-        _check_place(path, file, (str(path.parent / "teams"), *writable))
-    if missing := [str(one) for one in found if not one.is_file()]:
-        raise Misconfigured(
-            f"{path}: {FILES_KEY} names {missing[0]!r}, and there is no such file. Correct the "
-            "path or remove it."
-        )
-    return found
-
-
-def _check_place(path: Path, file: Path, writable: Collection[str]) -> None:
-    """Raise `Misconfigured` if a file of servers lies in a folder that agents may write to."""
-    for folder in writable:
+    for file, folder in product(found, (str(path.parent / "teams"), *writable)):
         if file.resolve().is_relative_to(Path(folder).expanduser().resolve()):
             raise Misconfigured(
                 f"{path}: {FILES_KEY} names {str(file)!r}, which lies in {folder!r}: agents may "
                 f"write there, and so add servers. Move the file, for example to "
                 f"{path.parent / FILE}."
             )
+    if missing := [str(one) for one in found if not one.is_file()]:
+        raise Misconfigured(
+            f"{path}: {FILES_KEY} names {missing[0]!r}, and there is no such file. Correct the "
+            "path or remove it."
+        )
+    return found
 
 
 def _in_file(file: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -30,8 +30,7 @@ class PatienceEntry:
 
     @property
     def given(self) -> PatienceSettings:
-        limits = {"first_byte_s": self.first_byte_s, "between_bytes_s": self.between_bytes_s}
-        return {name: limit for name, limit in limits.items() if limit is not None}
+        return {name: limit for name, limit in asdict(self).items() if limit is not None}
 
 
 MAX_FIRST_EVENT_S = 3600.0

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from agiraph.core.domain.agents import ARCHIVED
 from agiraph.core.domain.chat import AGAIN, Turn
 from agiraph.core.domain.costs import GoalBudget, LimitUse
 from agiraph.core.domain.errors import Conflict, Refused
@@ -268,8 +267,8 @@ def _check_node(tx: Tx, node: WorkNode) -> None:
     name, reason = subject_of(node), node.stop_reason
     if not node.is_work:
         raise Refused(f"{name!r} is a {node.lane}, not a task: it cannot be extended.")
-    if (team := teams.TEAMS.get(tx, node.team_id)).status == "archived":
-        raise Refused(ARCHIVED.format(team.name))
+    team = teams.TEAMS.get(tx, node.team_id)
+    team.refuse_archived()
     if node.is_goal:
         newest = nodes.last_goal(tx, node.team_id)
         if newest is None or newest.id == node.id:
@@ -347,8 +346,7 @@ def change_goal_budget(
     goal, team = nodes.last_goal(tx, team_id), teams.TEAMS.get(tx, team_id)
     if goal is None:
         raise Refused(f"The team {team.name!r} has no goal yet; give the budget with its goal.")
-    if team.status == "archived":
-        raise Refused(ARCHIVED.format(team.name))
+    team.refuse_archived()
     goal = NODES.get(tx, goal.id, lock=True)
     used = _used_by_goal(tx, goal)
     for name, total in totals.items():

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TypedDict, Unpack
 
 from agiraph.core.domain.agents import (
-    ARCHIVED,
     Agent,
     Limits,
     Mode,
@@ -43,6 +42,8 @@ MIN_CYCLE_S = 30.0
 _HEADING = re.compile(r"\A\s*#\s*(soul|goal)\s*$", re.IGNORECASE | re.MULTILINE)
 DOCUMENT_COLUMNS = {"SOUL.md": "soul", "GOAL.md": "goal"}
 """The columns that follow a file."""
+_PLAIN = ("mode", "review", "trust", "folders", "effort", "muted_until", "permissions", "channel")
+"""Settings that are stored as they are."""
 SOUL_LIMIT = 100_000
 """Characters, because it goes into every prompt."""
 
@@ -90,8 +91,7 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
         # Before the team's lock: nodes are locked before their team.
         continuations.change_goal_budget(tx, team_id, settings["budget"], by=by)
     team = TEAMS.get(tx, team_id, lock=True)
-    if team.status == "archived":
-        raise Refused(ARCHIVED.format(team.name))
+    team.refuse_archived()
     columns = _columns(team, settings) | _asking_columns(tx, team, settings)
     if columns:
         TEAMS.update(tx, team_id, **columns)
@@ -109,8 +109,7 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
 
 def _columns(team: Team, settings: Settings) -> dict[str, object]:
     """Return the columns of the team that the settings change, as they are stored."""
-    plain = ("mode", "review", "trust", "folders", "effort", "muted_until", "permissions")
-    columns: dict[str, object] = {k: value for k, value in settings.items() if k in plain}
+    columns: dict[str, object] = {k: value for k, value in settings.items() if k in _PLAIN}
     if "name" in settings:
         columns["name"] = settings["name"].strip() or name_from_goal(team.goal)
     if "soul" in settings:
@@ -121,7 +120,7 @@ def _columns(team: Team, settings: Settings) -> dict[str, object]:
 
 
 def _asking_columns(tx: Tx, team: Team, settings: Settings) -> dict[str, object]:
-    """Return the columns about when and how the team reaches its owner."""
+    """Check the channel, and return the columns about when and how the team reaches its owner."""
     columns: dict[str, object] = {}
     if "quiet_hours" in settings or "quiet_zone" in settings:
         hours = settings.get("quiet_hours", team.quiet_hours).strip()
@@ -130,11 +129,8 @@ def _asking_columns(tx: Tx, team: Team, settings: Settings) -> dict[str, object]
         zone = settings.get("quiet_zone", known)
         deliveries.check_quiet_hours(hours, zone)
         columns |= {"quiet_hours": hours, "quiet_zone": zone}
-    if "channel" in settings:
-        channel = settings["channel"]
-        if channel:
-            deliveries.check_channel(tx, team.owner_id, channel)
-        columns["channel"] = channel
+    if channel := settings.get("channel"):
+        deliveries.check_channel(tx, team.owner_id, channel)
     if "answer_within_s" in settings:
         seconds = settings["answer_within_s"]
         if 0 < seconds < MIN_GAP_S:
@@ -218,8 +214,7 @@ def follow_document(tx: Tx, team_id: TeamId, path: str, text: str) -> Team:
     goal changes in words only: open work goes on, and no new run starts."""
     column = DOCUMENT_COLUMNS[path]
     team = TEAMS.get(tx, team_id, lock=True)
-    if team.status == "archived":
-        raise Refused(ARCHIVED.format(team.name))
+    team.refuse_archived()
     words = _HEADING.sub("", text, count=1).strip()
     if column == "goal":
         check_goal(words)

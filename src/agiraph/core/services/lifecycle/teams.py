@@ -11,7 +11,6 @@ import orjson
 from pydantic import TypeAdapter
 
 from agiraph.core.domain.agents import (
-    ARCHIVED,
     Agent,
     Limits,
     Mode,
@@ -266,8 +265,7 @@ def set_goal(
     it has the attachments.
     """
     team = teams.TEAMS.get(tx, team_id, lock=True)
-    if team.status == "archived":
-        raise Refused(ARCHIVED.format(team.name))
+    team.refuse_archived()
     check_goal(goal)
     if team.status == "active":
         complete(tx, team_id)

@@ -6,7 +6,6 @@ The terminal is here too, since nothing else is needed for it.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
@@ -18,7 +17,6 @@ from agiraph.core.domain.messages import INBOX, MessageKind
 from agiraph.core.domain.records.channels import Channel, WantedChannel
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.sections import Section, entry, must
-from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.features.channels.kinds.email import Email, MailServer
 from agiraph.features.channels.kinds.smtp import Security, Smtp
 from agiraph.features.channels.kinds.telegram import Telegram
@@ -76,12 +74,27 @@ class _Entry:
     ]
     kinds: Annotated[frozenset[_Kind], Field(min_length=1)] = cast(frozenset[_Kind], INBOX)
 
+    def channel(self, where: str, pick: Picker) -> Channel:
+        """Return the channel, or raise `Misconfigured` with `where` the entry is."""
+        if self.type.startswith(PREFIX):
+            return WantedChannel(own_name=self.type.removeprefix(PREFIX), kinds=self.kinds)
+        return Terminal(kinds=self.kinds)
+
 
 @entry
 class _WebhookEntry(_Entry):
     url: str = ""
     url_env: _Text | None = None
     secret_env: _Text | None = None
+
+    def channel(self, where: str, pick: Picker) -> Webhook:
+        # `url_env`: the address of a webhook is often its only secret.
+        if bool(self.url) == bool(self.url_env):
+            raise Misconfigured(f"{where} needs either url or url_env.")
+        url = self.url or _secret(where, "url_env", self.url_env, pick)
+        _check_url(where, url)
+        secret = _secret(where, "secret_env", self.secret_env, pick)
+        return Webhook(url=url, secret=secret, kinds=self.kinds)
 
 
 @entry
@@ -94,12 +107,41 @@ class _SmtpEntry(_Entry):
     user: str = ""
     password_env: _Text | None = None
 
+    def channel(self, where: str, pick: Picker) -> Smtp:
+        if bool(self.user) != bool(self.password_env):
+            raise Misconfigured(f"{where} needs both user and password_env, or neither.")
+        if self.user and self.security == "none":
+            raise Misconfigured(
+                f'{where} would send the password unencrypted: set security to "starttls" or "tls".'
+            )
+        return Smtp(
+            host=self.host,
+            port=self.port or {"starttls": 587, "tls": 465, "none": 25}[self.security],
+            security=self.security,
+            sender=self.sender,
+            recipients=self.to,
+            user=self.user,
+            password=_secret(where, "password_env", self.password_env, pick),
+            kinds=self.kinds,
+        )
+
 
 @entry
 class _TelegramEntry(_Entry):
     token_env: _Text | None = None
     token_secret: _Text | None = None
     api_url: str = "https://api.telegram.org"
+
+    def channel(self, where: str, pick: Picker) -> Telegram:
+        token = _one_secret(where, "token", self.token_env, self.token_secret, pick)
+        _check_url(where, self.api_url)
+        if not _BOT_TOKEN.fullmatch(token):
+            raise Misconfigured(
+                f"{where} the token is not that of a bot. BotFather in Telegram gives you one, "
+                "such as 110201543:AAHdqTc…"
+            )
+        api = self.api_url.rstrip("/")
+        return Telegram(token=token, kinds=self.kinds, api_url=api, url=pick.url)
 
 
 @entry
@@ -117,8 +159,29 @@ class _EmailEntry(_Entry):
     folder: Annotated[str, Field(pattern=r'^[^"\\\r\n]+$')] = "INBOX"
     checked_by: str = ""
 
+    def channel(self, where: str, pick: Picker) -> Email:
+        password = _one_secret(where, "password", self.password_env, self.password_secret, pick)
+        if "none" in (self.smtp_security, self.imap_security):
+            raise Misconfigured(
+                f'{where} would send the password unencrypted: use "starttls" or "tls" as security.'
+            )
+        smtp, imap = self.smtp_security, self.imap_security
+        smtp_port = self.smtp_port or {"starttls": 587, "tls": 465}[smtp]
+        imap_port = self.imap_port or {"starttls": 143, "tls": 993}[imap]
+        return Email(
+            address=self.address,
+            smtp=MailServer(host=self.smtp_host, port=smtp_port, security=smtp),
+            imap=MailServer(host=self.imap_host, port=imap_port, security=imap),
+            user=self.user,
+            password=password,
+            folder=self.folder,
+            checked_by=self.checked_by,
+            kinds=self.kinds,
+            url=pick.url,
+        )
 
-_ENTRIES: Mapping[Any, type[_Entry]] = {
+
+_ENTRIES: Mapping[str, type[_Entry]] = {
     "webhook": _WebhookEntry,
     "smtp": _SmtpEntry,
     "telegram": _TelegramEntry,
@@ -136,127 +199,27 @@ _EXAMPLE = (
 def read(pick: Picker) -> dict[str, Channel]:
     """Return the channels of the settings by name, and record them."""
     written = pick.written.get("channels", {})
-    found = channels(pick.path, written, pick.environ, url=pick.url, secrets=pick.secrets)
-    pick.show_each("channels", {name: each.description for name, each in found.items()})
-    return found
-
-
-def channels(
-    path: Path,
-    written: Any,
-    environ: Mapping[str, str],
-    *,
-    url: str = "",
-    secrets: NamedSecrets | None = None,
-) -> dict[str, Channel]:
-    """Return the channels of a settings file by name, or raise `Misconfigured` with the entry.
-
-    `url` is the address of this installation, for links in messages.
-    """
-    known = secrets or NamedSecrets()
     if not isinstance(written, dict):
-        raise Misconfigured(f"{path}: channels are tables: {_EXAMPLE}.")
+        raise Misconfigured(f"{pick.path}: channels are tables: {_EXAMPLE}.")
     found: dict[str, Channel] = {}
     for name, table in cast(dict[str, Any], written).items():
         kind = cast(dict[str, Any], table).get("type") if isinstance(table, dict) else None
-        entry_of = _ENTRIES.get(kind, _Entry) if isinstance(kind, str) else _Entry
-        section: Section[_Entry] = Section("channels", entry_of, _EXAMPLE)
-        (given,) = section.read_each(path, {name: table}).values()
-        found[name] = _channel(f"{path}: [channels.{name}]", given, environ, url, known)
+        of_kind = _ENTRIES.get(str(kind), _Entry)
+        section: Section[_Entry] = Section("channels", of_kind, _EXAMPLE)
+        (given,) = section.read_each(pick.path, {name: table}).values()
+        found[name] = given.channel(f"{pick.path}: [channels.{name}]", pick)
+        pick.show(f"channels.{name}", found[name].description)
     return found
-
-
-def _channel(
-    where: str, given: _Entry, environ: Mapping[str, str], url: str, secrets: NamedSecrets
-) -> Channel:
-    match given:
-        case _WebhookEntry():
-            return _webhook(where, given, environ)
-        case _SmtpEntry():
-            return _smtp(where, given, environ)
-        case _TelegramEntry():
-            secret = (given.token_env, given.token_secret)
-            token = _one_secret(where, "token", *secret, environ, secrets)
-            return _telegram(where, given, token, url)
-        case _EmailEntry():
-            secret = (given.password_env, given.password_secret)
-            password = _one_secret(where, "password", *secret, environ, secrets)
-            return _email(where, given, password, url)
-        case _ if given.type.startswith(PREFIX):
-            return WantedChannel(own_name=given.type.removeprefix(PREFIX), kinds=given.kinds)
-        case _:
-            return Terminal(kinds=given.kinds)
-
-
-def _webhook(where: str, given: _WebhookEntry, environ: Mapping[str, str]) -> Webhook:
-    # `url_env`: the address of a webhook is often its only secret.
-    if bool(given.url) == bool(given.url_env):
-        raise Misconfigured(f"{where} needs either url or url_env.")
-    url = given.url or _secret(where, "url_env", given.url_env, environ)
-    _check_url(where, url)
-    secret = _secret(where, "secret_env", given.secret_env, environ)
-    return Webhook(url=url, secret=secret, kinds=given.kinds)
-
-
-def _smtp(where: str, given: _SmtpEntry, environ: Mapping[str, str]) -> Smtp:
-    if bool(given.user) != bool(given.password_env):
-        raise Misconfigured(f"{where} needs both user and password_env, or neither.")
-    if given.user and given.security == "none":
-        raise Misconfigured(
-            f'{where} would send the password unencrypted: set security to "starttls" or "tls".'
-        )
-    return Smtp(
-        host=given.host,
-        port=given.port or {"starttls": 587, "tls": 465, "none": 25}[given.security],
-        security=given.security,
-        sender=given.sender,
-        recipients=given.to,
-        user=given.user,
-        password=_secret(where, "password_env", given.password_env, environ),
-        kinds=given.kinds,
-    )
-
-
-def _telegram(where: str, given: _TelegramEntry, token: str, url: str) -> Telegram:
-    _check_url(where, given.api_url)
-    if not _BOT_TOKEN.fullmatch(token):
-        raise Misconfigured(
-            f"{where} the token is not that of a bot. BotFather in Telegram gives you one, such as "
-            "110201543:AAHdqTc…"
-        )
-    api = given.api_url.rstrip("/")
-    return Telegram(token=token, kinds=given.kinds, api_url=api, url=url)
-
-
-def _email(where: str, given: _EmailEntry, password: str, url: str) -> Email:
-    if "none" in (given.smtp_security, given.imap_security):
-        raise Misconfigured(
-            f'{where} would send the password unencrypted: use "starttls" or "tls" as security.'
-        )
-    smtp_port = given.smtp_port or {"starttls": 587, "tls": 465}[given.smtp_security]
-    imap_port = given.imap_port or {"starttls": 143, "tls": 993}[given.imap_security]
-    smtp, imap = given.smtp_security, given.imap_security
-    return Email(
-        address=given.address,
-        smtp=MailServer(host=given.smtp_host, port=smtp_port, security=smtp),
-        imap=MailServer(host=given.imap_host, port=imap_port, security=imap),
-        user=given.user,
-        password=password,
-        folder=given.folder,
-        checked_by=given.checked_by,
-        kinds=given.kinds,
-        url=url,
-    )
 
 
 def _check_url(where: str, url: str) -> None:
     try:
         parts = urlsplit(url)
-        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname)
         _ = parts.port  # raises ValueError for a port that cannot be
     except ValueError:
-        is_complete, parts = False, None
-    if not is_complete or parts is None or any(c.isspace() for c in url):
+        parts = urlsplit("")
+    is_complete = parts.scheme in ("http", "https") and bool(parts.hostname)
+    if not is_complete or any(c.isspace() for c in url):
         raise Misconfigured(f"{where} url must be complete: https://… or http://….")
     if parts.username or parts.password:
         raise Misconfigured(
@@ -265,30 +228,23 @@ def _check_url(where: str, url: str) -> None:
         )
 
 
-def _one_secret(
-    where: str,
-    what: str,
-    variable: str | None,
-    name: str | None,
-    environ: Mapping[str, str],
-    secrets: NamedSecrets,
-) -> str:
+def _one_secret(where: str, what: str, variable: str | None, name: str | None, pick: Picker) -> str:
     """Return a secret that the entry takes from the environment or by its name in [secrets]."""
     if bool(variable) == bool(name):
         raise Misconfigured(f"{where} needs either {what}_env or {what}_secret.")
     if name is None:
-        return _secret(where, f"{what}_env", variable, environ)
+        return _secret(where, f"{what}_env", variable, pick)
     try:
-        return secrets.get(name)
+        return pick.secrets.get(name)
     except Misconfigured as error:
         raise Misconfigured(f"{where} {what}_secret: {error}") from error
 
 
-def _secret(where: str, key: str, variable: str | None, environ: Mapping[str, str]) -> str:
+def _secret(where: str, key: str, variable: str | None, pick: Picker) -> str:
     """Return the secret in an environment variable; from now on logs and stored texts redact it."""
     if variable is None:
         return ""
-    value = environ.get(variable, "")
+    value = pick.environ.get(variable, "")
     if not value:
         raise Misconfigured(f"{where} {key}: set {variable} in the environment.")
     keep({variable: value})
