@@ -164,14 +164,21 @@ def close_all(tx: Tx, node_id: NodeId) -> None:
 
 def close(tx: Tx, request: Message, why: str, *, fingerprint: str | None = None) -> None:
     """Close an open question or request without a decision. A later one is asked anew."""
-    MESSAGES.get(tx, request.id, lock=True)
-    if messages.answer(tx, request.id):
+    if end(tx, request.id, why):
         about = {"topic": None, "ref": None, "fingerprint": fingerprint}
         MESSAGES.update(tx, request.id, closed_at=tx.now, **about)
-        closed = QuestionAnswered(
-            message_id=request.id, node_id=request.node_id, text=why, decision=None, is_closed=True
-        )
-        tx.emit(request.team_id, closed)
+
+
+def end(tx: Tx, request_id: MessageId, why: str) -> bool:
+    """Take back a question or request that nobody has answered; return False if somebody has."""
+    request = MESSAGES.get(tx, request_id, lock=True)
+    if not messages.answer(tx, request_id):
+        return False
+    closed = QuestionAnswered(
+        message_id=request_id, node_id=request.node_id, text=why, decision=None, is_closed=True
+    )
+    tx.emit(request.team_id, closed)
+    return True
 
 
 def asked_before(tx: Tx, node: WorkNode, agent_id: AgentId, call: ToolCall) -> Message | None:

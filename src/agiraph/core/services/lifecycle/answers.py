@@ -70,8 +70,9 @@ def answer_question(
     decision: Decision | None = None,
     always: bool = False,
     label: Label = CLEAN,
-) -> None:
+) -> bool:
     """Close a question or a request with a person's answer, and give it to the call that waits.
+    Return whether the work that asked has ended.
 
     The question is closed in the same transaction, so only the first answer counts. If no call
     waits any more, the answer goes to the agent as a message; if the work has ended, the person is
@@ -79,16 +80,17 @@ def answer_question(
     grant. The `label` is added to that of the person's words.
     """
     if (limited := spend.asked_by(tx, question_id)) is not None:
-        return overspending.decide_on_day(
-            tx, limited.day, text, person_id=person_id, decision=decision
-        )
+        overspending.decide_on_day(tx, limited.day, text, person_id=person_id, decision=decision)
+        return False
     if always and decision != "approve":
         raise Refused("`always` belongs to an approval: set `decision` to `approve`.")
     asked = requests.lock(tx, question_id)
     if is_late(tx, asked):
-        return _ask_what_now(tx, asked, text, person_id=person_id, decision=decision, label=label)
+        _ask_what_now(tx, asked, text, person_id=person_id, decision=decision, label=label)
+        return True
     if asked.topic == "late_answer":
-        return _settle_late(tx, asked, text, person_id=person_id)
+        _settle_late(tx, asked, text, person_id=person_id)
+        return False
     question = bus.record_answer(
         tx, question_id, text, person_id=person_id, decision=decision, label=label
     )
@@ -111,7 +113,7 @@ def answer_question(
         _approve_covered(tx, granted, person_id=person_id)
     if question.node_id is not None:
         waiting.pause_or_resume_above(tx, question.node_id)
-    return None
+    return False
 
 
 def is_late(tx: Tx, question: Message) -> bool:

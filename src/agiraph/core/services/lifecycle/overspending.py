@@ -20,8 +20,7 @@ from datetime import UTC, datetime, timedelta
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.costs import DayCosts
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.events.mail import QuestionAnswered
-from agiraph.core.domain.ids import MessageId, PersonId, TeamId
+from agiraph.core.domain.ids import PersonId, TeamId
 from agiraph.core.domain.messages import Decision, Message
 from agiraph.core.domain.outcomes import Parked
 from agiraph.core.domain.waits import Timer, WaitingOn
@@ -214,18 +213,8 @@ def withdraw_requests(tx: Tx, team_id: TeamId) -> None:
 
 def _free(tx: Tx, row: DailyLimit, why: str) -> None:
     if row.question_id is not None:
-        _close(tx, row.question_id, why)
+        requests.end(tx, row.question_id, why)
     waiting.resume(tx, WaitingOn("day", row.day))
-
-
-def _close(tx: Tx, question_id: MessageId, why: str) -> None:
-    """Close a request that nobody has answered."""
-    question = MESSAGES.get(tx, question_id, lock=True)
-    if messages.answer(tx, question_id):
-        closed = QuestionAnswered(
-            message_id=question_id, node_id=None, text=why, decision=None, is_closed=True
-        )
-        tx.emit(question.team_id, closed)
 
 
 def _midnight_after(day: str) -> datetime:
