@@ -43,14 +43,6 @@ async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) ->
     return None if verdict(way.sink, ctx.team.trust) == "free" else way
 
 
-def is_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCall) -> bool:
-    """Whether a person has named the address that this call opens, anywhere on the team."""
-    if tool is None or not tool.properties.opens_address:
-        return False
-    wanted = links.requested(addresses.of_call(call))
-    return wanted is not None and team_hosts.was_named(tx, ctx.team.id, wanted)
-
-
 APPROVED = Done("approved")
 ASKED = "Not made yet: a person decides on this call"
 _ASKED = (
@@ -166,15 +158,14 @@ class PermissionPolicy:
         return _wait_for(tx, asked, call, requests.limit_of_call(ctx.team, is_urgent=parks))
 
     def _is_allowed(self, tx: Tx, ctx: RunContext, call: ToolCall, ruling: "Ruling") -> bool:
-        """Whether a person has allowed the call without a request: by a grant, or by naming the
-        address that it opens."""
+        """Whether a person has allowed the call without a request: by a grant, or by having
+        named the address that it opens, anywhere on the team."""
         tool = self.tools.get(call.name)
-        if not ctx.node.kind.no_ways_out and is_named_by_person(tx, ctx, tool, call):
-            return True
-        used = requests.use_grant(
-            tx, team_id=ctx.team.id, node_id=ctx.node.id, call=call, way_out=ruling.way_out
-        )
-        return used is not None
+        if tool is not None and tool.properties.opens_address and not ctx.node.kind.no_ways_out:
+            wanted = links.requested(addresses.of_call(call))
+            if wanted is not None and team_hosts.was_named(tx, ctx.team.id, wanted):
+                return True
+        return requests.use_grant(tx, ctx.lease, call, ruling.way_out)
 
 
 def first_match(

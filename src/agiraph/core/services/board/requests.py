@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 import orjson
 
 from agiraph.core.domain.agents import Team
-from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.chat import Lease, ToolCall
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events.mail import QuestionAnswered
 from agiraph.core.domain.events.team import GrantMade, GrantUsed
-from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId
+from agiraph.core.domain.ids import AgentId, MessageId, NodeId
 from agiraph.core.domain.messages import NEEDS_ANSWER, Message
 from agiraph.core.domain.provenance.grants import (
     ASK_LASTS,
@@ -218,19 +218,23 @@ def covers(grant: Grant, request: Message, *, now: datetime) -> bool:
     return is_held and any(grant.allows(*each, now=now) for each in named)
 
 
-def use_grant(
-    tx: Tx, *, team_id: TeamId, node_id: NodeId, call: ToolCall, way_out: WayOut | None
-) -> Grant | None:
-    """Count a use of a grant that allows this call, and return the grant; None if there is none."""
+def use_grant(tx: Tx, lease: Lease, call: ToolCall, way_out: WayOut | None) -> bool:
+    """Whether a grant allows this call; its use is counted."""
     named = _names(fingerprint(call), call, way_out)
-    for grant in grants.in_force(tx, team_id):
-        fits = any(grant.allows(*each, now=tx.now) for each in named)
-        if not fits or not grants.use(tx, grant):
-            continue
-        used = GrantUsed(grant_id=grant.id, node_id=node_id, call_id=call.id, tool=call.name)
-        tx.emit(team_id, used)
-        return grant
-    return None
+    return any(
+        count_use(tx, lease, grant, call_id=call.id, tool=call.name)
+        for grant in grants.in_force(tx, lease.team_id)
+        if any(grant.allows(*each, now=tx.now) for each in named)
+    )
+
+
+def count_use(tx: Tx, lease: Lease, grant: Grant | None, *, call_id: str, tool: str) -> bool:
+    """Count a call that a grant allows; return False if there is none, or if it is used up."""
+    if grant is None or not grants.use(tx, grant):
+        return False
+    used = GrantUsed(grant_id=grant.id, node_id=lease.node_id, call_id=call_id, tool=tool)
+    tx.emit(lease.team_id, used)
+    return True
 
 
 def record_grant(tx: Tx, grant: Grant) -> Grant:

@@ -9,7 +9,6 @@ from functools import partial
 
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.chat import Lease
-from agiraph.core.domain.events.team import GrantUsed
 from agiraph.core.domain.events.work import NetworkReached, NetworkRefused
 from agiraph.core.domain.ids import PersonId, TeamId, new_id
 from agiraph.core.domain.provenance.grants import REACH_LASTS, Grant
@@ -103,9 +102,7 @@ def record(tx: Tx, lease: Lease, *, call_id: str, host: str, use: str, label: La
     """
     threads.check_lease(tx, lease)  # also locks the row, so that no other label is lost
     grant = _grant_for(tx, lease, use, host)
-    if grant is not None and grants.use(tx, grant):
-        used = GrantUsed(grant_id=grant.id, node_id=lease.node_id, call_id=call_id, tool=COMMAND)
-        tx.emit(lease.team_id, used)
+    requests.count_use(tx, lease, grant, call_id=call_id, tool=COMMAND)
     reached = NetworkReached(
         node_id=lease.node_id,
         call_id=call_id,
