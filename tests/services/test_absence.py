@@ -103,7 +103,7 @@ async def test_nothing_is_sent_to_a_person_who_is_away_and_all_of_it_when_they_a
         assert (lines, len(await world.inbox())) == ([], 2)
 
         world.clock.advance(days=1)
-        back = await world.store.write(absence.come_back, OWNER)
+        back = await world.store.write(absence.leave, OWNER, None)
         await world.settle()
         assert back.away_until is None
     assert [line.partition("]")[0] for line in lines] == ["[question", "[briefing"]
@@ -214,7 +214,7 @@ async def test_a_briefing_whose_quiet_hours_ended_while_nothing_ran_is_sent_at_t
         world.clock.advance(hours=23, minutes=30)  # the quiet hours of the next day have begun
         # What a command does without a server, which computes all due times anew.
         store = await open_store(database_url, world.clock)
-        await store.write(absence.come_back, OWNER)
+        await store.write(absence.leave, OWNER, None)
         await store.close()
         await world.start()
         await world.settle()
@@ -231,7 +231,7 @@ async def test_a_briefing_that_waits_for_the_person_is_not_sent_in_quiet_hours(
         await world.store.write(absence.leave, OWNER, world.clock.now() + timedelta(days=1))
         await tell(world, founded, "Rates rose", "briefing")
         world.clock.advance(hours=2)
-        await world.store.write(absence.come_back, OWNER)
+        await world.store.write(absence.leave, OWNER, None)
         await world.settle()
         assert lines == []
         world.clock.advance(hours=1)

@@ -98,7 +98,7 @@ async def test_the_digest_groups_by_kind_and_source_and_has_the_exact_words(plac
     }
     ask, fact, _, wake = found.entries
     assert COMMAND in ask.text
-    assert (ask.always, ask.pattern, ask.is_waited_for) == ("command", COMMAND, False)
+    assert (ask.always, ask.is_waited_for) == (("command", COMMAND), False)
     assert (fact.text, wake.text) == (
         "Bread is made of flour.",
         '{"task":"Look at the page again"} scheduled {"cron":"0 */2 * * *"}',

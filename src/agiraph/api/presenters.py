@@ -9,7 +9,6 @@ from agiraph.api.views import (
     ActView,
     AgentView,
     CostView,
-    GrantOffer,
     InboxItem,
     JobView,
     MessageView,
@@ -198,13 +197,14 @@ def turn_view(turn: Turn, time: timing.StepTime) -> TurnView:
 def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
     message, node_id = item.message, item.message.node_id
     node = None if node_id is None else nodes.NODES.find(tx, node_id)
+    is_asked = message.kind == "approval" and message.answered_at is None
     return InboxItem.of(
         item,
         message=message_view(tx, replace(message, text=message.summary or message.text)),
         node_status=None if node is None else node.status,
         stop_reason=None if node is None else node.stop_reason,
         doubts=None if node is None else node.doubts,
-        always=_offer(message),
+        always=requests.offer(message) if is_asked else None,
         snoozed_until=message.snoozed_until,
         archived_at=message.archived_at,
         reply_to=_reply_to(tx, message, node),
@@ -217,12 +217,6 @@ def _reply_to(tx: Tx, message: Message, node: WorkNode | None) -> str | None:
     if message.kind == "report" and node is not None and node.asked_of is not None:
         return node.asked_of
     return message.sender if teams.AGENTS.find(tx, message.sender) is not None else None
-
-
-def _offer(message: Message) -> GrantOffer | None:
-    is_open = message.kind == "approval" and message.answered_at is None
-    offered = requests.offer(message) if is_open else None
-    return None if offered is None else GrantOffer(kind=offered[0], pattern=offered[1])
 
 
 def trigger_view(tx: Tx, trigger: Trigger) -> TriggerView:
@@ -256,8 +250,5 @@ def digest_view(tx: Tx, found: Digest, *, words: bool) -> DigestView:
 
 def _entry_view(entry: Entry, *, words: bool) -> DigestEntry:
     is_cut = not words and len(entry.text) > PREVIEW
-    offered = None
-    if entry.always is not None and entry.pattern is not None:
-        offered = GrantOffer(kind=entry.always, pattern=entry.pattern)
     text = f"{entry.text[:PREVIEW]}…" if is_cut else entry.text
-    return DigestEntry.of(entry, text=text, is_cut=is_cut, always=offered)
+    return DigestEntry.of(entry, text=text, is_cut=is_cut)

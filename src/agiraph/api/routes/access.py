@@ -157,6 +157,5 @@ def change_me(tx: Tx, body: PersonChanges, person: PersonDep) -> PersonView:
     if body.zone is not None:
         absence.live_in(tx, person, body.zone.strip())
     if "away_until" in body.model_fields_set:
-        until = body.away_until
-        _ = absence.come_back(tx, person) if until is None else absence.leave(tx, person, until)
+        absence.leave(tx, person, body.away_until)
     return read_me(tx, person)

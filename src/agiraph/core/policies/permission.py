@@ -43,14 +43,6 @@ async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) ->
     return None if verdict(way.sink, ctx.team.trust) == "free" else way
 
 
-def is_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCall) -> bool:
-    """Whether a person has named the address that this call opens, anywhere on the team."""
-    if tool is None or not tool.properties.opens_address:
-        return False
-    wanted = links.requested(addresses.of_call(call))
-    return wanted is not None and team_hosts.was_named(tx, ctx.team.id, wanted)
-
-
 APPROVED = Done("approved")
 ASKED = "Not made yet: a person decides on this call"
 _ASKED = (
@@ -137,12 +129,12 @@ class PermissionPolicy:
             if asked is not None:
                 requests.close(tx, asked, _GRANTED)
             return APPROVED
+        parks = waits or ruling.way_out is None
         if asked is None:
             if (refusal := _cannot_ask(tx, ctx, ruling)) is not None:
                 return Done(refusal, failed=True)
-            parks = waits or ruling.way_out is None
-            before = requests.asked_before(tx, ctx.node, ctx.agent.id, call)
-            if before is not None and not parks:
+            before = None if parks else requests.asked_before(tx, ctx.node, ctx.agent.id, call)
+            if before is not None:
                 told = _ASKED_BEFORE.format(id=before.id, at=before.created_at)
                 return Done(told, failed=True)
             asked = bus.request(
@@ -155,27 +147,25 @@ class PermissionPolicy:
                 way_out=ruling.way_out,
                 notifies=parks,
             )
-            if not parks:
+            if ruling.way_out is not None and not parks:
                 digest.schedule(tx, ctx.team.id)
-                instead = "" if ruling.way_out is None else f" {ruling.way_out.instead}"
-                return Done((_ASKED.format(id=asked.id) + instead).rstrip(), failed=True)
+                told = f"{_ASKED.format(id=asked.id)} {ruling.way_out.instead}"
+                return Done(told.rstrip(), failed=True)
         if asked.decision == "approve":
             return APPROVED
         if asked.decision == "deny":
             return Done("The human refused this call.", failed=True)
-        is_urgent = waits or ruling.way_out is None
-        return _wait_for(tx, asked, call, requests.limit_of_call(ctx.team, is_urgent=is_urgent))
+        return _wait_for(tx, asked, call, requests.limit_of_call(ctx.team, is_urgent=parks))
 
     def _is_allowed(self, tx: Tx, ctx: RunContext, call: ToolCall, ruling: "Ruling") -> bool:
-        """Whether a person has allowed the call without a request: by a grant, or by naming the
-        address that it opens."""
+        """Whether a person has allowed the call without a request: by a grant, or by having
+        named the address that it opens, anywhere on the team."""
         tool = self.tools.get(call.name)
-        if not ctx.node.kind.no_ways_out and is_named_by_person(tx, ctx, tool, call):
-            return True
-        used = requests.use_grant(
-            tx, team_id=ctx.team.id, node_id=ctx.node.id, call=call, way_out=ruling.way_out
-        )
-        return used is not None
+        if tool is not None and tool.properties.opens_address and not ctx.node.kind.no_ways_out:
+            wanted = links.requested(addresses.of_call(call))
+            if wanted is not None and team_hosts.was_named(tx, ctx.team.id, wanted):
+                return True
+        return requests.use_grant(tx, ctx.lease, call, ruling.way_out)
 
 
 def first_match(
@@ -205,17 +195,17 @@ def _exceeds(rule: Rule, tool: Tool | None, command: str) -> bool:
 
 def _wait_for(tx: Tx, asked: Message, call: ToolCall, limit: timedelta | None) -> Answer:
     """Return the wait for a decision, or its late answer if a call has waited for it already."""
-    on, reason = WaitingOn("approval", asked.id), f"{ASKED_PERSON} to approve {call.name}"
-    if limit is None:
-        deliveries.queue_once(tx, asked)
-        return Pending(on, reason)
-    late = _LATE.format(minutes=round(limit.total_seconds() / 60), id=asked.id)
-    left = limit - (tx.now - asked.created_at)
-    if left <= timedelta():
-        requests.unbind(tx, asked.id)
-        return Done(late, failed=True)
+    late, left_s = "", None
+    if limit is not None:
+        minutes = round(limit.total_seconds() / 60)
+        late = _LATE.format(minutes=minutes, id=asked.id)
+        left_s = (asked.created_at + limit - tx.now).total_seconds()
+        if left_s <= 0:
+            requests.unbind(tx, asked.id)
+            return Done(late, failed=True)
     deliveries.queue_once(tx, asked)
-    return Pending(on, reason, left.total_seconds(), late)
+    on = WaitingOn("approval", asked.id)
+    return Pending(on, f"{ASKED_PERSON} to approve {call.name}", left_s, late)
 
 
 def _cannot_ask(tx: Tx, ctx: RunContext, ruling: Ruling) -> str | None:

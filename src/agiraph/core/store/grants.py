@@ -6,21 +6,17 @@ from agiraph.core.store.rows import Table, to_micros
 from agiraph.core.store.tx import Tx
 
 GRANTS = Table("grants", Grant)
+_OF_TEAM = "(team_id = :team_id or team_id is null)"
 
 
 def of_team(tx: Tx, team_id: TeamId) -> list[Grant]:
     """Return the grants of a team and of the whole home that are not revoked, oldest first."""
-    where = "(team_id = :team_id or team_id is null) and revoked_at is null order by id"
-    return GRANTS.select(tx, where, team_id=team_id)
+    return GRANTS.select(tx, f"{_OF_TEAM} and revoked_at is null order by id", team_id=team_id)
 
 
-def listed(tx: Tx, team_id: TeamId | None = None) -> list[Grant]:
-    """Return all grants of a team with those of the whole home, or the grants of all teams;
-    revoked ones too, newest first."""
-    if team_id is None:
-        return GRANTS.select(tx, "1 = 1 order by id desc")
-    where = "(team_id = :team_id or team_id is null) order by id desc"
-    return GRANTS.select(tx, where, team_id=team_id)
+def listed(tx: Tx, team_id: TeamId) -> list[Grant]:
+    """Return all grants of a team with those of the whole home; revoked ones too, newest first."""
+    return GRANTS.select(tx, f"{_OF_TEAM} order by id desc", team_id=team_id)
 
 
 def find(tx: Tx, team_id: TeamId, kind: GrantKind, target: str) -> Grant | None:

@@ -135,9 +135,14 @@ def open_asks(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
 def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     """Return the node's newest unanswered question with this text; case and spacing may differ."""
     where = "node_id = :id and kind = 'question' and answered_at is null order by id desc"
-    # Compared in words: a model that repeats its question rarely repeats its line breaks.
-    asked = MESSAGES.select(tx, where, id=node_id)
-    return next((q for q in asked if q.text.casefold().split() == text.casefold().split()), None)
+    return _in_words(text, MESSAGES.select(tx, where, id=node_id))
+
+
+def _in_words(text: str, asked: Sequence[Message]) -> Message | None:
+    """Return the first question in these words: a model that repeats its question rarely repeats
+    its line breaks."""
+    wanted = text.casefold().split()
+    return next((q for q in asked if q.text.casefold().split() == wanted), None)
 
 
 def open_of_node(tx: Tx, node_id: NodeId, recipient: str) -> list[Message]:
@@ -153,6 +158,10 @@ _UNDECIDED_SINCE = (
     "closed_at >= :since and not exists (select 1 from messages a where a.kind = 'answer' and"
     " a.in_reply_to = messages.id)"
 )
+_OPEN = (
+    "answered_at is null and kind in ('question', 'approval')"
+    " and recipient in (select id from persons)"
+)
 _NOT_CANCELLED = (
     "not exists (select 1 from nodes n where n.id = messages.node_id and n.status = 'cancelled')"
 )
@@ -166,9 +175,7 @@ def unanswered_question(tx: Tx, agent_id: AgentId, text: str, *, since: datetime
         f"sender = :id and kind = 'question' and (answered_at is null or {_UNDECIDED_SINCE})"
         f" and {_NOT_CANCELLED} order by id"
     )
-    wanted = text.casefold().split()
-    asked = MESSAGES.select(tx, where, id=agent_id, since=to_micros(since))
-    return next((q for q in asked if q.text.casefold().split() == wanted), None)
+    return _in_words(text, MESSAGES.select(tx, where, id=agent_id, since=to_micros(since)))
 
 
 def closed_ask(tx: Tx, agent_id: AgentId, fingerprint: str, *, since: datetime) -> Message | None:
@@ -186,11 +193,7 @@ def closed_ask(tx: Tx, agent_id: AgentId, fingerprint: str, *, since: datetime) 
 
 def to_close(tx: Tx, node_id: NodeId) -> list[Message]:
     """Return the open questions and requests of a node to people, oldest first."""
-    where = (
-        "node_id = :id and answered_at is null and kind in ('question', 'approval')"
-        " and recipient in (select id from persons) order by id"
-    )
-    return MESSAGES.select(tx, where, id=node_id)
+    return MESSAGES.select(tx, f"node_id = :id and {_OPEN} order by id", id=node_id)
 
 
 def answered_question(tx: Tx, node_id: NodeId, text: str, *, since: datetime) -> Message | None:
@@ -200,19 +203,11 @@ def answered_question(tx: Tx, node_id: NodeId, text: str, *, since: datetime) ->
         "node_id = :id and kind = 'question' and answered_at >= :since and closed_at is null"
         " order by id desc"
     )
-    wanted = text.casefold().split()
-    for asked in MESSAGES.select(tx, where, id=node_id, since=to_micros(since)):
-        if asked.text.casefold().split() == wanted:
-            replies = MESSAGES.select(tx, "in_reply_to = :id order by id desc limit 1", id=asked.id)
-            return replies[0] if replies else None
-    return None
-
-
-def answer_to(tx: Tx, question_id: MessageId) -> Message | None:
-    """Return the answer that a person gave to a question; None if it has none."""
-    where = "in_reply_to = :id and kind = 'answer' order by id desc limit 1"
-    found = MESSAGES.select(tx, where, id=question_id)
-    return found[0] if found else None
+    asked = _in_words(text, MESSAGES.select(tx, where, id=node_id, since=to_micros(since)))
+    if asked is None:
+        return None
+    replies = MESSAGES.select(tx, "in_reply_to = :id order by id desc limit 1", id=asked.id)
+    return replies[0] if replies else None
 
 
 def open_questions_to(tx: Tx, agent_id: AgentId) -> list[Message]:
@@ -234,14 +229,10 @@ def inbox(tx: Tx, person_id: PersonId, *, after: str = "", limit: int = 100) -> 
 def open_questions(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
     """Return the open questions to people, of one team or of all, without those of cancelled
     nodes."""
-    where = (
-        "answered_at is null and kind in ('question', 'approval')"
-        " and recipient in (select id from persons) and not exists (select 1"
-        " from nodes n where n.id = messages.node_id and n.status = 'cancelled')"
-    )
+    where = f"{_OPEN} and {_NOT_CANCELLED} order by id"
     if team_id is None:
-        return MESSAGES.select(tx, f"{where} order by id")
-    return MESSAGES.select(tx, f"team_id = :team_id and {where} order by id", team_id=team_id)
+        return MESSAGES.select(tx, where)
+    return MESSAGES.select(tx, f"team_id = :team_id and {where}", team_id=team_id)
 
 
 _BETWEEN = (

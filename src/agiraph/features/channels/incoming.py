@@ -130,9 +130,9 @@ def _choose(tx: Tx, channel: ChannelState, choice: Choice) -> Taken:
             return Taken(notice="There is no such option; reply in words.")
         text = about.options[choice.option]
     decision = choice.decision if about.kind == "approval" else None
-    late = answers.is_late(tx, about)
+    person_id = channel.person_id
     try:
-        answers.answer_question(tx, about.id, text, person_id=channel.person_id, decision=decision)
+        late = answers.answer_question(tx, about.id, text, person_id=person_id, decision=decision)
     except Conflict as error:
         return Taken(notice=str(error))
     if late:
@@ -193,11 +193,10 @@ def _answer_listed(tx: Tx, channel: ChannelState, text: str, listed: Sequence[Me
         return WHICH
     question = MESSAGES.get(tx, identity)
     said = option_with_number(question.options, words) or words.strip()
-    late = answers.is_late(tx, question)
     if _needs_option(question) and said not in question.options:
         return f"Choose one of these by its number: {', '.join(question.options)}."
     try:
-        answers.answer_question(tx, identity, said, person_id=channel.person_id)
+        late = answers.answer_question(tx, identity, said, person_id=channel.person_id)
     except Conflict:
         return f"Question {number} is answered already; the first answer stands."
     return TOO_LATE if late else f"Answered: {said}"

@@ -7,7 +7,7 @@ again.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agiraph.core.domain.ids import MessageId, PersonId, TeamId
 from agiraph.core.domain.provenance.sinks import Sink
@@ -18,6 +18,14 @@ GrantKind = Literal["read", "reach", "packages", "tool", "command", "trust", "ca
 of this name. tool: call a tool. command: run these exact words. trust: what a program or a host
 says, or what lies in a given folder, no longer counts as untrusted. call: one call with exactly
 these arguments, made from a request for it."""
+
+
+class Offer(NamedTuple):
+    """What a grant would allow: its kind, and what it would name."""
+
+    kind: GrantKind
+    pattern: str
+
 
 REACH_LASTS = timedelta(days=30)
 """How long commands may talk to a host, unless the person names another end."""

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.provenance.grants import GrantKind
+from agiraph.core.domain.provenance.grants import Offer
 from agiraph.core.domain.value import value
 
 EntryKind = Literal["ask", "pending", "unverified", "file", "trigger", "use"]
@@ -36,10 +36,8 @@ class Entry:
     agent_id: str | None = None
     is_waited_for: bool = False
     """Whether work is parked until the person decides."""
-    always: GrantKind | None = None
-    """For a request: the kind of grant that allows all such calls; None if none does."""
-    pattern: str | None = None
-    """What that grant would name."""
+    always: Offer | None = None
+    """For a request: the grant that allows all such calls; None if none does."""
 
 
 @value

@@ -14,22 +14,24 @@ from datetime import datetime, timedelta
 import orjson
 
 from agiraph.core.domain.agents import Team
-from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.chat import Lease, ToolCall
+from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events.mail import QuestionAnswered
-from agiraph.core.domain.events.team import GrantUsed
-from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId
+from agiraph.core.domain.events.team import GrantMade, GrantUsed
+from agiraph.core.domain.ids import AgentId, MessageId, NodeId
 from agiraph.core.domain.messages import NEEDS_ANSWER, Message
 from agiraph.core.domain.provenance.grants import (
     ASK_LASTS,
     KIND_OF_SINK,
     LIMITED_NETWORK,
     Grant,
-    GrantKind,
+    Offer,
 )
 from agiraph.core.domain.provenance.sinks import WayOut
 from agiraph.core.domain.waits import Timer, WaitingOn
 from agiraph.core.domain.work import WorkNode
-from agiraph.core.store import grants, messages, waits
+from agiraph.core.store import grants, messages, teams, waits
+from agiraph.core.store.grants import GRANTS
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
@@ -82,9 +84,11 @@ def fingerprint(call: ToolCall) -> str:
     return hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]
 
 
-def patience_of(team: Team) -> timedelta | None:
-    """Return the longest wait that a person has set for the team; None: they have set none."""
-    return None if team.answer_within_s is None else timedelta(seconds=team.answer_within_s)
+def _shorter(team: Team, limit: timedelta | None) -> timedelta | None:
+    """Return the shorter of a limit and of the longest wait that a person has set for the team;
+    None: there is neither."""
+    set_ = None if team.answer_within_s is None else timedelta(seconds=team.answer_within_s)
+    return min((each for each in (limit, set_) if each is not None), default=None)
 
 
 def limit_of_question(
@@ -96,19 +100,15 @@ def limit_of_question(
     Without a limit a question waits for a day if it has a default, or if its team works in cycles:
     nobody may be there, and the next cycle begins only when this one has ended.
     """
-    limits = [limit for limit in (own, patience_of(team)) if limit is not None]
-    if limits:
-        return min(limits)
+    if (limit := _shorter(team, own)) is not None:
+        return limit
     return A_DAY if has_default or team.mode == "infinite" else None
 
 
 def limit_of_call(team: Team, *, is_urgent: bool) -> timedelta | None:
     """Return how long a call waits for a decision; None: for ever. It `is_urgent` if the agent said
     that nothing can be done without it."""
-    set_ = patience_of(team)
-    if is_urgent:
-        return set_
-    return AN_HOUR if set_ is None else min(set_, AN_HOUR)
+    return _shorter(team, None if is_urgent else AN_HOUR)
 
 
 def waits_until(tx: Tx, asked: Message) -> datetime | None:
@@ -143,6 +143,17 @@ def is_denied_often(sent: list[Message]) -> bool:
     return len(last) == MOST_DENIALS and all(m.decision == "deny" for m in last)
 
 
+def lock(tx: Tx, request_id: MessageId) -> Message:
+    """Return a question or request under its lock and that of the agent that asked, whose work can
+    then not end before the commit. Raise `Refused` for any other message."""
+    asked = MESSAGES.get(tx, request_id)
+    if asked.kind not in NEEDS_ANSWER:
+        raise Refused(f"{request_id} is a {asked.kind}, not a question; send a message instead.")
+    # The agent's row before the question's row: `waiting.interrupt` locks them in this order.
+    teams.lock(tx, AgentId(asked.sender))
+    return MESSAGES.get(tx, request_id, lock=True)
+
+
 def close_all(tx: Tx, node_id: NodeId) -> None:
     """Close the open questions and requests of a node that ends. The caller holds the lock of its
     agent's row."""
@@ -153,14 +164,21 @@ def close_all(tx: Tx, node_id: NodeId) -> None:
 
 def close(tx: Tx, request: Message, why: str, *, fingerprint: str | None = None) -> None:
     """Close an open question or request without a decision. A later one is asked anew."""
-    MESSAGES.get(tx, request.id, lock=True)
-    if messages.answer(tx, request.id):
+    if end(tx, request.id, why):
         about = {"topic": None, "ref": None, "fingerprint": fingerprint}
         MESSAGES.update(tx, request.id, closed_at=tx.now, **about)
-        closed = QuestionAnswered(
-            message_id=request.id, node_id=request.node_id, text=why, decision=None, is_closed=True
-        )
-        tx.emit(request.team_id, closed)
+
+
+def end(tx: Tx, request_id: MessageId, why: str) -> bool:
+    """Take back a question or request that nobody has answered; return False if somebody has."""
+    request = MESSAGES.get(tx, request_id, lock=True)
+    if not messages.answer(tx, request_id):
+        return False
+    closed = QuestionAnswered(
+        message_id=request_id, node_id=request.node_id, text=why, decision=None, is_closed=True
+    )
+    tx.emit(request.team_id, closed)
+    return True
 
 
 def asked_before(tx: Tx, node: WorkNode, agent_id: AgentId, call: ToolCall) -> Message | None:
@@ -182,62 +200,64 @@ def expire(tx: Tx, request_id: MessageId) -> None:
     close(tx, request, "Nobody decided, and the work has ended.")
 
 
-def offer(request: Message) -> tuple[GrantKind, str] | None:
+def offer(request: Message) -> Offer | None:
     """Return what `always` would allow for a request: the kind of grant, and what it names.
 
     It names no more than the request does: the host, the exact command or the tool; for a request
     that a rule of the team made, the call with exactly these arguments. None if each such call is
     decided by itself, or for a request to run a program again: that is decided run by run.
     """
-    if request.call is None or request.fingerprint is None:
-        return None
-    if request.way_out is None:
-        return "call", request.fingerprint
-    kind = KIND_OF_SINK.get(request.way_out.sink)
-    return None if kind is None else (kind, _target(kind, request.call, request.way_out))
+    named = _names(request.fingerprint, request.call, request.way_out)
+    return next(iter(named if request.way_out is None else named[1:]), None)
 
 
 def covers(grant: Grant, request: Message, *, now: datetime) -> bool:
     """Whether a grant allows the call of a request."""
-    if request.call is None or request.fingerprint is None:
-        return False
-    if grant.team_id not in (None, request.team_id):
-        return False
     named = _names(request.fingerprint, request.call, request.way_out)
-    return any(grant.allows(kind, target, now=now) for kind, target in named)
+    is_held = grant.team_id in (None, request.team_id)
+    return is_held and any(grant.allows(*each, now=now) for each in named)
 
 
-def use_grant(
-    tx: Tx, *, team_id: TeamId, node_id: NodeId, call: ToolCall, way_out: WayOut | None
-) -> Grant | None:
-    """Count a use of a grant that allows this call, and return the grant; None if there is none."""
+def use_grant(tx: Tx, lease: Lease, call: ToolCall, way_out: WayOut | None) -> bool:
+    """Whether a grant allows this call; its use is counted."""
     named = _names(fingerprint(call), call, way_out)
-    for grant in grants.in_force(tx, team_id):
-        fits = any(grant.allows(kind, target, now=tx.now) for kind, target in named)
-        if not fits or not grants.use(tx, grant):
-            continue
-        used = GrantUsed(grant_id=grant.id, node_id=node_id, call_id=call.id, tool=call.name)
-        tx.emit(team_id, used)
-        return grant
-    return None
+    return any(
+        count_use(tx, lease, grant, call_id=call.id, tool=call.name)
+        for grant in grants.in_force(tx, lease.team_id)
+        if any(grant.allows(*each, now=tx.now) for each in named)
+    )
 
 
-def _names(fingerprint: str, call: ToolCall, way_out: WayOut | None) -> list[tuple[GrantKind, str]]:
-    """Return what a grant may name to allow a call."""
-    named: list[tuple[GrantKind, str]] = [("call", fingerprint)]
+def count_use(tx: Tx, lease: Lease, grant: Grant | None, *, call_id: str, tool: str) -> bool:
+    """Count a call that a grant allows; return False if there is none, or if it is used up."""
+    if grant is None or not grants.use(tx, grant):
+        return False
+    used = GrantUsed(grant_id=grant.id, node_id=lease.node_id, call_id=call_id, tool=tool)
+    tx.emit(lease.team_id, used)
+    return True
+
+
+def record_grant(tx: Tx, grant: Grant) -> Grant:
+    """Store a new grant of a person, with its event, and return it."""
+    GRANTS.insert(tx, grant)
+    if grant.team_id is not None:
+        made = GrantMade(
+            grant_id=grant.id, kind=grant.kind, pattern=grant.pattern, from_ask=grant.from_ask
+        )
+        tx.emit(grant.team_id, made)
+    return grant
+
+
+def _names(fingerprint: str | None, call: ToolCall | None, way_out: WayOut | None) -> list[Offer]:
+    """Return what a grant may name to allow a call: the call itself, then its way out."""
+    if call is None or fingerprint is None:
+        return []
+    named = [Offer("call", fingerprint)]
     kind = None if way_out is None else KIND_OF_SINK.get(way_out.sink)
-    if way_out is not None and kind is not None:
-        named.append((kind, _target(kind, call, way_out)))
-        if way_out.sink in LIMITED_NETWORK:
-            # A grant for the command with any network also allows it with less network.
-            named.append((kind, way_out.target))
-    return named
-
-
-def _target(kind: GrantKind, call: ToolCall, way_out: WayOut) -> str:
-    """Return what the grant for a call names; of a command with a limited network also which one,
-    so that the same words with more network ask again."""
-    if kind == "tool":
-        return call.name
-    limited = LIMITED_NETWORK.get(way_out.sink)
-    return way_out.target if limited is None else f"network={limited} {way_out.target}"
+    if way_out is None or kind is None:
+        return named
+    # Of a command with a limited network also which one: the same words with more ask again.
+    if limited := LIMITED_NETWORK.get(way_out.sink):
+        named.append(Offer(kind, f"network={limited} {way_out.target}"))
+    # A grant for the command with any network also allows it with less network.
+    return [*named, Offer(kind, call.name if kind == "tool" else way_out.target)]

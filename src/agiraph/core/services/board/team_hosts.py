@@ -9,15 +9,13 @@ from functools import partial
 
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.chat import Lease
-from agiraph.core.domain.events.team import GrantMade, GrantUsed
 from agiraph.core.domain.events.work import NetworkReached, NetworkRefused
 from agiraph.core.domain.ids import PersonId, TeamId, new_id
 from agiraph.core.domain.provenance.grants import REACH_LASTS, Grant
 from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.text import quotations
-from agiraph.core.services.board import labels
+from agiraph.core.services.board import labels, requests
 from agiraph.core.store import grants, messages, threads
-from agiraph.core.store.grants import GRANTS
 from agiraph.core.store.tx import Tx
 from agiraph.web import links
 
@@ -51,8 +49,7 @@ def allow(
             until=until,
             is_typed=True,
         )
-        GRANTS.insert(tx, grant)
-        tx.emit(team_id, GrantMade(grant_id=grant.id, kind="reach", pattern=host))
+        requests.record_grant(tx, grant)
 
 
 def was_named(tx: Tx, team_id: TeamId, wanted: str) -> bool:
@@ -105,9 +102,7 @@ def record(tx: Tx, lease: Lease, *, call_id: str, host: str, use: str, label: La
     """
     threads.check_lease(tx, lease)  # also locks the row, so that no other label is lost
     grant = _grant_for(tx, lease, use, host)
-    if grant is not None and grants.use(tx, grant):
-        used = GrantUsed(grant_id=grant.id, node_id=lease.node_id, call_id=call_id, tool=COMMAND)
-        tx.emit(lease.team_id, used)
+    requests.count_use(tx, lease, grant, call_id=call_id, tool=COMMAND)
     reached = NetworkReached(
         node_id=lease.node_id,
         call_id=call_id,

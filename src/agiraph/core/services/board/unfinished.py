@@ -6,7 +6,7 @@ of the agent, the agent is reminded once; if the agent waits again without answe
 decides by itself.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from agiraph.core.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.core.domain.errors import AnswerFirst, Refused
@@ -128,12 +128,33 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Tu
     found = _open_children(tx, lease) | _answerable(tx, lease)
     if not found:
         return []
+    text = WAITING.format(what=texts.join_limited(list(found.values()))) + remark
+    return wait_in_words(tx, lease, append_at, found, reply=reply, text=text)
+
+
+def wait_in_words(
+    tx: Tx,
+    lease: Lease,
+    append_at: threads.AppendPoint,
+    found: dict[WaitingOn, str],
+    *,
+    reply: int,
+    text: str,
+) -> list[Turn]:
+    """Open these waits for a node whose model replied in plain text, and return the turn with the
+    text that tells the agent so. A wait for people only has a time limit; other nodes end."""
     for waiting_on, what in found.items():
         # One call id for all of them: the first wait that ends drops
         # the others (`waits.drop_call`).
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
-    limit_wait(tx, lease, list(found))
-    text = WAITING.format(what=texts.join_limited(list(found.values()))) + remark
+    if all(on.is_for_person for on in found):
+        team = TEAMS.get(tx, lease.team_id)
+        ends = [requests.ends_at(team, MESSAGES.get(tx, MessageId(on.id))) for on in found]
+        if first := min((end for end in ends if end is not None), default=None):
+            timer = new_id("timer")
+            late = WaitingOn("time", timer)
+            waits.open(tx, lease, call_id=IN_WORDS, waiting_on=late, reason=LATE)
+            waits.set_timer(tx, Timer("wait", timer), first)
     _, turn = threads.append(
         tx, append_at, node_id=lease.node_id, role="user", ref=f"{WAITS}:{reply}", text=text
     )
@@ -145,21 +166,6 @@ def has_waited(tx: Tx, lease: Lease, asked: Message) -> bool:
     without the answer."""
     end = requests.ends_at(TEAMS.get(tx, lease.team_id), asked)
     return end is not None and end <= tx.now
-
-
-def limit_wait(tx: Tx, lease: Lease, waited_for: Sequence[WaitingOn]) -> None:
-    """Set a time limit for a wait for people only. A wait for other nodes needs none: they end."""
-    if not all(on.is_for_person for on in waited_for):
-        return
-    team = TEAMS.get(tx, lease.team_id)
-    asked = [MESSAGES.get(tx, MessageId(on.id)) for on in waited_for]
-    ends = [requests.ends_at(team, message) for message in asked]
-    first = min((end for end in ends if end is not None), default=None)
-    if first is not None:
-        timer = new_id("timer")
-        late = WaitingOn("time", timer)
-        waits.open(tx, lease, call_id=IN_WORDS, waiting_on=late, reason=LATE)
-        waits.set_timer(tx, Timer("wait", timer), first)
 
 
 def pending_look(tx: Tx, lease: Lease) -> Pending | None:

@@ -7,19 +7,14 @@ what a call may do with one.
 """
 
 import re
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from agiraph.core.domain.chat import IN_WORDS
 from agiraph.core.domain.errors import Conflict, NotFound, Refused
-from agiraph.core.domain.events.team import GrantMade, GrantRevoked
+from agiraph.core.domain.events.team import GrantRevoked
 from agiraph.core.domain.ids import SYSTEM, AgentId, MessageId, PersonId, TeamId, new_id
 from agiraph.core.domain.messages import NEEDS_ANSWER, Decision, Draft, Message
-from agiraph.core.domain.provenance.grants import (
-    REACH_LASTS,
-    Grant,
-    GrantKind,
-)
+from agiraph.core.domain.provenance.grants import REACH_LASTS, Grant, GrantKind
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text import fence, quotations
 from agiraph.core.domain.waits import WaitingOn
@@ -75,8 +70,9 @@ def answer_question(
     decision: Decision | None = None,
     always: bool = False,
     label: Label = CLEAN,
-) -> None:
+) -> bool:
     """Close a question or a request with a person's answer, and give it to the call that waits.
+    Return whether the work that asked has ended.
 
     The question is closed in the same transaction, so only the first answer counts. If no call
     waits any more, the answer goes to the agent as a message; if the work has ended, the person is
@@ -84,16 +80,17 @@ def answer_question(
     grant. The `label` is added to that of the person's words.
     """
     if (limited := spend.asked_by(tx, question_id)) is not None:
-        return overspending.decide_on_day(
-            tx, limited.day, text, person_id=person_id, decision=decision
-        )
+        overspending.decide_on_day(tx, limited.day, text, person_id=person_id, decision=decision)
+        return False
     if always and decision != "approve":
         raise Refused("`always` belongs to an approval: set `decision` to `approve`.")
-    asked = _locked(tx, question_id)
+    asked = requests.lock(tx, question_id)
     if is_late(tx, asked):
-        return _ask_what_now(tx, asked, text, person_id=person_id, decision=decision, label=label)
+        _ask_what_now(tx, asked, text, person_id=person_id, decision=decision, label=label)
+        return True
     if asked.topic == "late_answer":
-        return _settle_late(tx, asked, text, person_id=person_id)
+        _settle_late(tx, asked, text, person_id=person_id)
+        return False
     question = bus.record_answer(
         tx, question_id, text, person_id=person_id, decision=decision, label=label
     )
@@ -110,25 +107,13 @@ def answer_question(
             _send_answer(tx, question, text, person_id, label)
     elif question.topic == "spending":
         overspending.decide_on_goal(tx, question, decision)
-    elif question.way_out is None:
-        _decide_by_rule(tx, question, text, person_id=person_id, decision=decision)
     else:
         _decide(tx, question, text, person_id=person_id, decision=decision)
     if granted is not None:
         _approve_covered(tx, granted, person_id=person_id)
     if question.node_id is not None:
         waiting.pause_or_resume_above(tx, question.node_id)
-    return None
-
-
-def _locked(tx: Tx, question_id: MessageId) -> Message:
-    """Return a message; a question as it is under the lock of the agent that asked, whose work can
-    then not end before the commit."""
-    question = MESSAGES.get(tx, question_id)
-    if question.kind in NEEDS_ANSWER:
-        teams.lock(tx, AgentId(question.sender))
-        question = MESSAGES.get(tx, question_id)
-    return question
+    return False
 
 
 def is_late(tx: Tx, question: Message) -> bool:
@@ -191,7 +176,7 @@ def _settle_late(tx: Tx, asked: Message, text: str, *, person_id: PersonId) -> N
 
 def _send_answer(tx: Tx, question: Message, text: str, person_id: PersonId, label: Label) -> None:
     asked = fence.one_line(question.text)
-    _send(tx, question, f"(answering {asked!r}) {text}", person_id, label)
+    _tell(tx, question, f"(answering {asked!r}) {text}", person_id, label)
 
 
 def _goes_on_with(tx: Tx, question: Message, said: Message, person_id: PersonId) -> bool:
@@ -203,52 +188,38 @@ def _goes_on_with(tx: Tx, question: Message, said: Message, person_id: PersonId)
     return verbs_of(node).goes_on_with(tx, node, said, person_id)
 
 
-def _decide_by_rule(
+def _decide(
     tx: Tx, question: Message, text: str, *, person_id: PersonId, decision: Decision | None
 ) -> None:
-    """Give the decision on a request that a rule of the team made to the call that waits for it.
+    """Give the decision on a request for a call to its agent.
 
-    If no call waits, it was interrupted and its agent is told.
+    A call that waits for it is made or refused. An agent that went on, or whose call was
+    interrupted, is told.
     """
     note = f" They say: {text}" if text else ""
+    is_approved, by_rule = decision == "approve", question.way_out is None
+    end = "" if is_approved or by_rule else _end_of_asking(tx, question)
     # Without a text: the call is not answered but made, when the node runs again.
-    refused = None if decision == "approve" else f"{REFUSED}{note}"
+    refused = None if is_approved else f"{REFUSED}{note}{end}"
     on = WaitingOn("approval", question.id)
-    if waiting.settle(tx, on, refused, failed=refused is not None):
+    if by_rule:
+        if not waiting.settle(tx, on, refused, failed=not is_approved):
+            told = f"(about {question.text!r}) {refused or f'Approved.{note} {AGAIN}'}"
+            _tell(tx, question, told, person_id)
         return
-    told = f"(about {question.text!r}) {refused or f'Approved.{note} {AGAIN}'}"
-    _send(tx, question, told, person_id)
-
-
-def _decide(
-    tx: Tx,
-    question: Message,
-    text: str,
-    *,
-    person_id: PersonId,
-    decision: Decision | None,
-) -> None:
-    """Give the decision on a request about a way out to its agent.
-
-    A call that waits for it is made or refused. An agent that went on is told.
-    """
     assert question.call is not None
-    note = f" They say: {text}" if text else ""
-    about = f"your request {question.id} to call {question.call.name}"
-    is_approved = decision == "approve"
-    on = WaitingOn("approval", question.id)
-    told = f"The human approved {about}.{note} {AGAIN}"
-    if not is_approved:
-        told = f"The human refused {about}.{note}{_end_of_asking(tx, question)}"
-    answer = None if is_approved else f"{REFUSED}{note}{_end_of_asking(tx, question)}"
+    about = f"your request {question.id} to call {question.call.name}.{note}"
+    told = (
+        f"The human approved {about} {AGAIN}" if is_approved else f"The human refused {about}{end}"
+    )
     # A model that replied in words has no call that could be made or answered.
     in_words = any(wait.call_id == IN_WORDS for wait in waits.on(tx, on))
-    if waiting.settle(tx, on, f"[Runtime] {told}" if in_words else answer, failed=not is_approved):
-        if is_approved and note and not in_words:
-            # The call is made, and its answer has no place for the person's words.
-            _tell(tx, question, f"The human approved {about}.{note}")
-        return None
-    return _tell(tx, question, told)
+    answer = f"[Runtime] {told}" if in_words else refused
+    if not waiting.settle(tx, on, answer, failed=not is_approved):
+        _tell(tx, question, told)
+    elif is_approved and note and not in_words:
+        # The call is made, and its answer has no place for the person's words.
+        _tell(tx, question, f"The human approved {about}")
 
 
 def _end_of_asking(tx: Tx, question: Message) -> str:
@@ -283,29 +254,24 @@ def _approve_covered(tx: Tx, grant: Grant, *, person_id: PersonId) -> None:
             answer_question(tx, other.id, "", person_id=person_id, decision="approve")
 
 
-def _send(tx: Tx, question: Message, text: str, person_id: PersonId, label: Label = CLEAN) -> None:
-    """Send the answer to the agent that asked, as a message of the person."""
-    draft = _about(tx, question, text)
-    bus.send(tx, replace(draft, sender=person_id, kind="message", label=label))
-
-
-def _tell(tx: Tx, question: Message, text: str) -> None:
-    """Tell the agent that asked, by a notice: it starts no work and ends no wait for a person.
+def _tell(
+    tx: Tx, question: Message, text: str, person_id: PersonId | None = None, label: Label = CLEAN
+) -> None:
+    """Tell the agent that asked, in the words of a person, or else by a notice: it starts no work
+    and ends no wait for a person.
 
     The notice names the tool only: a page may have dictated the arguments.
     """
-    bus.send(tx, _about(tx, question, text), refusable=False)
-
-
-def _about(tx: Tx, question: Message, text: str) -> Draft:
-    return Draft(
+    draft = Draft(
         team_id=question.team_id,
-        sender=SYSTEM,
+        sender=person_id or SYSTEM,
         recipient=_member_or_coordinator(tx, AgentId(question.sender)),
-        kind="notice",
+        kind="notice" if person_id is None else "message",
         text=text,
         in_reply_to=question.id,
+        label=label,
     )
+    bus.send(tx, draft, refusable=person_id is not None)
 
 
 def _member_or_coordinator(tx: Tx, agent_id: AgentId) -> AgentId:
@@ -329,16 +295,30 @@ def make_grant(
     Return the grant that does so; that may be an older one that is in force. A `reach` ends after
     30 days unless the person names another end.
     """
-    if kind == "call":
+    if kind == "call" and from_ask is None:
         raise Refused("A grant for one call comes from a request; approve the request instead.")
-    pattern = _checked_pattern(kind, pattern)
-    if kind == "trust" and pattern.startswith(FOLDER):
-        pattern = _trusted_folder(tx, team_id, pattern.removeprefix(FOLDER).strip())
+    pattern = pattern if kind == "call" else _checked_pattern(tx, team_id, kind, pattern)
     if until is not None and not tx.now < until <= tx.now + LONGEST_GRANT:
         raise Refused(f"A grant ends in the future, within ten years, not at {until.isoformat()}.")
     if until is None and kind == "reach":
         until = tx.now + REACH_LASTS
-    return _insert_grant(tx, kind, pattern, person_id, team_id, until=until, from_ask=from_ask)
+    if team_id is not None:
+        TEAMS.get(tx, team_id, lock=True)  # two persons who allow the same make one grant
+        for known in grants.in_force(tx, team_id):
+            what = (known.kind, known.pattern, known.team_id, known.until, known.uses_left)
+            if what == (kind, pattern, team_id, until, None):
+                return known
+    grant = Grant(
+        id=new_id("grant"),
+        kind=kind,
+        pattern=pattern,
+        person_id=person_id,
+        created_at=tx.now,
+        team_id=team_id,
+        until=until,
+        from_ask=from_ask,
+    )
+    return requests.record_grant(tx, grant)
 
 
 def _trusted_folder(tx: Tx, team_id: TeamId | None, named: str) -> str:
@@ -362,13 +342,10 @@ def _grant_always(tx: Tx, request: Message, *, person_id: PersonId) -> Grant:
         raise Refused(ONE_RUN)
     if (offered := requests.offer(request)) is None:
         raise Refused(NO_ALWAYS.format(team=request.team_id))
-    kind, pattern = offered
-    if kind == "call":
-        return _insert_grant(tx, kind, pattern, person_id, request.team_id, from_ask=request.id)
     return make_grant(
         tx,
-        kind=kind,
-        pattern=pattern,
+        kind=offered.kind,
+        pattern=offered.pattern,
         person_id=person_id,
         team_id=request.team_id,
         from_ask=request.id,
@@ -387,40 +364,7 @@ def revoke_grant(tx: Tx, grant_id: str, *, team_id: TeamId | None = None) -> Gra
     return GRANTS.get(tx, grant_id)
 
 
-def _insert_grant(
-    tx: Tx,
-    kind: GrantKind,
-    pattern: str,
-    person_id: PersonId,
-    team_id: TeamId | None,
-    *,
-    until: datetime | None = None,
-    from_ask: MessageId | None = None,
-) -> Grant:
-    if team_id is not None:
-        TEAMS.get(tx, team_id, lock=True)  # two persons who allow the same make one grant
-    for known in grants.in_force(tx, team_id) if team_id is not None else []:
-        what = (known.kind, known.pattern, known.team_id, known.until, known.uses_left)
-        if what == (kind, pattern, team_id, until, None):
-            return known
-    grant = Grant(
-        id=new_id("grant"),
-        kind=kind,
-        pattern=pattern,
-        person_id=person_id,
-        created_at=tx.now,
-        team_id=team_id,
-        until=until,
-        from_ask=from_ask,
-    )
-    GRANTS.insert(tx, grant)
-    if team_id is not None:
-        made = GrantMade(grant_id=grant.id, kind=kind, pattern=pattern, from_ask=from_ask)
-        tx.emit(team_id, made)
-    return grant
-
-
-def _checked_pattern(kind: GrantKind, pattern: str) -> str:
+def _checked_pattern(tx: Tx, team_id: TeamId | None, kind: GrantKind, pattern: str) -> str:
     """Return the pattern as it is compared; raise `Refused` if it names nothing exact."""
     if kind != "command":
         pattern = pattern.strip()
@@ -428,6 +372,8 @@ def _checked_pattern(kind: GrantKind, pattern: str) -> str:
         raise Refused(f"A grant names what it allows, in 1 to {MAX_PATTERN:,} characters.")
     if redact(pattern) != pattern:
         raise Refused("That holds a secret, which no grant keeps. Allow the call itself instead.")
+    if kind == "trust" and pattern.startswith(FOLDER):
+        return _trusted_folder(tx, team_id, pattern.removeprefix(FOLDER).strip())
     if kind in ("command", "trust"):  # what a program says is trusted by the words that run it
         return pattern
     if kind in ("read", "reach"):

@@ -6,19 +6,22 @@ untrusted text and the uses of grants. "Confirm all" covers what was learned, no
 Each way out is decided on by itself, because it may send the team's data to somebody.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Literal
 
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
 from agiraph.core.domain.messages import Draft, Message
-from agiraph.core.domain.provenance.grants import Grant
 from agiraph.core.domain.records.digest import (
     COVERED,
     Decisions,
     Digest,
     Entry,
     EntryDecision,
+    EntryKind,
 )
 from agiraph.core.domain.text.plurals import counted, times
 from agiraph.core.domain.waits import Timer, WaitingOn
@@ -36,6 +39,7 @@ from agiraph.core.store.texts import file_labels
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
 
+Choice = EntryDecision | Literal["always"]
 BATCH = timedelta(hours=1)
 """How long a first entry waits for others before the owner is notified."""
 EVERY = timedelta(days=1)
@@ -56,7 +60,7 @@ NOTICE = (
     "{counts} in team {team!r}. Nothing waits for you meanwhile. Read and decide: agiraph inbox "
     "--digest"
 )
-_WORDS = {
+_WORDS: dict[EntryKind, tuple[str, str]] = {
     "ask": ("request", "requests"),
     "pending": ("pending note", "pending notes"),
     "unverified": ("unverified fact or note", "unverified facts and notes"),
@@ -85,14 +89,13 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
             for trigger in triggers.labelled(tx, team_id)
             if trigger.confirmed_at is None
         ),
-        *(_of_use(g) for g in grant_rows.listed(tx, team_id) if _is_recent(g, tx.now)),
+        *_uses(tx, team_id),
     ]
     return Digest(team_id=team_id, as_of=tx.now, entries=tuple(entries))
 
 
 def _of_ask(tx: Tx, request: Message) -> Entry:
     assert request.call is not None
-    offered = requests.offer(request)
     if request.topic == "rerun":
         why = "its run was interrupted"
     else:
@@ -106,27 +109,25 @@ def _of_ask(tx: Tx, request: Message) -> Entry:
         created_at=request.created_at,
         agent_id=request.sender,
         is_waited_for=bool(waits.on(tx, WaitingOn("approval", request.id))),
-        always=None if offered is None else offered[0],
-        pattern=None if offered is None else offered[1],
+        always=requests.offer(request),
     )
 
 
-def _of_use(grant: Grant) -> Entry:
-    return Entry(
-        id=grant.id,
-        kind="use",
-        title=f"{grant.kind} used {times(grant.used)}, last {_moment(grant.used_at)}",
-        text=grant.pattern,
-        source="",
-        created_at=grant.used_at or grant.created_at,
-    )
-
-
-def _is_recent(grant: Grant, now: datetime) -> bool:
-    if grant.used_at is None or grant.revoked_at is not None:
-        return False
-    is_over = grant.until is not None and grant.until <= now
-    return grant.used_at > now - USES_FOR and not is_over
+def _uses(tx: Tx, team_id: TeamId) -> list[Entry]:
+    """Return the entries of the grants that calls have used lately."""
+    return [
+        Entry(
+            id=grant.id,
+            kind="use",
+            title=f"{grant.kind} used {times(grant.used)}, last {_moment(grant.used_at)}",
+            text=grant.pattern,
+            source="",
+            created_at=grant.used_at,
+        )
+        for grant in grant_rows.listed(tx, team_id)
+        if grant.used_at is not None and grant.used_at > tx.now - USES_FOR
+        if grant.revoked_at is None and (grant.until is None or grant.until > tx.now)
+    ]
 
 
 def _moment(moment: datetime | None) -> str:
@@ -151,30 +152,21 @@ def decide(
         if as_of is None:
             raise Refused(WHICH_DIGEST)
         confirm = _everything(tx, team_ids, person_id=person_id, as_of=as_of)
-    given = (*confirm, *decisions.reject, *decisions.always, *decisions.stop)
+    chosen: dict[Choice, Sequence[str]] = {
+        "confirm": confirm,
+        "reject": decisions.reject,
+        "always": decisions.always,
+        "stop": decisions.stop,
+    }
+    given = [identity for identities in chosen.values() for identity in identities]
     if len(given) > MOST_IDS and decisions.confirm != "all":
         raise Refused(f"Decide on at most {MOST_IDS:,} entries at once, not on {len(given):,}.")
     if len(set(given)) != len(given):
         raise Refused("An entry is named twice; decide once on each.")
-    for identity in confirm:
-        _confirm(tx, identity, person_id)
-    for identity in decisions.reject:
-        _reject(tx, identity, person_id)
-    for identity in decisions.always:
-        inbox.item(tx, person_id, MessageId(identity))
-        # The grant for one request may have approved another of them.
-        if MESSAGES.get(tx, identity).answered_at is None:
-            answers.answer_question(
-                tx,
-                MessageId(identity),
-                "",
-                person_id=person_id,
-                decision="approve",
-                always=True,
-            )
-    for identity in decisions.stop:
-        definitions.cancel(tx, TriggerId(identity))
-    return list(given)
+    for choice, identities in chosen.items():
+        for identity in identities:
+            _decide(tx, identity, choice, person_id)
+    return given
 
 
 def _everything(
@@ -190,27 +182,30 @@ def _everything(
     )
 
 
-def _confirm(tx: Tx, identity: str, person_id: PersonId) -> None:
-    if identity.startswith("msg_"):
+def _decide(tx: Tx, identity: str, choice: Choice, person_id: PersonId) -> None:
+    """Apply a decision: on a request, on a trigger, or on what a feature has listed."""
+    is_request = identity.startswith("msg_")
+    if choice == "stop":
+        definitions.cancel(tx, TriggerId(identity))
+    elif choice == "always" or (is_request and choice == "reject"):
+        asked = inbox.item(tx, person_id, MessageId(identity)).message
+        is_always = choice == "always"
+        # The grant for one request may have approved another of them.
+        if is_always and asked.answered_at is not None:
+            return
+        decision = "approve" if is_always else "deny"
+        answers.answer_question(
+            tx, asked.id, "", person_id=person_id, decision=decision, always=is_always
+        )
+    elif is_request:
         raise Refused(A_WAY_OUT.format(id=identity))
-    if TRIGGERS.find(tx, identity) is not None:
+    elif choice == "confirm" and TRIGGERS.find(tx, identity) is not None:
         definitions.confirm(tx, TriggerId(identity))
     else:
-        _decide(tx, identity, person_id, confirms=True)
-
-
-def _decide(tx: Tx, identity: str, person_id: PersonId, *, confirms: bool) -> None:
-    """Have an entry confirmed or rejected by the feature that has listed it."""
-    verbs = find_verbs()
-    if not any(v.decide(tx, identity, confirms=confirms, person_id=person_id) for v in verbs):
-        raise NotFound("entry", identity)
-
-
-def _reject(tx: Tx, identity: str, person_id: PersonId) -> None:
-    if not identity.startswith("msg_"):
-        return _decide(tx, identity, person_id, confirms=False)
-    inbox.item(tx, person_id, MessageId(identity))
-    answers.answer_question(tx, MessageId(identity), "", person_id=person_id, decision="deny")
+        confirms = choice == "confirm"
+        of = find_verbs()
+        if not any(v.decide(tx, identity, confirms=confirms, person_id=person_id) for v in of):
+            raise NotFound("entry", identity)
 
 
 def decide_one(tx: Tx, identity: str, decision: EntryDecision, *, person_id: PersonId) -> None:
@@ -219,13 +214,7 @@ def decide_one(tx: Tx, identity: str, decision: EntryDecision, *, person_id: Per
         raise Refused(A_WAY_OUT.format(id=identity))
     if identity.startswith(file_labels.PREFIX):
         raise Refused(ONE_FILE)
-    match decision:
-        case "confirm":
-            _confirm(tx, identity, person_id)
-        case "reject":
-            _reject(tx, identity, person_id)
-        case "stop":
-            definitions.cancel(tx, TriggerId(identity))
+    _decide(tx, identity, decision, person_id)
 
 
 def schedule(tx: Tx, team_id: TeamId) -> None:
@@ -253,20 +242,9 @@ def notify(tx: Tx, team_id: TeamId) -> None:
     text = NOTICE.format(counts=_counts(waiting), team=team.name)
     [last] = messages.about(tx, "digest", team_id)[-1:] or [None]
     if last is None:
-        bus.send(
-            tx,
-            Draft(
-                team_id=team_id,
-                sender=SYSTEM,
-                recipient=team.owner_id,
-                kind="report",
-                title="Digest",
-                text=text,
-                topic="digest",
-                ref=team_id,
-            ),
-            refusable=False,
-        )
+        draft = Draft(team_id=team_id, sender=SYSTEM, recipient=team.owner_id, text=text)
+        draft = replace(draft, kind="report", title="Digest", topic="digest", ref=team_id)
+        bus.send(tx, draft, refusable=False)
         return
     seq = messages.next_seq(tx, team_id, team.owner_id)
     # Shown again as unread, because the person may have archived or snoozed the last notice.
@@ -276,8 +254,5 @@ def notify(tx: Tx, team_id: TeamId) -> None:
 
 
 def _counts(entries: Sequence[Entry]) -> str:
-    parts: list[str] = []
-    for kind, (one, many) in _WORDS.items():
-        if count := sum(entry.kind == kind for entry in entries):
-            parts.append(counted(count, one, many))
-    return ", ".join(parts)
+    found = Counter(entry.kind for entry in entries)
+    return ", ".join(counted(found[kind], *_WORDS[kind]) for kind in _WORDS if found[kind])

@@ -20,16 +20,15 @@ from datetime import UTC, datetime, timedelta
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.costs import DayCosts
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.events.mail import QuestionAnswered
-from agiraph.core.domain.ids import AgentId, MessageId, PersonId, TeamId
+from agiraph.core.domain.ids import PersonId, TeamId
 from agiraph.core.domain.messages import Decision, Message
 from agiraph.core.domain.outcomes import Parked
 from agiraph.core.domain.waits import Timer, WaitingOn
 from agiraph.core.domain.work import WorkNode
-from agiraph.core.services.board import planning, waiting
+from agiraph.core.services.board import planning, requests, waiting
 from agiraph.core.services.lifecycle import claims, endings
 from agiraph.core.services.mail import bus
-from agiraph.core.store import messages, nodes, spend, teams, threads, waits
+from agiraph.core.store import messages, nodes, spend, threads, waits
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.spend import DAILY_LIMITS, DailyLimit
@@ -214,18 +213,8 @@ def withdraw_requests(tx: Tx, team_id: TeamId) -> None:
 
 def _free(tx: Tx, row: DailyLimit, why: str) -> None:
     if row.question_id is not None:
-        _close(tx, row.question_id, why)
+        requests.end(tx, row.question_id, why)
     waiting.resume(tx, WaitingOn("day", row.day))
-
-
-def _close(tx: Tx, question_id: MessageId, why: str) -> None:
-    """Close a request that nobody has answered."""
-    question = MESSAGES.get(tx, question_id, lock=True)
-    if messages.answer(tx, question_id):
-        closed = QuestionAnswered(
-            message_id=question_id, node_id=None, text=why, decision=None, is_closed=True
-        )
-        tx.emit(question.team_id, closed)
 
 
 def _midnight_after(day: str) -> datetime:
@@ -281,9 +270,7 @@ def park_for_goal(tx: Tx, lease: Lease) -> None:
     goal = _goal(tx, lease)
     [asked] = ([] if goal is None else messages.about(tx, "spending", goal.id))[:1] or [None]
     if asked is not None:
-        # The agent's row before the request's, as `bus.record_answer` locks them.
-        teams.lock(tx, AgentId(asked.sender))
-        asked = MESSAGES.get(tx, asked.id, lock=True)
+        asked = requests.lock(tx, asked.id)
     if asked is None or asked.answered_at is not None:
         return claims.release(tx, lease)
     on = WaitingOn("approval", asked.id)

@@ -7,7 +7,7 @@ would have sent it, and the node waits for the answer.
 from collections.abc import Callable
 from dataclasses import replace
 
-from agiraph.core.domain.chat import IN_WORDS, WAITS, Lease, Turn
+from agiraph.core.domain.chat import Lease, Turn
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.ids import SYSTEM, AgentId
 from agiraph.core.domain.messages import MAX_HOPS, Message
@@ -17,7 +17,7 @@ from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.services.board import labels, texts, unfinished, waiting
 from agiraph.core.services.mail import bus
-from agiraph.core.store import messages, nodes, teams, threads, waits
+from agiraph.core.store import messages, nodes, teams, threads
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.tx import Tx
@@ -91,18 +91,9 @@ def _ask(tx: Tx, lease: Lease, reply: int, text: str) -> list[Turn]:
     if to_person and unfinished.has_waited(tx, lease, asked):
         return []
     on = WaitingOn("answer" if to_person else "reply", asked.id)
-    waits.open(tx, lease, call_id=IN_WORDS, waiting_on=on, reason=texts.question_name(asked.text))
-    unfinished.limit_wait(tx, lease, [on])
-    whom = "the human" if to_person else bus.name_of(tx, asked.recipient)
-    _, turn = threads.append(
-        tx,
-        append_at,
-        node_id=lease.node_id,
-        role="user",
-        ref=f"{WAITS}:{reply}",
-        text=ASKED.format(whom=whom),
-    )
-    return [turn]
+    text = ASKED.format(whom="the human" if to_person else bus.name_of(tx, asked.recipient))
+    found = {on: texts.question_name(asked.text)}
+    return unfinished.wait_in_words(tx, lease, append_at, found, reply=reply, text=text)
 
 
 def _was_answered(tx: Tx, lease: Lease, text: str) -> bool:

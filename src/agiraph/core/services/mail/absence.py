@@ -16,24 +16,16 @@ from agiraph.core.store.teams import PERSONS
 from agiraph.core.store.tx import Tx
 
 
-def leave(tx: Tx, person_id: PersonId, until: datetime) -> Person:
-    """Record that a person is away until this moment; what was to be sent meanwhile waits."""
-    if until <= tx.now:
+def leave(tx: Tx, person_id: PersonId, until: datetime | None) -> Person:
+    """Record until when a person is away; what was to be sent meanwhile waits. None: they are back,
+    and what waited for them is sent now."""
+    if until is not None and until <= tx.now:
         raise Refused(
             f"{until:%Y-%m-%d %H:%M} UTC is past; give a time in the future, or say that you are "
             "back."
         )
-    if until > tx.now + MAX_AHEAD:
+    if until is not None and until > tx.now + MAX_AHEAD:
         raise Refused(f"{until:%Y-%m-%d} is too far away; ten years is the most.")
-    return _set(tx, person_id, until)
-
-
-def come_back(tx: Tx, person_id: PersonId) -> Person:
-    """Record that a person is back; what waited for them is sent now."""
-    return _set(tx, person_id, None)
-
-
-def _set(tx: Tx, person_id: PersonId, until: datetime | None) -> Person:
     PERSONS.get(tx, person_id, lock=True)
     PERSONS.update(tx, person_id, away_until=until)
     deliveries.reschedule(tx, person_id)

@@ -506,14 +506,7 @@ def record_answer(
 ) -> Message:
     """Store a person's answer to a question and return the question. Raise if it has an answer
     already. The `label` is added to that of the words."""
-    question = MESSAGES.get(tx, question_id)
-    if question.kind not in NEEDS_ANSWER:
-        raise Refused(
-            f"{question_id} is a {question.kind}, not a question; send a message instead."
-        )
-    # The agent's row before the question's row: `waiting.interrupt` locks them in this order.
-    teams.lock(tx, AgentId(question.sender))
-    question = MESSAGES.get(tx, question_id, lock=True)
+    question = requests.lock(tx, question_id)
     decided: dict[str, Any] = {} if decision is None else {"decision": decision}
     if not messages.answer(tx, question_id, **decided):
         assert question.answered_at is not None

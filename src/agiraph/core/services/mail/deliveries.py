@@ -466,8 +466,8 @@ def to_edit(tx: Tx, channel: str, *, limit: int) -> list[OutgoingMessage]:
             told = replace(delivery, receipt=receipt)
             found.append(replace(outgoing, delivery=told, address=address, is_unpaired=True))
             continue
-        given = messages.answer_to(tx, delivery.message_id)
-        found.append(replace(outgoing, answer="" if given is None else given.text))
+        given = messages.answers_to(tx, delivery.message_id)
+        found.append(replace(outgoing, answer=given[-1].text if given else ""))
     return found
 
 

@@ -62,7 +62,7 @@ def page(
     found: list[tuple[str, Message]] = []
     for name, read in parts[names.index(part) if after else 0 :]:
         start = last if name == part else ""
-        rows = read(tx, asked, start, limit + 1 - len(found))
+        rows = read(tx, asked, start, limit=limit + 1 - len(found))
         found += [(name, message) for message in rows]
         if len(found) > limit:
             break
@@ -77,19 +77,11 @@ def page(
     return InboxPage(shown, f"{name}:{end.id}")
 
 
-def _read_open(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
-    return inbox_items.waiting_for_person(tx, of, after=last, limit=limit)
-
-
-def _read_back(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
-    return inbox_items.back_from_snooze(tx, of, before=last, limit=limit)
-
-
-def _read_rest(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
-    return inbox_items.needing_no_answer(tx, of, before=last, limit=limit)
-
-
-_PARTS = (("open", _read_open), ("back", _read_back), ("rest", _read_rest))
+_PARTS = (
+    ("open", inbox_items.waiting_for_person),
+    ("back", inbox_items.back_from_snooze),
+    ("rest", inbox_items.needing_no_answer),
+)
 """The parts of the inbox in their order. A cursor names one of them."""
 
 

@@ -41,23 +41,25 @@ class InboxFilter:
     kind: MessageKind | None = None
 
 
-def waiting_for_person(tx: Tx, of: InboxFilter, *, after: str = "", limit: int) -> list[Message]:
-    """Return the inbox items that wait for the person's answer, oldest first."""
-    return _filed(tx, of, f"{_WAITING} and id > :after", "id", after=after, limit=limit)
+def waiting_for_person(tx: Tx, of: InboxFilter, last: str = "", *, limit: int) -> list[Message]:
+    """Return the inbox items after one that wait for the person's answer, oldest first."""
+    return _filed(tx, of, f"{_WAITING} and id > :last", "id", last=last, limit=limit)
 
 
-def back_from_snooze(tx: Tx, of: InboxFilter, *, before: str = "", limit: int) -> list[Message]:
+def back_from_snooze(tx: Tx, of: InboxFilter, last: str = "", *, limit: int) -> list[Message]:
     """Return the inbox items that need no answer and came back unread, newest first."""
-    older = " and id < :before" if before else ""
-    where = f"not {_WAITING} and {_IS_BACK}{older}"
-    return _filed(tx, of, where, "id desc", before=before, limit=limit)
+    return _newest(tx, of, f"not {_WAITING} and {_IS_BACK}", last, limit)
 
 
-def needing_no_answer(tx: Tx, of: InboxFilter, *, before: str = "", limit: int) -> list[Message]:
+def needing_no_answer(tx: Tx, of: InboxFilter, last: str = "", *, limit: int) -> list[Message]:
     """Return the other inbox items that need no answer, newest first; of another box, all items."""
-    older = " and id < :before" if before else ""
     rest = f"not {_WAITING} and not {_IS_BACK}" if of.box == "inbox" else "1 = 1"
-    return _filed(tx, of, f"{rest}{older}", "id desc", before=before, limit=limit)
+    return _newest(tx, of, rest, last, limit)
+
+
+def _newest(tx: Tx, of: InboxFilter, where: str, last: str, limit: int) -> list[Message]:
+    older = " and id < :last" if last else ""
+    return _filed(tx, of, f"{where}{older}", "id desc", last=last, limit=limit)
 
 
 def _filed(tx: Tx, of: InboxFilter, where: str, order: str, **more: Any) -> list[Message]:

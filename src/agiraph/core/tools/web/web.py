@@ -8,7 +8,6 @@ from pydantic import Field
 
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.events.team import GrantUsed
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.provenance.labels import CLEAN, SEARCH, Label, join, of_page
 from agiraph.core.domain.provenance.sinks import Sink, WayOut
@@ -19,6 +18,7 @@ from agiraph.core.domain.tools import ON_DEMAND
 from agiraph.core.domain.work import Usage
 from agiraph.core.home.scopes import Area
 from agiraph.core.run_context import RunContext
+from agiraph.core.services.board import requests
 from agiraph.core.services.board.kind_verbs import verbs_of
 from agiraph.core.store import grants, spend
 from agiraph.core.store.texts import file_labels, link_fetches, passages
@@ -138,11 +138,7 @@ async def _fetch_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
 def _use_grant(tx: Tx, ctx: RunContext, call: ToolCall, host: str) -> bool:
     """Whether a person lets the team read this host; the use is counted."""
     grant = grants.find(tx, ctx.team.id, "read", host)
-    if grant is None or not grants.use(tx, grant):
-        return False
-    used = GrantUsed(grant_id=grant.id, node_id=ctx.node.id, call_id=call.id, tool=call.name)
-    tx.emit(ctx.team.id, used)
-    return True
+    return requests.count_use(tx, ctx.lease, grant, call_id=call.id, tool=call.name)
 
 
 async def _link(ctx: RunContext, call: ToolCall, host: str) -> WayOut:
