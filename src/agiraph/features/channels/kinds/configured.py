@@ -75,7 +75,7 @@ class _Entry:
     kinds: Annotated[frozenset[_Kind], Field(min_length=1)] = cast(frozenset[_Kind], INBOX)
 
     def channel(self, where: str, pick: Picker) -> Channel:
-        """Return the channel, or raise `Misconfigured` with `where` the entry is."""
+        """Return the channel, or raise `Misconfigured`; `where` names the entry in messages."""
         if self.type.startswith(PREFIX):
             return WantedChannel(own_name=self.type.removeprefix(PREFIX), kinds=self.kinds)
         return Terminal(kinds=self.kinds)
