@@ -169,23 +169,20 @@ def _settle_late(tx: Tx, asked: Message, text: str, *, person_id: PersonId) -> N
     said = MESSAGES.get(tx, asked.ref or "")
     assert said.in_reply_to is not None
     question = MESSAGES.get(tx, said.in_reply_to)
-    if text == asked.options[0] and not _goes_on_with(tx, question, said, person_id):
-        reactivate(tx, question.team_id)
-        _send_answer(tx, question, said.text, person_id, said.label)
+    if text != asked.options[0]:
+        return
+    node = None if question.node_id is None else NODES.get(tx, question.node_id)
+    # An ended research goes on with the answer, if the team has room for it.
+    ended = None if node is None or not node.status.is_final else node
+    if ended is not None and verbs_of(ended).goes_on_with(tx, ended, said, person_id):
+        return
+    reactivate(tx, question.team_id)
+    _send_answer(tx, question, said.text, person_id, said.label)
 
 
 def _send_answer(tx: Tx, question: Message, text: str, person_id: PersonId, label: Label) -> None:
     asked = fence.one_line(question.text)
     _tell(tx, question, f"(answering {asked!r}) {text}", person_id, label)
-
-
-def _goes_on_with(tx: Tx, question: Message, said: Message, person_id: PersonId) -> bool:
-    """Continue an ended research with a late answer to its question. Return False if no research
-    asked, or if the team has no room for another one."""
-    node = None if question.node_id is None else NODES.get(tx, question.node_id)
-    if node is None or not node.status.is_final:
-        return False
-    return verbs_of(node).goes_on_with(tx, node, said, person_id)
 
 
 def _decide(
@@ -209,9 +206,9 @@ def _decide(
         return
     assert question.call is not None
     about = f"your request {question.id} to call {question.call.name}.{note}"
-    told = (
-        f"The human approved {about} {AGAIN}" if is_approved else f"The human refused {about}{end}"
-    )
+    told = f"The human refused {about}{end}"
+    if is_approved:
+        told = f"The human approved {about} {AGAIN}"
     # A model that replied in words has no call that could be made or answered.
     in_words = any(wait.call_id == IN_WORDS for wait in waits.on(tx, on))
     answer = f"[Runtime] {told}" if in_words else refused
