@@ -41,6 +41,7 @@ from agiraph.core.domain.errors import (
     Refused,
     Unreachable,
 )
+from agiraph.core.domain.features import found_at, installed
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.home.layout import Home, known_token
 from agiraph.core.home.lock import HomeLock
@@ -62,8 +63,10 @@ CONNECTION_LOST = "[yellow]…[/] the connection to the server was lost; connect
 # about to approve, or make the terminal type text into the shell.
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal: control characters except tab and newline, and bidi marks."""
-_ROUTES = ("teams", "agents", "board", "inbox", "knowledge", "triggers")
+_ROUTES = ("teams", "agents", "board", "inbox", "triggers")
 """The routes that commands use without a server; the digest before the inbox's items of any id."""
+_FEATURES = frozenset({"knowledge"})
+"""The features with more such routes."""
 
 # Running a command
 
@@ -289,6 +292,9 @@ def _routes(store: "Store", home: Home, more: Mapping[str, Any]) -> Any:
         module = importlib.import_module(f"agiraph.api.routes.{name}")
         for router in (each for each in vars(module).values() if isinstance(each, Router)):
             app.router.routes.extend(router.routes)
+    for feature in (each for each in installed() if each.name in _FEATURES):
+        for place in feature.routers:
+            app.router.routes.extend(found_at(place).routes)
     problems.install(app, allowed=lambda path: [])
     app.state.api = Api(store=store, home=home, clock=store.clock, access=access, **more)
     return app
