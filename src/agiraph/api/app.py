@@ -66,8 +66,11 @@ def routes(api: Api | None = None) -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    for router in (*ROUTERS, access.signin):
-        app.router.routes.extend(router.routes)
+    found = [route for router in (*ROUTERS, access.signin) for route in router.routes]
+    # Those that take the rest of a path come last, so that no other route is hidden behind one.
+    app.router.routes.extend(
+        sorted(found, key=lambda route: ":path}" in getattr(route, "path", ""))
+    )
     problems.install(app, allowed=_methods)
     app.state.api = api
     app.openapi = _schema

@@ -65,8 +65,6 @@ _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]
 """Characters that control a terminal: control characters except tab and newline, and bidi marks."""
 _ROUTES = ("teams", "agents", "board", "inbox", "triggers")
 """The routes that commands use without a server; the digest before the inbox's items of any id."""
-_FEATURES = frozenset({"knowledge"})
-"""The features with more such routes."""
 
 # Running a command
 
@@ -292,7 +290,7 @@ def _routes(store: "Store", home: Home, more: Mapping[str, Any]) -> Any:
         module = importlib.import_module(f"agiraph.api.routes.{name}")
         for router in (each for each in vars(module).values() if isinstance(each, Router)):
             app.router.routes.extend(router.routes)
-    for feature in (each for each in installed() if each.name in _FEATURES):
+    for feature in (each for each in installed() if each.serves_commands):
         for place in feature.routers:
             app.router.routes.extend(found_at(place).routes)
     problems.install(app, allowed=lambda path: [])

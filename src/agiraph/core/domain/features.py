@@ -41,6 +41,8 @@ class Feature:
     """The place of what is awaited before all texts of a team are searched."""
     routers: tuple[str, ...] = ()
     """The places of the routers of its part of the API."""
+    serves_commands: bool = False
+    """Whether commands use its routes without a server, too."""
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     """The modules of its commands, by their names."""
     error_forms: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -16,5 +16,6 @@ FEATURE = Feature(
         "agiraph.features.knowledge.routes:router",
         "agiraph.features.knowledge.routes:search_router",
     ),
+    serves_commands=True,
     tables="agiraph.features.knowledge.rows:TABLES",
 )
