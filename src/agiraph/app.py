@@ -164,6 +164,11 @@ class Runtime:
         **options: Unpack[RuntimeOptions],
     ) -> "Runtime":
         """Lock the home, open its database and build the runtime; `start` makes it work."""
+        if unknown := options.keys() - RuntimeOptions.__optional_keys__:
+            known = ", ".join(sorted(RuntimeOptions.__optional_keys__))
+            raise TypeError(
+                f"A runtime has no option {', '.join(sorted(unknown))}; it has: {known}."
+            )
         get, home = options.get, Home.open(home_path)
         lock, store = await _open_store(home, database_url, options)
         periodic = PeriodicTasks(clock := store.clock)  # all processes share it on PostgreSQL

@@ -41,7 +41,7 @@ def phone() -> Phone:
 
 @pytest.fixture
 async def world(tmp_path: Path, database_url: str, phone: Phone) -> Any:
-    more: Any = {"channels": {"phone": phone}, "easy_endings": True}
+    more: Any = {"features": {"channels": {"phone": phone}}, "easy_endings": True}
     async with World(tmp_path / "home", database_url=database_url, **more) as opened:
         yield opened
 

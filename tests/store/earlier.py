@@ -43,6 +43,7 @@ OTHERWISE: dict[int, tuple[str, ...]] = {
         "alter table waits_before rename to waits",
         "create index waits_of_node on waits (node_id)",
     ),
+    41: ("drop index nodes_open",),
 }
 """What undoes the rest of a migration, before its columns are dropped."""
 

@@ -130,7 +130,9 @@ async def test_invalid_utf8_in_a_text_is_reported_as_damage(database_file: Path)
 async def test_an_sqlite_error_that_quotes_invalid_utf8_is_reported_as_damage(
     database_file: Path,
 ) -> None:
-    damaged = database_file.read_bytes().replace(b"CREATE TABLE waits", b"CRE\xc1TE TABLE wa\xc1ts")
+    damaged = database_file.read_bytes().replace(
+        b"CREATE TABLE stages", b"CRE\xc1TE TABLE st\xc1ges"
+    )
     database_file.write_bytes(damaged)
     assert await read_or_refuse(database_file) is None
 

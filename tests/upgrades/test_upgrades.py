@@ -41,8 +41,8 @@ CHANGED: Changed = {
         "what an answer tells the runtime stands beside its words",
     ),
     "triggers.json": (
-        frozenset({"ended_with"}),
-        "with what a trigger ended is a column",
+        frozenset({"ended_with", "missed"}),
+        "with what a trigger ended, and how often it was missed, are columns",
     ),
 }
 """Fields of a part of the views that one of the two releases does not show, and why."""
@@ -165,6 +165,7 @@ async def opened(home: Path, database_url: str) -> AsyncIterator[World]:
     clock = ManualClock()
     async with local_web(clock, SITES) as web:
         options = world_options(home, web.access)
+        options["features"] = {name: options.pop(name) for name in ("mcp", "channels")}
         world = World(home, clock=clock, database_url=database_url, easy_endings=True, **options)
         for name, player in players(goes_on=True).items():
             world.model(name, player)

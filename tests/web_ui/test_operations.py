@@ -155,7 +155,7 @@ async def test_tools_channels_tokens_and_the_audit_are_listed_and_changed(
     visit: Visit, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    world = {"mcp": {"notes": notes(home)}, "channels": {"phone": Phone()}}
+    world = {"features": {"mcp": {"notes": notes(home)}, "channels": {"phone": Phone()}}}
     old = put(home, "tools/hi.py", greeting(), enabled=False)
     desk = await visit([], path=EMPTY, world=world)
     await desk.up.ask("POST", "/extensions/enable", {"id": "tools/hi.py", "sha256": old})
