@@ -1,7 +1,6 @@
 """`agiraph doctor`: shows settings and problems, and repairs what is safe to repair."""
 
 import asyncio
-import os
 import sqlite3
 import sys
 import uuid
@@ -32,6 +31,7 @@ from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Status
 from tests.cli.shell import Shell
 from tests.postgres_server import free_port
+from tests.runtime.programs import NamedPipe
 from tests.runtime.waiting import until
 from tests.up_process import up, use_model_server
 
@@ -213,13 +213,12 @@ async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_re
     (stage / "half.md").write_text("half")
     spool = home / "spool" / "call_1"
     spool.mkdir(parents=True)
-    pipe = tmp_path / "begun"
-    os.mkfifo(pipe)
+    pipe = NamedPipe.create(tmp_path / "begun")
     left = await _start_leftover_command(
         spool, f"echo begun > {pipe}; exec -a {mark} sleep 600", tmp_path
     )
     try:
-        assert await asyncio.to_thread(pipe.read_text) == "begun\n"
+        assert await pipe.read() == "begun"
         code, report = await run_doctor(agiraph)
         found = problems(report)
         assert code == 1
