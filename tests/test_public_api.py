@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from inspect import getmembers, isfunction
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -50,3 +51,9 @@ def test_every_type_that_the_client_returns_is_public() -> None:
     own = {kind.__name__ for kind in returned if kind.__module__.startswith("agiraph.")}
     assert "TeamView" in own
     assert own - set(agiraph.__all__) == set[str]()
+
+
+async def test_a_world_refuses_an_option_that_it_does_not_know(tmp_path: Path) -> None:
+    unknown: Any = {"channels": {}}
+    with pytest.raises(TypeError, match="A runtime has no option channels; it has: callbacks, "):
+        await World(tmp_path / "home", **unknown).start()

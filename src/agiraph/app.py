@@ -164,11 +164,7 @@ class Runtime:
         **options: Unpack[RuntimeOptions],
     ) -> "Runtime":
         """Lock the home, open its database and build the runtime; `start` makes it work."""
-        if unknown := options.keys() - RuntimeOptions.__optional_keys__:
-            known = ", ".join(sorted(RuntimeOptions.__optional_keys__))
-            raise TypeError(
-                f"A runtime has no option {', '.join(sorted(unknown))}; it has: {known}."
-            )
+        _refuse_unknown(options)
         get, home = options.get, Home.open(home_path)
         lock, store = await _open_store(home, database_url, options)
         periodic = PeriodicTasks(clock := store.clock)  # all processes share it on PostgreSQL
@@ -367,6 +363,14 @@ def _tool(given: Tool | Callable[..., Any], parts: Iterable[Part]) -> Tool:
     if made is None:
         raise TypeError(f"{given!r} is not a tool; put @tool(…) above it.")
     return made
+
+
+def _refuse_unknown(options: RuntimeOptions) -> None:
+    """Raise `TypeError` for an option that does not exist: nothing would come of it."""
+    known = RuntimeOptions.__optional_keys__
+    if unknown := options.keys() - known:
+        names, every = ", ".join(sorted(unknown)), ", ".join(sorted(known))
+        raise TypeError(f"A runtime has no option {names}; it has: {every}.")
 
 
 async def _open_store(
