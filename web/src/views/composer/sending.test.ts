@@ -257,12 +257,14 @@ it.each([503, 202])("a message that was taken back while another tab sends it st
   const page = await openQueued();
   const other = await openPage();
   let answer = () => {};
+  const mayAnswer = new Promise<void>((resolve) => (answer = resolve));
   vi.stubGlobal("fetch", async () => {
-    await new Promise<void>((resolve) => (answer = resolve));
+    await mayAnswer;
     return Response.json({ id: "msg_1", title: "Refused", detail: "Later.", status: answered }, { status: answered });
   });
   other.live.putUnsent(page.message);
   other.retry();
+  await vi.waitFor(() => expect(other.unsent()).toEqual(["Read this. sending"]));
   await page.discard();
   await vi.waitFor(() => expect(outbox()).toEqual([]));
   answer();
