@@ -1,6 +1,7 @@
 """`agiraph doctor`: shows settings and problems, and repairs what is safe to repair."""
 
 import asyncio
+import os
 import sqlite3
 import sys
 import uuid
@@ -31,7 +32,6 @@ from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Status
 from tests.cli.shell import Shell
 from tests.postgres_server import free_port
-from tests.runtime.programs import NamedPipe
 from tests.runtime.waiting import until
 from tests.up_process import up, use_model_server
 
@@ -213,12 +213,13 @@ async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_re
     (stage / "half.md").write_text("half")
     spool = home / "spool" / "call_1"
     spool.mkdir(parents=True)
-    pipe = NamedPipe.create(tmp_path / "begun")
+    pipe = tmp_path / "begun"
+    os.mkfifo(pipe)
     left = await _start_leftover_command(
         spool, f"echo begun > {pipe}; exec -a {mark} sleep 600", tmp_path
     )
     try:
-        assert await pipe.read() == "begun"
+        assert await asyncio.to_thread(pipe.read_text) == "begun\n"
         code, report = await run_doctor(agiraph)
         found = problems(report)
         assert code == 1

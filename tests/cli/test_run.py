@@ -1,6 +1,7 @@
 """`agiraph run`: ends with exit code 0, or says how to continue."""
 
 import asyncio
+import os
 import re
 import signal
 import uuid
@@ -12,7 +13,6 @@ import pytest
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Seen, Status, Step
 from tests.cli.shell import Ended, Shell
-from tests.runtime.programs import NamedPipe
 from tests.scenarios.endings import opens_and_accepts
 from tests.scenarios.thread_queries import reply_count
 
@@ -326,7 +326,8 @@ async def test_leaving_the_prompt_says_how_to_answer_and_continue_later(agiraph:
 async def test_a_stopped_or_killed_run_continues_where_it_was(
     agiraph: Shell, tmp_path: Path
 ) -> None:
-    begun = NamedPipe.create(tmp_path / "begun")
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
 
     def script(seen: Seen) -> Step:
         match len([m for m in seen.messages if m.role == "assistant"]):
@@ -343,12 +344,12 @@ async def test_a_stopped_or_killed_run_continues_where_it_was(
         async with use_model_server(agiraph, server).start(
             "run", "Take your time", "--accept", "answer"
         ) as running:
-            assert await begun.read() == "1"
+            assert await asyncio.to_thread(begun.read_text) == "1\n"
             running.signal(signal.SIGINT)
             stopped = await running.ends()
         team = team_in(stopped.out)
         async with agiraph.start("run", "--resume", team) as running:
-            assert await begun.read() == "2"
+            assert await asyncio.to_thread(begun.read_text) == "2\n"
             busy = await agiraph("answer", "msg_1", "x")
             running.signal(signal.SIGKILL)
             killed = await running.ends()

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import orjson
 
@@ -93,22 +93,8 @@ class NamedPipe:
         return cls(path)
 
     async def read(self) -> str:
-        """Return the line that the program writes, once it has written.
-
-        A thread that opens the pipe would wait for ever for a program that did not start.
-        """
-        reader = asyncio.StreamReader()
-        with self._opened() as pipe:
-            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-                lambda: asyncio.StreamReaderProtocol(reader), pipe
-            )
-            try:
-                return (await reader.readline()).decode().strip()
-            finally:
-                transport.close()
-
-    def _opened(self) -> IO[bytes]:
-        return os.fdopen(os.open(self.path, os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0)
+        """Return what the program writes, once it has written."""
+        return (await asyncio.to_thread(self.path.read_text)).strip()
 
     async def write(self, line: str) -> None:
         """Write a line to the program, once it reads."""
