@@ -282,7 +282,9 @@ def _still_open(seen: Seen) -> Iterator[str]:
     for node in seen.end.nodes.values():
         if not node.status.is_final:
             yield f"{node.title or node.task!r} is still {node.status}"
-        if node.status is NodeStatus.FAILED:
+        # Nobody plays research here: it is cancelled, or its model has only talked until then.
+        is_research = node.kind.name == "research" or node.is_step
+        if node.status is NodeStatus.FAILED and not is_research:
             yield f"{node.title or node.task!r} failed: {node.result} {node.stop_reason}"
     goals = [n for n in seen.end.nodes.values() if n.is_goal and n.lane == "work"]
     for goal in goals:
