@@ -358,7 +358,7 @@ def _offered(
 
 
 def _tool(given: Tool | Callable[..., Any], parts: Iterable[Part]) -> Tool:
-    """Return a tool; a function that `agiraph.tool` has marked becomes one."""
+    """Return the tool as it is, or make one of a function with the decorator `agiraph.tool`."""
     made = given if isinstance(given, Tool) else _first(part.tool(given) for part in parts)
     if made is None:
         raise TypeError(f"{given!r} is not a tool; put @tool(…) above it.")

@@ -14,6 +14,7 @@ from typing import Any
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.features.research.model.kinds import KINDS as RESEARCH
 from tests.habits.acts import State, runs
 from tests.habits.rude_runs import COORDINATOR, Rows, Seen, stage
 
@@ -283,7 +284,7 @@ def _still_open(seen: Seen) -> Iterator[str]:
         if not node.status.is_final:
             yield f"{node.title or node.task!r} is still {node.status}"
         # Nobody plays research here: it is cancelled, or its model has only talked until then.
-        is_research = node.kind.name == "research" or node.is_step
+        is_research = node.kind.name in RESEARCH
         if node.status is NodeStatus.FAILED and not is_research:
             yield f"{node.title or node.task!r} failed: {node.result} {node.stop_reason}"
     goals = [n for n in seen.end.nodes.values() if n.is_goal and n.lane == "work"]

@@ -1,4 +1,5 @@
-"""Asking: an agent's questions and approvals at a terminal, literal, and what answers them."""
+"""Asking: shows an agent's question or request for approval at a terminal, word for word, and reads
+the person's answer."""
 
 from datetime import datetime
 

@@ -97,8 +97,8 @@ class Remote:
 
     async def _until_over(self, team: TeamView, after: int) -> None:
         async with contextlib.aclosing(self.client.watch(team.id, after)) as frames:
-            # An end that falls between this check and the connection is not missed: the server
-            # replays all events after `after`.
+            # The team may end between this check and the connection. That is not missed: the
+            # server sends all events after `after` again.
             if await self._is_over(team):
                 return
             async for frame in frames:

@@ -156,7 +156,7 @@ def show(console: Console, items: list[InboxItem]) -> None:
 def _text(item: InboxItem) -> str:
     message = item.message
     said = message.title if message.kind == "briefing" else message.text
-    # A person decides by this text: nothing in it may be hidden.
+    # A person approves what this text says, so that all of it is shown.
     text = escape(visible(said)) if item.needs_answer else shown(said)
     if message.title and message.kind in ("result", "failure", "report"):
         text = f"[dim]{shown(message.title)}[/]\n{text}"

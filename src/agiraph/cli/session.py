@@ -337,8 +337,8 @@ def plain_console() -> Console:
 def table(
     things: Iterable[T], columns: Columns[T], style: Callable[[T], str] = lambda _: ""
 ) -> Table:
-    """Return a table of things, each in its style, with these columns. A heading that ends with `!`
-    is never folded, nor what is below it."""
+    """Return a table with a row for each thing. A column whose heading ends with `!` is never
+    wrapped."""
     made = Table(box=None)
     for heading, _ in columns:
         if isinstance(heading, str):

@@ -363,7 +363,7 @@ class World:
         return await self.store.read(threads.of_agent, agent_id)
 
     async def turns(self, of: NodeId | Thread) -> list[Turn]:
-        """Return all entries of a thread, or of a node's thread, oldest first."""
+        """Return all turns of this thread, or of the thread of this node, oldest first."""
         thread = of if isinstance(of, Thread) else await self.thread(of)
         return await self.store.read(threads.turns, thread.id)
 

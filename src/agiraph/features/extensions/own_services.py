@@ -43,7 +43,7 @@ MOST_CHARACTERS = 2000
 
 
 def check_engine(declared: EngineDeclaration) -> None:
-    """Raise `Refused` if something in an engine's declaration is wrong."""
+    """Raise `Refused` if a search engine of a person's code has a wrong name or value."""
     check_name("engine", declared.name)
     check_timeout(f"the engine {declared.name!r}", declared.timeout_s)
 

@@ -59,7 +59,7 @@ DONE = Finished("The report was delivered.", StopReason.PUBLISHED)
 
 
 async def run(steps: Steps, ctx: RunContext, *, reader_model: str) -> Outcome:
-    """Take the steps of a job until it waits for a part, or until its report is delivered."""
+    """Carry a research job on until it waits for a reader or writer, or has sent its report."""
     while True:
         await _hear(ctx)
         match await ctx.store.write(frame.advance, ctx.lease, reader_model=reader_model):

@@ -1,4 +1,4 @@
-"""Notes: lines and words of note files, which may hold untrusted text."""
+"""Notes: what agents write into the files of their memory; it may hold untrusted text."""
 
 from collections.abc import Sequence
 
