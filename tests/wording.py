@@ -68,7 +68,7 @@ def wording(request: pytest.FixtureRequest) -> Iterator[Wording]:
     file = str(request.path.relative_to(FILE.parent))
     test = _DATABASE.sub("", request.node.name)
     place = str(request.getfixturevalue("tmp_path")) if "tmp_path" in request.fixturenames else None
-    is_update: bool = request.config.getoption("--update-wording")
+    is_update = bool(request.config.getoption("--update-wording"))
     words = Wording(None if is_update else kept().get(file, {}).get(test, []), place)
     failed = request.session.testsfailed
     yield words

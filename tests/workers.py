@@ -46,7 +46,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     is_long = item.get_closest_marker("long") is not None
     if not is_long:
         stderr = item.config.stash[STDERR]
-        limit = item.config.getoption("--hard-limit")
+        limit = float(str(item.config.getoption("--hard-limit")))
         faulthandler.dump_traceback_later(limit, exit=True, file=stderr)
     try:
         return (yield)

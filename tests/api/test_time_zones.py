@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ NO_WORK = call("no_work_needed")
 @pytest.fixture
 async def on_each(tmp_path: Path, database_url: str) -> AsyncIterator[Served]:
     """A served world, once on each database. Its clock shows 09:00 UTC, 10:00 in Berlin."""
-    given = {"database_url": database_url, "reply_model": "scripted/mouth"}
+    given: dict[str, Any] = {"database_url": database_url, "reply_model": "scripted/mouth"}
     async with serving(tmp_path / "home", **given) as opened:
         yield opened
 

@@ -175,7 +175,7 @@ async def test_a_persons_message_holds_back_the_calls_of_a_reply_that_are_not_be
         ada = world.script("ada", says(*dig, TIDY), says(dig[2]), finish)
         founded = await world.found("Dig three holes")
         await world.settle()
-        if digging.store is not world.store:
+        if digging.store is not None and digging.store is not world.store:
             await digging.store.close()
 
         [goal] = await world.board(founded.team.id)

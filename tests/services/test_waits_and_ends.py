@@ -168,7 +168,8 @@ class Case:
             case "everyone":
                 await self.world.store.write(bus.broadcast, Draft(recipient="", **sent))
             case "person to everyone":
-                draft = Draft(recipient="", **sent | {"sender": OWNER})
+                sent["sender"] = OWNER
+                draft = Draft(recipient="", **sent)
                 await self.world.store.write(bus.broadcast, draft)
             case "person":
                 await self.world.say(to, "Hello.", team_id=team)

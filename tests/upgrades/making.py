@@ -1,7 +1,7 @@
 """Making: write the home, the backup and the views that a release leaves, as the README says."""
 
 import asyncio
-import importlib
+import importlib.util
 import json
 import os
 import shutil

@@ -65,14 +65,15 @@ async def run(goal: str | None, model: str | None, resume: str | None, **given: 
         settings = await with_model(settings)
     minutes = given.pop("minutes")
     given |= {"turns": given["turns"] or GOAL_TURNS, "model": model or settings.model}
-    team = new_team({**given, "seconds": None if minutes is None else minutes * 60})
+    # The team ends with this goal, so it has no later work to learn for.
+    seconds = None if minutes is None else minutes * 60
+    team: NewTeam = {**new_team({**given, "seconds": seconds}), "learns": False}
     console = plain_console()
 
     async def work(running: Remote) -> int:
         if resume is not None:
             return await running.resume(resume, model)
-        # The team ends with this goal, so it has no later work to learn for.
-        return await running.begin(goal or "", NewTeam(**team, learns=False))
+        return await running.begin(goal or "", team)
 
     try:
         async with opened(settings, console) as running:

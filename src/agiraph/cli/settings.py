@@ -199,8 +199,8 @@ async def new(goal: str, name: str, waits: bool, json_: bool, **given: Any) -> N
     confirm_open(given["trust"], name.strip() or name_from_goal(goal))
     interval = given.pop("every")
     async with connected() as client:
-        settings = new_team({**given, "seconds": None, "name": name})
-        team = await client.create_team(goal, **settings, interval=interval)
+        settings = new_team({**given, "seconds": None, "name": name, "interval": interval})
+        team = await client.create_team(goal, **settings)
         if waits:
             home = location.find(environment()).home
             code = await Remote(client, plain_console(), home).watch(team)

@@ -269,7 +269,8 @@ class Usage:
             self.output_tokens, self.thinking_tokens, self.searches,
         )  # fmt: skip
         tokens, cached, cache_written, written, thinking, searches = [
-            min(max(count, 0), MOST_TOKENS) if isinstance(count, int) else 0 for count in counts
+            min(max(count, 0), MOST_TOKENS) if isinstance(count, int) else 0  # pyright: ignore[reportUnnecessaryIsInstance]
+            for count in counts
         ]
         cached, usd = min(cached, tokens), self.usd
         return Usage(

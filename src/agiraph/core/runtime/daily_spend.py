@@ -112,8 +112,10 @@ class DailySpend:
         pace.forget(before=self.clock.monotonic() - overspending.WINDOW.total_seconds())
         if pace.is_low():
             return
-        known = {"usd": pace.usd, "tokens": pace.tokens, "limit_usd": self.limit_usd}
-        if await self.store.write(overspending.check_goal, lease, **known):
+        usd, tokens, limit_usd = pace.usd, pace.tokens, self.limit_usd
+        if await self.store.write(
+            overspending.check_goal, lease, usd=usd, tokens=tokens, limit_usd=limit_usd
+        ):
             raise BurnRateReached
 
     @property

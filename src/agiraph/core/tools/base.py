@@ -230,14 +230,14 @@ def _arguments(act: AnyTool, leading: int) -> tuple[AnyTool, type[BaseModel]]:
     """
     parameters = list(inspect.signature(act).parameters.values())[leading:]
     hints = inspect.get_annotations(act, eval_str=True)
-    taken: AnyTool = act
-    given = hints[parameters[0].name] if len(parameters) == 1 else None
-    if given is not None and is_dataclass(given):
+    taken = act
+    given: Any = hints[parameters[0].name] if len(parameters) == 1 else None
+    if isinstance(given, type) and is_dataclass(given):
 
-        def taken(*before: Any, **named: Any) -> Any:
+        def with_record(*before: Any, **named: Any) -> Any:
             return act(*before, given(**named))
 
-        update_wrapper(taken, act)
+        taken: AnyTool = update_wrapper(with_record, act)
         parameters = list(inspect.signature(given).parameters.values())
         hints = inspect.get_annotations(given, eval_str=True)
     fields: dict[str, Any] = {}

@@ -203,14 +203,14 @@ class Restorer:
     async def _load(self, url: str, rows: "_Rows") -> None:
         store = await open_store(url, SystemClock())
         try:
-            await store.write(dump.load, _Lines(rows.file), expected=rows.count)
+            await store.write(dump.load, _Lines(rows.file), expected=rows.total)
         finally:
             await store.close()
 
 
 class _Rows(NamedTuple):
     file: IO[bytes]
-    count: int
+    total: int
 
 
 class _Lines:

@@ -83,7 +83,7 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     by_id = partial(_write_rows, store, start="", cursor=attrgetter("id"))
     by_seq = partial(_write_rows, store, start=0, cursor=attrgetter("seq"))
     for table in filter(team_rows.PAGED.__contains__, FILES):
-        shown = _named if table == "nodes" else lambda row: row
+        shown: Callable[[Any], Any] = _named if table == "nodes" else _as_it_is
         await by_id(target / f"{FILES[table]}.jsonl", team_rows.page, table, team.id, shown=shown)
     await _write_rows(store, target / "costs.jsonl", team_rows.spend_page, team.id)
     await _write_rows(store, target / "firings.jsonl", team_rows.firings_page, team.id)
@@ -106,6 +106,10 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     left_out = await asyncio.to_thread(copy_files, home / "teams" / team.id, target / "home")
     if left_out:
         _write_lines(target / "left_out.jsonl", left_out)
+
+
+def _as_it_is(row: object) -> object:
+    return row
 
 
 def _named(node: WorkNode) -> dict[str, Any]:

@@ -181,14 +181,14 @@ async def check(checkup: Checkup) -> None:
         checkup.fine(
             "own tools", f"{len(on)} enabled.", *(f"{one.id}: {one.summary}" for one in on)
         )
-    _skills(checkup, extensions.home)
+    _check_skills(checkup, extensions.home)
     if off := [one.id for one in found if one.state == "off"]:
         checkup.note(
             "own tools", f"Not enabled: {', '.join(off[:20])}. To use one: agiraph tools enable."
         )
 
 
-def _skills(checkup: Checkup, home: Home) -> None:
+def _check_skills(checkup: Checkup, home: Home) -> None:
     found = Skills(home=home).listed()
     broken = [f"{one.id}: {one.summary}" for one in found if one.state in ("changed", "faulty")]
     if broken:

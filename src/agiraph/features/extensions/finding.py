@@ -112,8 +112,12 @@ def find(home: Home, *, packages: bool = True) -> list[Found]:
     """Return all extensions of the home and of installed packages, files first, sorted by id."""
     found = [one for kind in KINDS for one in _files(home, kind)]
     if packages:
-        points = ((kind, one) for kind in KINDS for one in entry_points(group=f"agiraph.{kind}"))
-        found += sorted((_package(*one) for one in points), key=lambda one: one.id)
+        made = [
+            _package(kind, point)
+            for kind in KINDS
+            for point in entry_points(group=f"agiraph.{kind}")
+        ]
+        found += sorted(made, key=lambda one: one.id)
     return found
 
 

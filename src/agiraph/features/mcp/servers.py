@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -219,7 +219,7 @@ class McpServers:
         guards = await asyncio.to_thread(stack.enter_context, guarded)
         tidy: Tidy | None = None
         if guards:
-            tidy = partial(asyncio.to_thread, launching.switch_off, guards)
+            tidy = _in_thread(launching.switch_off, guards)
             stack.push_async_callback(tidy)
         launch = await asyncio.to_thread(
             launching.launch, self._home, server, self._rules, gate, guards
@@ -274,3 +274,10 @@ def _excess(name: str, schema: Mapping[str, Any]) -> str:
     if len(orjson.dumps(schema)) > SCHEMA_BYTES:
         return f"schema is longer than {SCHEMA_BYTES // 1024} KiB"
     return ""
+
+
+def _in_thread(tidy: Callable[..., object], *given: object) -> Tidy:
+    async def run() -> None:
+        await asyncio.to_thread(tidy, *given)
+
+    return run

@@ -161,7 +161,9 @@ class McpServer(McpRules):
     def reach_of(self, tool: str) -> Reach:
         """Return what a call of this tool does outside of the team, as a person declared it."""
         # A server may call a tool "resource:x": what was declared for resources is not for it.
-        effects = {k: v for k, v in self.effects.items() if not k.startswith(_READING)}
+        effects: dict[str, Reach] = {
+            k: v for k, v in self.effects.items() if not k.startswith(_READING)
+        }
         return self._reach(tool, effects)
 
     def reach_of_reading(self, kind: Literal["resource", "prompt"], name: str) -> Reach:
@@ -169,7 +171,10 @@ class McpServer(McpRules):
         return self._reach(f"{kind}:{name}", self.effects)
 
     def _reach(self, name: str, effects: Mapping[str, Reach]) -> Reach:
-        return next((reach for one, reach in effects.items() if fnmatchcase(name, one)), "sends")
+        for pattern, reach in effects.items():
+            if fnmatchcase(name, pattern):
+                return reach
+        return "sends"
 
     def serves(self, team_id: str, team_name: str) -> bool:
         return not self.teams or team_id in self.teams or team_name in self.teams

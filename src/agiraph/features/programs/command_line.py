@@ -307,7 +307,7 @@ class _Watch:
         await self._show_output(last)
         if self._silent_s >= timers.STALLED_AFTER_SECONDS:
             self._silent_s = 0.0
-            await self._ctx.store.write(timers._report, self._ctx.node.id)
+            await self._ctx.store.write(timers.report, self._ctx.node.id)
 
     async def _show_output(self, last: bool) -> None:
         """Emit the output since the last event: at once, then at growing intervals."""

@@ -22,6 +22,7 @@ from agiraph.api.routing import Body, Router
 from agiraph.api.views import NodeView
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import NodeId, TeamId, ThreadId
+from agiraph.core.domain.work import WorkNode
 from agiraph.core.home.specialists import specialists
 from agiraph.core.services.board import jobs, texts
 from agiraph.core.services.members.hiring import Hirer
@@ -131,12 +132,13 @@ def research_view(tx: Tx, node_id: NodeId) -> ResearchView:
 
 
 def _sub_questions(tx: Tx, job: ResearchJob, ledger: list[EvidenceRow]) -> list[SubQuestionView]:
-    readers = {node.id: node for node in reading_budget.readers(tx, job.id)}
+    readers = reading_budget.readers(tx, job.id)
+    by_id: dict[NodeId | None, WorkNode] = {reader.id: reader for reader in readers}
     noted = Counter(row.question for row in ledger if row.job_id == job.id)
     return [
         SubQuestionView.of(
             each,
-            state=jobs.state_of(readers[each.node_id]) if each.node_id in readers else "queued",
+            state=jobs.state_of(reader) if (reader := by_id.get(each.node_id)) else "queued",
             evidence=noted[each.number],
         )
         for each in job.readings

@@ -138,8 +138,8 @@ async def note_evidence(
         return _refuse(ctx, text, found.nearest, of_page(found.url))
 
     def note(tx: Tx) -> Done:
-        given = {"claim": claim, "url": url, "stance": stance}
-        noted = ledger.note(tx, ctx.node, ctx.current_call_id, found, **given)
+        call = ctx.current_call_id
+        noted = ledger.note(tx, ctx.node, call, found, claim=claim, url=url, stance=stance)
         return Done(f"Noted as e{noted.number}.")
 
     return InTransaction(note, _raise)

@@ -183,7 +183,10 @@ def _first_lines(ctx: RunContext, names: Sequence[str]) -> dict[str, str]:
     with folder:
         starts = {name: folder.read(name, limit=LINE_BYTES) for name in names}
     lines = {name: start.decode(errors="ignore").split("\n") for name, start in starts.items()}
-    return {name: next(filter(None, map(str.strip, each)), "") for name, each in lines.items()}
+    return {
+        name: next((line.strip() for line in each if line.strip()), "")
+        for name, each in lines.items()
+    }
 
 
 def _files(ctx: RunContext) -> dict[str, int]:

@@ -119,7 +119,7 @@ class Warden:
         try:
             alone = confine(order, maps)
             watched = [order.cwd] if order.spec else [order.cwd, *WATCHED]
-            readable = order.spec["readable"] if order.spec else []
+            readable: list[str] = order.spec["readable"] if order.spec else []
             tmpfs = root_folder.in_memory(readable) if order.level == "namespaces" else ()
             guard = Guard(order.limits, watched, COUNTS, tmpfs=tmpfs, events=events, alone=alone)
             main = self.start(order)

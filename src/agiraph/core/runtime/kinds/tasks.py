@@ -94,8 +94,14 @@ class Task:
         about = (loaded.agent, ctx.scope.team, tools, loaded.giver, means, loaded.team_state)
         room = prompt.LEAN_BEFORE_BYTES if is_lean else prompt.BEFORE_BYTES
         before = shown.lines(loaded.said_before, room)
-        more = {"shown": shown, "skills": ctx.skills, "zone": loaded.zone, "before": before}
-        reader = prompt.Reader(*about, is_lean=is_lean, **more)
+        reader = prompt.Reader(
+            *about,
+            is_lean=is_lean,
+            shown=shown,
+            skills=ctx.skills,
+            zone=loaded.zone,
+            before=before,
+        )
         return prompt.system_prompt(loaded.team, reader, executor.clock.now(), told)
 
 

@@ -21,8 +21,10 @@ def paired(lines: Sequence[str], kinds: Sequence[LineKind | Literal["any"]] | No
             f"There are {len(lines)} lines and {len(kinds)} kinds. Give a kind for each line, in "
             "their order: file, ran, judged or any."
         )
-    pairs = zip(lines, kinds or ["any"] * len(lines), strict=True)
-    return [Line(line, None if kind == "any" else kind) for line, kind in pairs]
+    if not kinds:
+        return [Line(line) for line in lines]
+    pairs = zip(lines, kinds, strict=True)
+    return [Line(line, kind) if kind != "any" else Line(line) for line, kind in pairs]
 
 
 def split(lines: Sequence[str | Line]) -> tuple[tuple[str, ...], dict[str, LineKind]]:

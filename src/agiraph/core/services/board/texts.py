@@ -146,7 +146,8 @@ def so_far(why: str, result: str | None) -> str:
 
 def for_person(node: WorkNode, text: str) -> str:
     """Return a result as a person reads it: the result, and in one line what limits it."""
-    parts = [_VERDICTS[node.stop_reason]] if node.stop_reason in _VERDICTS else []
+    verdict = node.stop_reason and _VERDICTS.get(node.stop_reason)
+    parts = [verdict] if verdict else []
     if node.doubts:
         parts.append(f"Not confirmed: {truncate(one_line(node.doubts), REASON)}")
     line = " ".join(parts)

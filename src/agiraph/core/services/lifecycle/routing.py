@@ -261,7 +261,7 @@ def drop_said_before(
     """Return a reply's acts; if it did nothing but stop its agent's own work, with what the person
     had said in the messages before the last one, and nobody has read, as dropped with it."""
     before = [m.text for m in messages.to_answer(tx, reply_id)[:-1] if m.seen_at is None]
-    if decided != {"stop"} or not before:
+    if decided != frozenset[WorkDecision]({"stop"}) or not before:
         return acts
     stopped = (act for act in acts if act.kind == "stopped")
     own = [a for a in stopped if NODES.get(tx, NodeId(a.about)).assignee_id == agent.id]

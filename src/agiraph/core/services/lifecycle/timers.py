@@ -33,7 +33,7 @@ def report_stalled(tx: Tx) -> int:
             if last_activity(tx, node) > node.stalled_at:
                 NODES.update(tx, node.id, stalled_at=None)
         elif is_stalled(tx, node):
-            reported += _report(tx, node.id)
+            reported += report(tx, node.id)
     return reported
 
 
@@ -66,7 +66,7 @@ def _declared_seconds(tx: Tx, last: Turn | None) -> float:
     return 0.0
 
 
-def _report(tx: Tx, node_id: NodeId) -> bool:
+def report(tx: Tx, node_id: NodeId) -> bool:
     """Mark a node as stalled and report it; False if it was marked before or no longer runs."""
     node = NODES.get(tx, node_id, lock=True)
     # Under the row lock: each working process has a watchdog, and one of them reports.

@@ -158,18 +158,12 @@ def _hire(
     **details: Unpack[roster.AgentDetails],
 ) -> Agent:
     team_id, is_program = hirer.agent.team_id, details.get("command") is not None
-    return roster.hire(
-        tx,
-        team_id,
-        name=roster.free_name(tx, team_id, stem),
-        role=role,
-        model=model,
-        kind="cli" if is_program else "llm",
-        **details,
-        persistent=False,
-        parent_thread_id=hirer.thread_id,
-        label=hirer.label if is_program else CLEAN,
-    )
+    details["kind"] = "cli" if is_program else "llm"
+    details["persistent"] = False
+    details["parent_thread_id"] = hirer.thread_id
+    details["label"] = hirer.label if is_program else CLEAN
+    name = roster.free_name(tx, team_id, stem)
+    return roster.hire(tx, team_id, name=name, role=role, model=model, **details)
 
 
 def set_purpose(tx: Tx, agent: Agent, node_id: NodeId) -> None:

@@ -51,9 +51,14 @@ def _compile(sql: str) -> _Statement:
     """Return the statement, what takes its values from the named ones, and the table it changes."""
     names, changes = _NAMED.findall(sql), _CHANGES.match(sql)
     marked = _NAMED.sub("?", sql.replace("{for_update}", ""))  # `?` marks bind faster
+
+    def few(values: dict[str, Any]) -> list[Any]:
+        return [values[name] for name in names]
+
     # Of a single name, `itemgetter` would return no tuple.
-    bind = itemgetter(*names) if len(names) > 1 else lambda values: [values[n] for n in names]
-    found = _compiled[sql] = marked, bind, changes[1] if changes else ""
+    bind = itemgetter(*names) if len(names) > 1 else few
+    found: _Statement = (marked, bind, changes[1] if changes else "")
+    _compiled[sql] = found
     return found
 
 

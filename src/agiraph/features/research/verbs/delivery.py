@@ -128,7 +128,7 @@ def _unread(
     answered, found = {row.question for row in rows}, list[str]()
     for each in job.readings:
         asked = one_line(each.question)
-        if each.node_id in unfinished:
+        if each.node_id is not None and each.node_id in unfinished:
             reason = unfinished[each.node_id]
             why = words.wanted_more if reason is None else words.of_reader(reason)
             found.append(f"{asked} ({why})")

@@ -116,7 +116,7 @@ def store_brief(
         # A single reader answers the question as a whole.
         asked = (SubQuestion(question=brief.question, answer=asked[0].answer),)
     brief = replace(brief, sub_questions=asked)
-    shown = {each.job.id for each in known(tx, job.id).research} if brief.builds_on else set()
+    shown = [each.job.id for each in known(tx, job.id).research] if brief.builds_on else []
     is_shown = job.continues is None and brief.builds_on in shown
     continues = NodeId(brief.builds_on) if is_shown else job.continues
     node = NODES.get(tx, lease.node_id, lock=True)
