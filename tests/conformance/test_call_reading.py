@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from agiraph.core.domain.chat import Turn
-from agiraph.core.tools.calls.arguments import MOST_BYTES
-from agiraph.core.tools.calls.call_reading import read_calls
+from agiraph.core.tools.calls.call_reading import MOST_BYTES, read_calls
 from agiraph.core.tools.toolsets import BUILT_IN
 from agiraph.models.base import Request
 from agiraph.testing import Call, ModelServer, call, says

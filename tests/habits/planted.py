@@ -12,7 +12,7 @@ from agiraph.core.domain.outcomes import Failed, Finished
 from agiraph.core.domain.records.acts import Act
 from agiraph.core.domain.tools import WorkDecision
 from agiraph.core.domain.work import StopReason, WorkNode
-from agiraph.core.policies.silence import Silence
+from agiraph.core.policies.breaker import Silence
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.steps import Steps
 from agiraph.core.services.board import waiting

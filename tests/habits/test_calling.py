@@ -8,11 +8,10 @@ import pytest
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.events.work import TurnAdded
 from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.core.policies.written_call import written_call
+from agiraph.core.policies.breaker import written_call
 from agiraph.core.runtime.steps import MAX_CALLS_PER_REPLY
 from agiraph.core.tools.calls import on_demand
-from agiraph.core.tools.calls.arguments import KEPT_CHARACTERS, MOST_BYTES
-from agiraph.core.tools.calls.call_reading import read_calls
+from agiraph.core.tools.calls.call_reading import KEPT_CHARACTERS, MOST_BYTES, read_calls
 from agiraph.core.tools.toolsets import BUILT_IN
 from agiraph.models.wires.chat_completions import ChatReader
 from agiraph.testing import Call, Says, World, call, says

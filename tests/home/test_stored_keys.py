@@ -10,7 +10,7 @@ from agiraph.core.home import stored_keys
 from agiraph.core.home.layout import Home
 from agiraph.core.home.stored_keys import StoredKeys
 from agiraph.features.backup import archive
-from agiraph.features.backup.restoring import is_setting
+from agiraph.features.backup.commands import is_setting
 
 KEY = "sk-proj-0123456789abcdef"
 STORED = StoredKeys(keys={"OPENAI_API_KEY": KEY}, model="openai/good")

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from agiraph.sandbox import watchdog
+from agiraph.sandbox import commands
+from agiraph.sandbox.commands import Usage, Watchdog
 from agiraph.sandbox.inside.processes import ALL_PROCESSES, MIB, TEAM_MEMORY
 from agiraph.sandbox.sandbox import Limits
-from agiraph.sandbox.watchdog import Usage, Watchdog
 
 LIMITS = Limits(team_memory_mib=100, team_processes=50, all_processes=60, all_memory_mib=1000)
 
@@ -78,7 +78,7 @@ def test_the_thread_ends_the_largest_command_of_all_teams_that_use_too_much(
 def test_the_thread_ends_when_there_is_nothing_to_watch_and_starts_again(
     stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "IDLE_S", 0.05)
+    monkeypatch.setattr(commands, "IDLE_S", 0.05)
     dog, command = Watchdog(), Command(stack, "a", mib=60)
     dog.add(command.usage)
     first = dog._thread
@@ -98,7 +98,7 @@ def test_the_thread_ends_when_there_is_nothing_to_watch_and_starts_again(
 def test_a_command_that_comes_and_goes_between_two_looks_leaves_the_thread_asleep(
     stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "IDLE_S", 0.05)
+    monkeypatch.setattr(commands, "IDLE_S", 0.05)
     dog, command = Watchdog(), Command(stack, "a")
     dog._changed.set()  # as the command's start left it
     dog.add(command.usage)
@@ -112,5 +112,5 @@ def test_a_command_that_comes_and_goes_between_two_looks_leaves_the_thread_aslee
 
 def test_a_single_command_is_left_to_its_own_limit(stack: ExitStack) -> None:
     alone = Command(stack, "a", processes=500, mib=5000)
-    watchdog.check([alone.usage])
+    commands.check([alone.usage])
     assert alone.ended_for(within_s=0) == 0

@@ -27,7 +27,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " core/tools/files/file_names"
     ),
     "the wire format of a vendor or of a model's chat template": (
-        "core/policies/written_call models/facts/server_facts models/http/events"
+        "models/facts/server_facts models/http/events"
         " models/options models/servers models/wires/anthropic models/wires/chat_completions"
         " models/wires/effort models/wires/gemini models/wires/request_buffer"
         " models/wires/responses models/wires/text models/wires/text_calls"
@@ -35,16 +35,16 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " core/domain/text/json_text"
     ),
     "the error codes and waiting times that servers send": (
-        "models/diagnosis models/http/errors models/http/rate_limits"
+        "models/catalogue models/http/errors models/http/rate_limits"
     ),
     "endless repetition of the same characters, in any language": "models/wires/pieces",
     "marks of our own prompts (fences, notices) that a text repeats or imitates": (
         "core/domain/text/fence core/domain/text/spoken core/policies/breaker"
-        " features/knowledge/recall core/tools/replies/looking"
+        " features/knowledge/recall core/tools/replies/foreground"
     ),
     "shell commands: programs, sleeps, paths, chained commands": (
         "core/domain/text/command_words core/policies/batches"
-        " core/policies/permission core/tools/commands/command_network"
+        " core/policies/permission core/tools/commands/shell"
         " sandbox/folders/git_guard"
     ),
     "times, ids and counters in the output of programs": "core/policies/loops",
@@ -66,7 +66,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     "words for search, in every script; no word means anything": (
         "core/domain/text/passages core/domain/text/similarity"
         " features/knowledge/verbs/briefings core/services/search core/store/lists/search"
-        " core/tools/files/nearest_lines"
+        " core/tools/files/files"
     ),
     "files and protocols with a standard: cron, cgroups, git, ZIP, mail, PDF, package indexes": (
         "core/domain/times/cron sandbox/cgroups core/home/front_matter sandbox/commands"
@@ -91,7 +91,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     "forms of keys and passwords, which are kept out of everything that is written": "redaction",
     "SQL": "core/store/engine/postgres core/store/engine/sqlite",
     "the demonstration and the tests' own models, which follow a script": (
-        "models/demo models/demo_story testing/prompts"
+        "models/demo testing/prompts"
     ),
 }
 """The modules that import `re`, by what their patterns are about."""

@@ -78,7 +78,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "features/knowledge/recall": "'\\\\{\\\\w*\\\\}|\\\\$\\\\w+'",
     },
     "the format or the error texts of others: mail, Telegram, git, SQL, SQLite, pydantic, models": {
-        "core/policies/written_call": "'functions.'",
+        "core/policies/breaker": "'functions.'",
         "core/store/engine/postgres": "'select '",
         "core/store/engine/sqlite": "'SQLITE_BUSY'",
         "core/store/engine/sqlite_errors": (
@@ -101,7 +101,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/tools/commands/shell": "'folders/', 'nodes/', in 'No such file'",
         "core/tools/delegation": "'scratch/'",
         "core/tools/files/kept_writes": "QUOTE",
-        "core/tools/replies/looking": "'nodes/', 'published/', ('.md', '.txt')",
+        "core/tools/replies/foreground": "'nodes/', 'published/', ('.md', '.txt')",
         "core/tools/team": "'nodes/', 'published'",
         "core/tools/web/web": "'/scratch/'",
         "features/knowledge/note_files": "'.md', EARLIER, f'{ARCHIVE}/', f'{UNVERIFIED}/'",

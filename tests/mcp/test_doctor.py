@@ -5,7 +5,7 @@ from pathlib import Path
 from agiraph import config
 from agiraph.core.home.layout import Home
 from agiraph.doctor.checkup import Checkup
-from agiraph.features.backup.restoring import is_setting
+from agiraph.features.backup.commands import is_setting
 from agiraph.features.mcp import commands, pins
 from agiraph.features.mcp.pins import PinnedTool, Pins
 

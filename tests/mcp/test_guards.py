@@ -18,12 +18,18 @@ from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.provenance.sinks import Sink
 from agiraph.features.mcp import launching, pins
-from agiraph.features.mcp.arguments import checkable, fault_in, is_plain_name
 from agiraph.features.mcp.connection import Connection, ServerFailed, Session
 from agiraph.features.mcp.pins import SCHEMA_BYTES, PinnedTool, Pins
 from agiraph.features.mcp.servers import _tools_of
 from agiraph.features.mcp.settings import McpServer, literals, servers
-from agiraph.features.mcp.toolbox import McpTools, _OfServer, tool_name
+from agiraph.features.mcp.toolbox import (
+    McpTools,
+    _OfServer,
+    checkable,
+    fault_in,
+    is_plain_name,
+    tool_name,
+)
 from agiraph.sandbox import levels
 from agiraph.sandbox.levels import CommandRules, Confinement, Wanted
 from agiraph.web.addresses import AddressPolicy

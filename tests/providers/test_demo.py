@@ -10,7 +10,7 @@ from agiraph.core.domain.chat import ToolSpec
 from agiraph.core.domain.text import fence
 from agiraph.core.domain.work import NodeStatus, StopReason, Usage
 from agiraph.core.tools.communication import unanswered
-from agiraph.models import demo_story
+from agiraph.models import demo
 from agiraph.models.base import Reply
 from agiraph.models.demo import DemoModel
 from agiraph.testing import World
@@ -95,11 +95,11 @@ async def test_without_tools_the_demo_only_talks_and_costs_nothing() -> None:
 async def test_the_demo_tells_a_story_that_follows_the_answer_of_the_person(
     world: World, answer: str, planned: str
 ) -> None:
-    founded = await world.found(demo_story.GOAL, model="demo")
+    founded = await world.found(demo.GOAL, model="demo")
     await world.settle()
 
     [question] = await world.inbox()
-    assert (question.kind, question.text) == ("question", demo_story.QUESTION)
+    assert (question.kind, question.text) == ("question", demo.QUESTION)
     assert question.options == ("The sea", "The mountains", "A city")
     await world.answer(question.id, answer)
     await world.settle()
@@ -135,11 +135,11 @@ def test_the_story_finds_the_place_wherever_the_person_named_it(answer: str, pla
         turn("assistant", "", calls=(tool_call("d", "ask_human"),)),
         turn("tool", answer, ref="d"),
     )
-    told = demo_story.next_step(demo_story.GOAL, turns, {"finish"})
+    told = demo.next_step(demo.GOAL, turns, {"finish"})
     assert told is not None
     assert told[0] == f"You chose “{place}”. I write the plan."
 
 
 def test_the_welcome_page_offers_the_goal_of_the_story() -> None:
     offered = Path(__file__, "../../../web/src/views/home/goalText.ts").resolve().read_text()
-    assert f"DEMO_GOAL = {json.dumps(demo_story.GOAL)};" in offered
+    assert f"DEMO_GOAL = {json.dumps(demo.GOAL)};" in offered

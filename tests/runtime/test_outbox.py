@@ -25,11 +25,10 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus, deliveries, inbox
 from agiraph.core.services.triggers import definitions
 from agiraph.core.store import deliveries as rows
-from agiraph.features.channels.carriers import Carriers
+from agiraph.features.channels.carriers import Carriers, Outbox
 from agiraph.features.channels.kinds.configured import Terminal
 from agiraph.features.channels.kinds.smtp import Smtp
 from agiraph.features.channels.kinds.webhook import Webhook
-from agiraph.features.channels.outbox import Outbox
 from agiraph.testing import World, call, says
 from tests.runtime.receivers import MailServer, WebhookServer
 from tests.runtime.waiting import until

@@ -10,9 +10,9 @@ from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle import settings
 from agiraph.core.store import events
-from agiraph.features.history import boards, event_log
+from agiraph.features.history import boards, routes
 from agiraph.features.history.boards import CHECKPOINT, BoardFold
-from agiraph.features.history.event_log import LogFilter, page
+from agiraph.features.history.routes import LogFilter, log_page
 from agiraph.features.history.spans import Span, SpanFold, wait_phase
 from agiraph.testing import World, call, says
 from tests.folding import folded_differences
@@ -176,7 +176,7 @@ def test_a_board_of_many_nodes_is_kept_less_often() -> None:
 async def test_a_request_of_the_event_log_looks_at_a_bounded_number_of_events(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_log, "MOST_SCANNED", 3)
+    monkeypatch.setattr(routes, "MOST_SCANNED", 3)
     founded = await world.found("Measure the tower", start=False)
     team = founded.team.id
     for n in range(6):
@@ -186,13 +186,13 @@ async def test_a_request_of_the_event_log_looks_at_a_bounded_number_of_events(
     found: list[int] = []
     nexts: list[int | None] = [0]
     while (before := nexts[-1]) is not None:
-        listed = await world.store.read(page, team, created, before=before, limit=9)
+        listed = await world.store.read(log_page, team, created, before=before, limit=9)
         found += [event.seq for event in listed.events]
         nexts.append(listed.next)
     assert (found, nexts[:2]) == ([1], [0, head - 2])
     # Events before `since` are not looked at: there is no next page of them.
     late = LogFilter(types=("team.created",), since=world.clock.now() + timedelta(days=1))
-    assert (await world.store.read(page, team, late, before=0, limit=9)).next is None
+    assert (await world.store.read(log_page, team, late, before=0, limit=9)).next is None
 
 
 async def test_the_event_log_is_filtered_by_type_agent_node_text_and_time(world: World) -> None:
@@ -205,7 +205,9 @@ async def test_the_event_log_is_filtered_by_type_agent_node_text_and_time(world:
     whole = await world.store.read(events.after, team, 0)
 
     async def listed(limit: int = 100, before: int = 0, **which: Any) -> list[int]:
-        found = await world.store.read(page, team, LogFilter(**which), before=before, limit=limit)
+        found = await world.store.read(
+            log_page, team, LogFilter(**which), before=before, limit=limit
+        )
         return [event.seq for event in found.events]
 
     numbers = [event.seq for event in reversed(whole)]

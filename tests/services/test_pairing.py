@@ -15,7 +15,7 @@ from agiraph.core.store import channels
 from agiraph.core.store.channels import CHANNELS
 from agiraph.core.store.deliveries import DELIVERIES, of_message
 from agiraph.core.store.tx import Tx
-from agiraph.features.channels import incoming, pairing
+from agiraph.features.channels import inlet, pairing
 from agiraph.features.channels.inlet import Inlet
 from agiraph.testing import World, call, says
 
@@ -32,7 +32,7 @@ async def phone(world: World) -> World:
 async def take(world: World, text: str, *, key: str = "", sender: str = "7") -> str | None:
     """Take in a message; return what is said about it, None if it is dropped."""
     message = Incoming(key=key or text, sender=sender, text=text, sent_at=world.clock.now())
-    taken = await world.store.write(incoming.take, "phone", message)
+    taken = await world.store.write(inlet.take, "phone", message)
     return None if taken is None else taken.notice
 
 
@@ -89,14 +89,14 @@ async def test_one_process_reads_a_channel_until_it_has_been_silent_for_long(
     phone: World,
 ) -> None:
     async def claims(reader: str) -> bool:
-        found = await phone.store.write(incoming.claim_reading, "phone", reader=reader)
+        found = await phone.store.write(inlet.claim_reading, "phone", reader=reader)
         return found is not None
 
     assert await claims("a")
     assert not await claims("b")
-    phone.clock.advance(seconds=incoming.READING_FOR.total_seconds() - 1)
+    phone.clock.advance(seconds=inlet.READING_FOR.total_seconds() - 1)
     assert await claims("a")
-    phone.clock.advance(seconds=(incoming.READING_FOR - timedelta(seconds=1)).total_seconds())
+    phone.clock.advance(seconds=(inlet.READING_FOR - timedelta(seconds=1)).total_seconds())
     assert not await claims("b")
     phone.clock.advance(seconds=2)
     assert await claims("b")
@@ -157,7 +157,7 @@ async def test_the_receipts_of_an_earlier_pairing_prove_nothing(
         replies_to=("r1",),
         is_proven=False,
     )
-    assert await phone.store.write(incoming.take, "phone", forged) is None
+    assert await phone.store.write(inlet.take, "phone", forged) is None
 
     # The team may be deleted while the channel edits its message.
     gone = replace(revoked, delivery=replace(revoked.delivery, id="delivery_gone"))
@@ -175,7 +175,7 @@ async def test_a_reply_to_messages_of_two_channels_goes_to_both(phone: World) ->
     def hear(tx: Tx) -> None:
         for name in ("desk", "phone"):
             CHANNELS.update(tx, name, address="7")
-            incoming.take(
+            inlet.take(
                 tx, name, Incoming(key="k", sender="7", text=f"Hi from {name}", sent_at=tx.now)
             )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.text.json_text import object_in, objects_in_a_row, repaired
-from agiraph.core.tools.calls import arguments
+from agiraph.core.tools.calls import call_reading
 from agiraph.core.tools.calls.call_reading import read_calls
 from agiraph.core.tools.calls.schemas import whole_schema
 from agiraph.core.tools.toolsets import BUILT_IN
@@ -92,19 +92,21 @@ def test_reading_is_idempotent_and_invents_nothing(case: tuple[str, dict[str, An
     name, written = case
     tool = BUILT_IN[name]
     before = json.dumps(written)
-    was_valid = arguments.is_valid(tool.arguments, written)
+    was_valid = call_reading.is_valid(tool.arguments, written)
 
-    read = arguments.read(tool.arguments, whole_schema(tool.arguments), written)
+    read = call_reading.read_arguments(tool.arguments, whole_schema(tool.arguments), written)
 
     assert json.dumps(written) == before
     assert set(keys_in(read.arguments)) <= set(keys_in(written))
     if was_valid:
-        assert read == arguments.ReadArguments(written)
+        assert read == call_reading.ReadArguments(written)
     assert bool(read.notes) == (read.arguments != written)
-    again = arguments.read(tool.arguments, whole_schema(tool.arguments), read.arguments)
-    assert again == arguments.ReadArguments(read.arguments)
+    again = call_reading.read_arguments(
+        tool.arguments, whole_schema(tool.arguments), read.arguments
+    )
+    assert again == call_reading.ReadArguments(read.arguments)
     if read.notes:
-        assert arguments.is_valid(tool.arguments, read.arguments)
+        assert call_reading.is_valid(tool.arguments, read.arguments)
 
 
 @pytest.mark.slow

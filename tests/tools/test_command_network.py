@@ -18,8 +18,7 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import Tool
-from agiraph.core.tools.commands.command_network import may_use_network, needs_network
-from agiraph.core.tools.commands.shell import bash
+from agiraph.core.tools.commands.shell import bash, may_use_network, needs_network
 from agiraph.models.base import Request
 from agiraph.sandbox import levels
 from agiraph.testing import PowerCut, Says, World, call, says

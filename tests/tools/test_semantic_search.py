@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.store.texts import passages
-from agiraph.features.knowledge.insight_index import OwnerIndex
+from agiraph.features.knowledge.recall import OwnerIndex
 from agiraph.models import embeddings as module
 from agiraph.models.embeddings import embeddings
 from agiraph.testing import World, call, says

@@ -1,13 +1,136 @@
 """Demo: a scripted model. It needs no key, calls no server, and says that it is not an AI."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agiraph.core.domain.chat import ToolCall
+from agiraph.core.domain.chat import ToolCall, Turn
 from agiraph.core.domain.text.fence import without_marks
 from agiraph.core.domain.work import Usage
-from agiraph.models import demo_story
 from agiraph.models.base import OnDelta, Reply, Request
+
+GOAL = (
+    "Show me how a team works: plan a weekend trip.\nHire a teammate for the packing list, ask me "
+    "where to go, and write trip.md."
+)
+SCRIPTED = (
+    "I am a scripted demo, not an AI: the story is fixed, and only your answer changes what I "
+    "write."
+)
+QUESTION = (
+    "Where should the weekend trip go?\n\nChoose one, or write a place of your own. While you "
+    "think, the team waits at no cost. Robin, whom I have hired, wrote the packing list: the board "
+    "shows both tasks."
+)
+LINE = "`trip.md` says where the trip goes."
+_CHECK = "head -1 trip.md"
+_OPENING = "Show me how a team works: plan a weekend trip"
+"""How a goal starts that is answered with the story: a person may change what follows."""
+_TEAMMATE = "robin"
+_PACKING = "Write `packing.md`: what two people pack for a weekend away."
+_PACKING_LIST = """# Packing list
+
+- clothes for two days, and something warm
+- a rain jacket
+- toothbrush and towel
+- chargers
+- a book
+"""
+_PLANS = {
+    "The sea": ("Walk along the beach, and eat fish at the harbour", "Swim, or watch the waves"),
+    "The mountains": ("Take the first cable car, and walk down", "Climb the small summit, slowly"),
+    "A city": ("See one museum, and eat at the market", "Get lost in the old town"),
+}
+_PLACE_CHARACTERS = 80
+_IN_CONVERSATION = "Not answered yet; they said: "
+_NO_ANSWER = re.compile(r"\AThe human[^\n]* has not answered within .*", re.DOTALL)
+
+
+def next_step(task: str, turns: Sequence[Turn], names: set[str]) -> tuple[str, ToolCall] | None:
+    """Return the text and call of the story's next step; None if the task is not of the story.
+
+    As many steps are done as calls have an answer; the last one is repeated if it was refused.
+    """
+    answers = {turn.ref: turn.text for turn in turns if turn.role == "tool"}
+    if _PACKING in task and "publish" in names:
+        steps = _teammate()
+    elif _OPENING in task and "finish" in names:
+        steps = _coordinator(turns, answers)
+    else:
+        return None
+    said, _call = steps[min(len(answers), len(steps) - 1)]
+    return (said if answers else f"{SCRIPTED} {said}"), _call
+
+
+def _teammate() -> list[tuple[str, ToolCall]]:
+    summary = "`packing.md` lists what two people pack for a weekend away."
+    return [
+        ("I write the list.", _call("write_file", path="packing.md", content=_PACKING_LIST)),
+        (summary, _call("publish", summary=summary, reached="yes", evidence=[])),
+    ]
+
+
+def _coordinator(
+    turns: Sequence[Turn], answers: dict[str | None, str]
+) -> list[tuple[str, ToolCall]]:
+    asked = (_call.id for turn in turns for _call in turn.calls if _call.name == "ask_human")
+    place = _place(answers.get(next(asked, None), ""))
+    task = _call(
+        "assign_task", agent=_TEAMMATE, description="Write the packing list", task=_PACKING,
+        output="`packing.md`, a list of at most ten lines",
+    )  # fmt: skip
+    summary = _report(place)
+    return [
+        ("What done means comes first.", _call("set_acceptance", lines=[LINE], kinds=["ran"])),
+        ("I hire a teammate.", _call("spawn_worker", name=_TEAMMATE)),
+        ("The teammate writes the packing list.", task),
+        ("Only you can decide this.", _call("ask_human", question=QUESTION, options=[*_PLANS])),
+        (f"You chose “{place}”. I write the plan.",
+         _call("write_file", path="trip.md", content=_plan(place))),
+        ("I check that it is there.", _call("bash", command=_CHECK)),
+        (summary, _call("finish", summary=summary, reached="yes", evidence=[f"ran:{_CHECK}"])),
+    ]  # fmt: skip
+
+
+def _place(answer: str) -> str:
+    """Return the place that a person named: one of the options, or the first line they wrote.
+
+    They may have answered in the conversation instead of the inbox, or not at all in the time that
+    the team waits.
+    """
+    said = without_marks(_NO_ANSWER.sub("", answer.strip()).removeprefix(_IN_CONVERSATION))
+    words = " ".join(next(iter(said.strip().splitlines()), "").split())
+    known = next((place for place in _PLANS if place.lower() == words.lower().rstrip(".!")), None)
+    return known or words[:_PLACE_CHARACTERS] or "a place that you did not name"
+
+
+def _plan(place: str) -> str:
+    own = (f"Arrive in “{place}”, and look around", "Do what you like best there")
+    saturday, sunday = _PLANS.get(place, own)
+    known = "" if place in _PLANS else (
+        "\nThat was not one of my three options. A scripted demo knows nothing about it; a model "
+        "would plan it for you.\n"
+    )  # fmt: skip
+    return (
+        f"# A weekend trip: {place}\n\nYou answered: “{place}”.\n{known}\n"
+        f"- **Saturday**: {saturday}.\n- **Sunday**: {sunday}, and travel home.\n\n"
+        "What to pack is in `packing.md`, which Robin wrote.\n"
+    )
+
+
+def _report(place: str) -> str:
+    return (
+        f"You answered “{place}”: the trip is planned.\n\n`trip.md` has the weekend, and "
+        "`packing.md`, by Robin, what to pack. Look at **Board** for the two tasks, **Results** "
+        "for the files and **Timeline** for who did what when.\n\n"
+        "This was a scripted demo, not an AI. To let an AI work on your goal, set up a model on "
+        "the **Models** page (open it from Settings)."
+    )
+
+
+def _call(tool: str, /, **arguments: object) -> ToolCall:
+    return ToolCall(id="", name=tool, arguments=arguments)
+
 
 _NOTE = """# A note from the demo
 
@@ -61,16 +184,16 @@ class DemoModel:
         """Return the text and call of the next step: as many are done as calls have an answer."""
         results = [without_marks(t.text) for t in request.transcript.turns if t.role == "tool"]
         goal = without_marks(next((t.text for t in request.transcript.spoken()), ""))
-        if (told := demo_story.next_step(goal, request.transcript.turns, names)) is not None:
+        if (told := next_step(goal, request.transcript.turns, names)) is not None:
             return told
         note = {"path": "note.md", "content": _NOTE.format(goal=goal.strip())}
         steps = [
             (
                 "What done means comes first.",
-                demo_story.call("set_acceptance", lines=list(_LINES), kinds=["ran", "ran"]),
+                _call("set_acceptance", lines=list(_LINES), kinds=["ran", "ran"]),
             ),
-            ("Then a file.", demo_story.call("write_file", **note)),
-            ("Then a command.", demo_story.call("bash", command=_COMMAND)),
+            ("Then a file.", _call("write_file", **note)),
+            ("Then a command.", _call("bash", command=_COMMAND)),
         ]
         steps = [(said, call) for said, call in steps if call.name in names]
         if len(results) < len(steps):
@@ -92,14 +215,14 @@ class DemoModel:
         if ending is None:
             return summary, None
         evidence = [_evidence(line) for line in _lines_in(lines)]
-        return summary, demo_story.call(ending, summary=summary, reached="yes", evidence=evidence)
+        return summary, _call(ending, summary=summary, reached="yes", evidence=evidence)
 
 
 def _talk(request: Request) -> tuple[str, ToolCall | None]:
     """Return what the demo says to a person. The call makes sure that its words are true."""
     asked = without_marks(next((t.text for t in request.transcript.spoken()), ""))
     if asked.rstrip().endswith(("?", "\uff1f", "\u061f")):
-        return _TO_A_STATUS_QUESTION, demo_story.call("no_work_needed")
+        return _TO_A_STATUS_QUESTION, _call("no_work_needed")
     return _TO_A_REQUEST, None
 
 

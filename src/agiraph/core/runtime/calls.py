@@ -19,10 +19,9 @@ from agiraph.core.domain.provenance.labels import UNKNOWN as UNKNOWN_SOURCE
 from agiraph.core.domain.text.fence import enclose_foreign
 from agiraph.core.domain.work import Halt
 from agiraph.core.policies import batches
-from agiraph.core.policies.batches import failed_basis
+from agiraph.core.policies.batches import Readings, failed_basis
 from agiraph.core.policies.budget import BudgetPolicy
 from agiraph.core.policies.permission import APPROVED, ASKED, PermissionPolicy, Ruling
-from agiraph.core.policies.reading import Readings
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.spill import spill
 from agiraph.core.services.board import texts, unfinished

@@ -2,15 +2,17 @@
 
 import asyncio
 import contextlib
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import click
+import orjson
 
 from agiraph import config, redaction
 from agiraph.app import open_store
@@ -21,14 +23,152 @@ from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.home import last_backup
 from agiraph.core.home.layout import Home
+from agiraph.core.home.safe_folder import Folder
+from agiraph.core.home.safe_open import PARTIAL
 from agiraph.core.store import teams as team_rows
 from agiraph.core.store.engine import dump, migrate
 from agiraph.core.store.engine.dump_validation import LONGEST_LINE
-from agiraph.features.backup import archive, archive_reading, restoring
-from agiraph.features.backup.archive import Manifest
+from agiraph.features.backup import archive, archive_reading
+from agiraph.features.backup.archive import CHUNK, Manifest, belongs_to_one_home
 from agiraph.features.backup.archive_reading import Archive
 from agiraph.features.backup.team_export import write_export
 from agiraph.redaction import environment
+
+ASIDE = "restored-settings"
+"""The folder of a home for settings from a backup that are not applied."""
+_PREFIX = f"{PARTIAL}restore-"
+_HARMLESS = {"token", "lock", "agiraph.toml"}
+_LONGEST_START = 64 * 1024
+
+
+def is_setting(name: str) -> bool:
+    """Return whether a file decides what runs: programs, prompts, tools, models."""
+    is_pin = name.startswith("mcp/") and name.count("/") == 1
+    is_ours = name in ("agiraph.toml", ".mcp.json", "keys.json")
+    return is_ours or name.startswith("agents/") or is_pin
+
+
+@contextlib.contextmanager
+def prepared(path: Path) -> Generator[Home]:
+    """Yield an empty, locked home; remove what was created for it if restoring fails."""
+    path = path.expanduser().absolute()
+    missing = [place for place in (path, *path.parents) if not os.path.lexists(place)]
+    home = Home.open(path)
+    had_lock = (path / "lock").exists()
+    try:
+        with home.lock():
+            _refuse_full(home)
+            for left in path.glob(f"{_PREFIX}*"):  # by a restore that was killed
+                shutil.rmtree(left)
+            yield home
+    except BaseException:
+        if not had_lock:
+            (path / "lock").unlink(missing_ok=True)
+        # rmdir removes only empty folders: a file that somebody else has put there meanwhile stays.
+        for place in missing:
+            with contextlib.suppress(OSError):
+                place.rmdir()
+        raise
+    finally:
+        home.folder.close()
+
+
+def _refuse_full(home: Home) -> None:
+    taken = {entry.name for entry in home.folder.list()} - _HARMLESS
+    if taken:
+        raise Refused(
+            f"{str(home.path)!r} is not empty; nothing was changed. Set AGIRAPH_HOME to a new "
+            "folder."
+        )
+
+
+@contextlib.contextmanager
+def stage(near: Path) -> Generator[Path]:
+    """Yield a staging folder on the same disk, so that renames are atomic; remove it at the end."""
+    near.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=near))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def unpack(archive: Archive, staged: Path, *, with_settings: bool) -> int:
+    """Unpack the files of the archive into the staging folder; return how many."""
+    count = 0
+    with Folder.open(staged) as folder:
+        for name, member in archive.files.items():
+            if belongs_to_one_home(name):
+                continue
+            # Settings name programs, servers and prompts: a backup from a stranger would choose
+            # what runs here.
+            place = f"{ASIDE}/{name}" if is_setting(name) and not with_settings else name
+            # Of the mode in the archive only "executable" counts: no setuid bit, no access for
+            # others.
+            mode = 0o700 if member.mode & 0o100 else 0o600
+            with archive.file(name) as source, folder.create_file(place, mode=mode) as copy:
+                _copy(name, source, copy)
+            count += 1
+    return count
+
+
+def _copy(name: str, source: IO[bytes], copy: IO[bytes]) -> None:
+    if name.startswith("spool/") and name.endswith("/started.json"):
+        copy.write(_without_processes(name, source.read(_LONGEST_START)))
+    while piece := source.read(CHUNK):
+        copy.write(piece)
+    copy.flush()
+    os.fsync(copy.fileno())
+
+
+def _without_processes(name: str, data: bytes) -> bytes:
+    """Return started.json with another boot id, so that it refers to no process of this machine.
+
+    Otherwise `commands.resolve` could kill a process of the home from which the backup was made.
+    """
+    try:
+        started = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        started = None
+    if not isinstance(started, dict):
+        raise Refused(f"{name!r} in the backup cannot be read; nothing was changed.")
+    return orjson.dumps({**cast(dict[str, Any], started), "boot": "restored"})
+
+
+@contextlib.contextmanager
+def in_place(staged: Path, home: Path) -> Generator[None]:
+    """Move all staged files into the home; move them back if the body fails."""
+    moved: list[Path] = []
+    try:
+        for entry in sorted(staged.iterdir()):
+            target = home / entry.name
+            # The home was empty when it was locked, but the lock does not stop people who copy
+            # files into it.
+            if os.path.lexists(target):
+                raise Refused(f"{str(target)!r} is there already; nothing was changed.")
+            entry.rename(target)
+            moved.append(target)
+        _sync(home)
+        yield
+    except BaseException:
+        for target in moved:
+            target.rename(staged / target.name)
+        raise
+
+
+def put_database(staged: Path, target: Path) -> None:
+    """Move a closed database file into place and sync the folder."""
+    staged.replace(target)
+    _sync(target.parent)
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
 
 SHOWN_FILES = 20
 NO_KEYS = (
@@ -110,7 +250,7 @@ async def restore(file: Path, with_settings: bool) -> None:
                 "with that version."
             )
         restorer = Restorer(settings, found, with_settings=with_settings)
-        with restoring.prepared(settings.home) as home:
+        with prepared(settings.home) as home:
             files = await restorer.restore(home)
         what = f"{counted(found.manifest.rows, 'row')} and {counted(files, 'file')}"
         click.echo(f"Restored {what} to {settings.home}.")
@@ -135,9 +275,9 @@ class Restorer:
     async def restore(self, home: Home) -> int:
         """Fill the locked, empty home and its database. Return the number of files."""
         with ExitStack() as stages:
-            staged = stages.enter_context(restoring.stage(home.path))
+            staged = stages.enter_context(stage(home.path))
             files = await asyncio.to_thread(
-                restoring.unpack, self._archive, staged, with_settings=self._with_settings
+                unpack, self._archive, staged, with_settings=self._with_settings
             )
             if self._with_settings:
                 self._check_settings(staged)
@@ -147,12 +287,12 @@ class Restorer:
                 target = Path(url.removeprefix("sqlite:///"))
                 if target.exists():
                     await self._refuse_teams(url)
-                near = stages.enter_context(restoring.stage(target.parent))
+                near = stages.enter_context(stage(target.parent))
                 await self._load(f"sqlite:///{near / target.name}", rows)
-                with restoring.in_place(staged, home.path):
-                    restoring.put_database(near / target.name, target)
+                with in_place(staged, home.path):
+                    put_database(near / target.name, target)
             else:
-                with restoring.in_place(staged, home.path):
+                with in_place(staged, home.path):
                     # Last and in one transaction: if it fails, the files are removed again.
                     await self._into_server(url, rows)
         with contextlib.suppress(StoreFull):  # on a full disk, the first start makes the token
@@ -192,7 +332,7 @@ class Restorer:
         file, about = stages.enter_context(self._archive.rows), self._archive.manifest
         if about.schema == migrate.newest():
             return _Rows(file, about.rows)
-        near = stages.enter_context(restoring.stage(home.path))
+        near = stages.enter_context(stage(home.path))
         upgraded = stages.enter_context((near / "rows.jsonl").open("w+b"))
         more: dict[str, Any] = {"schema": about.schema, "expected": about.rows}
         count = await asyncio.to_thread(
@@ -228,11 +368,11 @@ class _Lines:
 def _list_settings(home: Path, found: Archive, *, with_settings: bool) -> None:
     own = [name for name in found.files if archive.belongs_to_one_home(name)]
     _list_files("Not taken from the backup:", own)
-    names = sorted(name for name in found.files if restoring.is_setting(name))
+    names = sorted(name for name in found.files if is_setting(name))
     if not names:
         return
     if not with_settings:
-        click.echo(f"Not used, but put into {home / restoring.ASIDE}:")
+        click.echo(f"Not used, but put into {home / ASIDE}:")
         for name in names[:SHOWN_FILES]:
             click.echo(f"  {clean(name)}")
         click.echo("They decide which programs are run: read them, and move those that you trust.")

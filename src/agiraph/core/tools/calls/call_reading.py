@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.text.json_text import (
@@ -20,12 +20,203 @@ from agiraph.core.domain.text.json_text import (
     is_too_deep,
     object_in,
     objects_in_a_row,
+    repaired,
 )
 from agiraph.core.domain.value import value
 from agiraph.core.tools.base import CUT_OFF, WAIT, Tool
-from agiraph.core.tools.calls import arguments, on_demand
+from agiraph.core.tools.calls import on_demand
 from agiraph.core.tools.calls.schemas import whole_schema
 from agiraph.core.tools.calls.synonyms import ELSEWHERE, SYNONYMS, folded
+
+MOST_BYTES = 256 * 1024
+"""Bytes of JSON that the arguments of one call may have: they are sent again with every turn."""
+KEPT_CHARACTERS = 1_000
+"""Characters that are kept of a text in a call that was too long."""
+_WRAPPERS = ("arguments", "parameters", "input")
+"""Names under which models repeat the object of all arguments."""
+
+_NOTHING = frozenset({"", "null", "None", '""', "''"})
+"""Texts that mean nothing where no text is wanted. An empty list is a list."""
+
+Schema = dict[str, Any]
+
+
+class ReadArguments(NamedTuple):
+    """Arguments as a tool takes them, and in plain words what was read_arguments differently."""
+
+    arguments: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def read_arguments(form: type[BaseModel], schema: Schema, given: dict[str, Any]) -> ReadArguments:
+    """Return the arguments, repaired if that makes invalid ones valid, else as they were given."""
+    if is_valid(form, given):
+        return ReadArguments(given)
+    reader = _Reader(schema.get("$defs", {}))
+    found = reader.value(given, schema, "")
+    if reader.notes and is_valid(form, found):
+        return ReadArguments(found, tuple(reader.notes))
+    if (inner := _unwrapped(schema, given)) is not None:
+        read_inner = read_arguments(form, schema, inner)
+        if is_valid(form, read_inner.arguments):
+            note = "the arguments were wrapped once more"
+            return ReadArguments(read_inner.arguments, (note, *read_inner.notes))
+    return ReadArguments(given)
+
+
+def is_valid(form: type[BaseModel], given: dict[str, Any]) -> bool:
+    """Whether the tool takes these arguments as they are."""
+    try:
+        form.model_validate(given)
+    except ValidationError:
+        return False
+    return True
+
+
+def count_bytes(given: Any) -> int:
+    """Return how many bytes the arguments have as JSON."""
+    try:
+        return len(orjson.dumps(given))
+    except TypeError:  # text that is not UTF-8, or a number of more than 64 bits
+        return len(str(given))
+
+
+def shortened(value: Any) -> Any:
+    """Return a value with its long texts cut, and its long lists."""
+    if isinstance(value, str):
+        return shortened_text(value)
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        return [shortened(item) for item in items[: KEPT_CHARACTERS // 100]]
+    if isinstance(value, dict):
+        pairs = list(cast(dict[str, Any], value).items())[: KEPT_CHARACTERS // 100]
+        return {shortened_text(key): shortened(item) for key, item in pairs}
+    return value
+
+
+def shortened_text(text: str) -> str:
+    """Return a text, or its beginning and how much of it is left out."""
+    if len(text) <= KEPT_CHARACTERS:
+        return text
+    left_out = len(text) - KEPT_CHARACTERS
+    return f"{text[:KEPT_CHARACTERS]}… ({left_out:,} more characters were left out)"
+
+
+def _unwrapped(schema: Schema, given: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments that stand one level too deep; None if they do not."""
+    if len(given) != 1 or (name := next(iter(given))) not in _WRAPPERS:
+        return None
+    inner = given[name]
+    if name in schema.get("properties", {}):
+        return None
+    inner = repaired(inner) if isinstance(inner, str) else inner
+    return cast(dict[str, Any], inner) if isinstance(inner, dict) else None
+
+
+class _Reader:
+    """Reads a value by its schema, and notes what it reads differently."""
+
+    def __init__(self, definitions: dict[str, Schema]) -> None:
+        self.notes: list[str] = []
+        self._definitions = definitions
+
+    def value(self, value: Any, schema: Schema, where: str) -> Any:
+        forms = list(self._forms(schema))
+        wanted = {kind for form in forms for kind in _kinds(form)}
+        if isinstance(value, str) and wanted and "string" not in wanted:
+            value = self._decoded(value, wanted, where)
+        if isinstance(value, dict) and (form := _only(forms, "object")) is not None:
+            return self._object(cast(dict[str, Any], value), form, where)
+        if isinstance(value, list) and (form := _only(forms, "array")) is not None:
+            items = form.get("items", {})
+            given = cast(list[Any], value)
+            return [self.value(v, items, f"{where}[{i}]") for i, v in enumerate(given)]
+        return cast(Any, value)
+
+    def _object(self, given: dict[str, Any], form: Schema, where: str) -> dict[str, Any]:
+        properties, required = form.get("properties", {}), form.get("required", ())
+        found: dict[str, Any] = {}
+        for name, each in given.items():
+            path = f"{where}.{name}" if where else name
+            if name not in properties:
+                found[name] = each
+            elif name not in required and self._is_nothing(each, properties[name]):
+                self.notes.append(f"nothing was given for {path!r}, so its default is used")
+            else:
+                found[name] = self.value(each, properties[name], path)
+        return found
+
+    def _is_nothing(self, value: Any, schema: Schema) -> bool:
+        wanted = {kind for form in self._forms(schema) for kind in _kinds(form)}
+        if value is None:
+            return bool(wanted) and "null" not in wanted
+        if not isinstance(value, str) or not wanted or "string" in wanted:
+            return False
+        return value.strip() in _NOTHING
+
+    def _decoded(self, text: str, wanted: set[str], where: str) -> Any:
+        value = repaired(text.strip())
+        kind = _kind_of(value)
+        is_wanted = kind in wanted or (kind == "integer" and "number" in wanted)
+        if value is not None and is_wanted:
+            self.notes.append(f"{where or 'it'!r} was {_NAMES[kind]} inside of a string")
+            return value
+        return text
+
+    def _forms(self, schema: Schema) -> Iterable[Schema]:
+        """Yield the schemas that a value may have, without references and choices."""
+        if "$ref" in schema:
+            schema = self._definitions.get(schema["$ref"].rpartition("/")[2], {})
+        choices = schema.get("anyOf") or schema.get("oneOf")
+        if choices is None:
+            yield schema
+        for choice in choices or ():
+            yield from self._forms(choice)
+
+
+_NAMES = {
+    "object": "an object",
+    "array": "a list",
+    "number": "a number",
+    "integer": "a number",
+    "boolean": "a truth value",
+}
+
+
+def _kinds(form: Schema) -> Iterable[str]:
+    kind = form.get("type")
+    if isinstance(kind, str):
+        return (kind,)
+    if isinstance(kind, list):
+        return cast(list[str], kind)
+    named = form.get("enum", [form["const"]] if "const" in form else [])
+    # A schema without any of these takes everything, a string too.
+    return {_kind_of(value) for value in named} or {"string", "null"}
+
+
+def _kind_of(value: Any) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return "null"
+
+
+def _only(forms: list[Schema], kind: str) -> Schema | None:
+    """Return the one schema of this kind; None if there are several to choose from, or none."""
+    found = [form for form in forms if form.get("type") == kind]
+    return found[0] if len(found) == 1 else None
+
 
 MAX_NAME_CHARACTERS = 128
 MOST_NEAR = 3
@@ -90,7 +281,7 @@ def _is_plain(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
         size = len(orjson.dumps(call.arguments))
     except (ValidationError, TypeError):
         return False
-    return size <= arguments.MOST_BYTES and not is_too_deep(call.arguments)
+    return size <= MOST_BYTES and not is_too_deep(call.arguments)
 
 
 def no_such_tool(name: str, tools: Mapping[str, Tool]) -> str:
@@ -162,9 +353,7 @@ def _named(call: ToolCall, tools: Mapping[str, Tool], notes: list[str]) -> ReadC
         read = _with_arguments(replace(call, name=name), tools[name], notes)
         if name == call.name:
             return read
-        is_fit = call.malformed is None and arguments.is_valid(
-            tools[name].arguments, read.call.arguments
-        )
+        is_fit = call.malformed is None and is_valid(tools[name].arguments, read.call.arguments)
         if is_fit or (other := _by_synonym(call, tools, notes)) is None:
             return _also(read, f"it was written as {call.name[:MAX_NAME_CHARACTERS]!r}")
         return other
@@ -194,7 +383,7 @@ def _by_synonym(call: ToolCall, tools: Mapping[str, Tool], notes: list[str]) -> 
         tool = tools[synonym.tool]
         own = replace(call, name=tool.name, arguments=renamed)
         read = _with_arguments(own, tool, notes)
-        if arguments.is_valid(tool.arguments, read.call.arguments):
+        if is_valid(tool.arguments, read.call.arguments):
             return _also(read, f"it was written as {call.name[:MAX_NAME_CHARACTERS]!r}")
     return None
 
@@ -203,7 +392,7 @@ def _with_arguments(call: ToolCall, tool: Tool, notes: Sequence[str]) -> ReadCal
     if call.malformed is not None:
         return ReadCall(call=call, reading="; ".join(notes))
     given, _ = tool.without_wait(call.arguments)
-    read = arguments.read(tool.arguments, whole_schema(tool.arguments), given)
+    read = read_arguments(tool.arguments, whole_schema(tool.arguments), given)
     if read.notes:
         beside = {WAIT: call.arguments[WAIT]} if given is not call.arguments else {}
         call = replace(call, arguments=read.arguments | beside)
@@ -219,11 +408,11 @@ def _bounded(read: ReadCall, tools: Mapping[str, Tool]) -> ReadCall:
     call = read.call
     if call.malformed is not None:
         return _with_short_text(read, tools)
-    size = arguments.count_bytes(call.arguments)
-    if size <= arguments.MOST_BYTES:
+    size = count_bytes(call.arguments)
+    if size <= MOST_BYTES:
         return read
-    refusal = _TOO_LONG.format(name=call.name, size=size, most=arguments.MOST_BYTES)
-    kept = arguments.shortened(call.arguments)
+    refusal = _TOO_LONG.format(name=call.name, size=size, most=MOST_BYTES)
+    kept = shortened(call.arguments)
     return replace(read, call=replace(call, arguments=kept, refusal=call.refusal or refusal))
 
 
@@ -231,7 +420,7 @@ def _with_short_text(read: ReadCall, tools: Mapping[str, Tool]) -> ReadCall:
     """Return the call; of a long text in place of its arguments, only the beginning is kept."""
     call = read.call
     text = call.malformed or ""
-    if len(text) <= arguments.KEPT_CHARACTERS:
+    if len(text) <= KEPT_CHARACTERS:
         return read
     # The refusal is fixed here: the beginning alone may look as if it broke off, or as if not.
     if call.refusal is not None:
@@ -242,7 +431,7 @@ def _with_short_text(read: ReadCall, tools: Mapping[str, Tool]) -> ReadCall:
         refusal = tools[call.name].not_an_object(text)
     else:
         refusal = no_such_tool(call.name, tools)
-    kept = arguments.shortened_text(text)
+    kept = shortened_text(text)
     return replace(read, call=replace(call, malformed=kept, refusal=refusal))
 
 

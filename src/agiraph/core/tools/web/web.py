@@ -1,6 +1,7 @@
 """Web tools: search the web, read pages, find words in them. Their text is framed as data."""
 
 import asyncio
+import hashlib
 from dataclasses import replace
 from typing import Annotated
 
@@ -27,8 +28,8 @@ from agiraph.core.store.texts.passages import PreparedText
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import tool
 from agiraph.core.tools.commands.command_gate import CommandGate
-from agiraph.core.tools.files.file_labels import SAVED
-from agiraph.core.tools.web import addresses, saved_pages
+from agiraph.core.tools.files.file_labels import PAGES, SAVED
+from agiraph.core.tools.web import addresses
 from agiraph.faultpoints import fault
 from agiraph.sandbox import browser
 from agiraph.sandbox.gate.rules import Rules
@@ -40,6 +41,77 @@ from agiraph.web.fetch import Fetched, MayRedirect
 from agiraph.web.page import NoText, WebPage, in_thread
 from agiraph.web.pdf_page import ALL, PageRange
 from agiraph.web.search import NO_ENGINE
+
+MAX_BYTES = 32 * 2**20
+"""The most bytes that are read of a saved page."""
+
+
+def path_of(ctx: RunContext, url: str, of_pdf: PageRange | None = None) -> str:
+    """Return the path of the file for a page, or for these pages of a PDF: in the agent's own
+    folder, or in scratch/ for a public reader, which has no such folder."""
+    part = "" if of_pdf is None else f"#{of_pdf.first}-{of_pdf.last}"
+    digest = hashlib.sha256(f"{links.requested(url)}{part}".encode()).hexdigest()[:16]
+    desk = f"agents/{ctx.agent.name}" if ctx.node.kind.sees_team else "scratch"
+    return f"{desk}/{PAGES}/{digest}.md"
+
+
+def save(ctx: RunContext, page: WebPage, path: str) -> None:
+    """Save the whole page, with its title and address before it."""
+    folder, name = ctx.scope.resolve(path, "w")
+    with folder:
+        text = f"# {page.title or page.url}\n\n{page.url}\n\n{page.text}"
+        folder.write(name, text.encode(errors="replace"))
+
+
+def readings(ctx: RunContext, tool: str, url: str) -> list[WebPage]:
+    """Return what calls of this tool in this thread have read at an address, each text once."""
+    found: dict[str, WebPage] = {}
+    for wanted in _ranges(ctx, tool, links.requested(url)):
+        for path in (path_of(ctx, url), path_of(ctx, url, wanted)):
+            if path not in found and (page := _load(ctx, path)) is not None:
+                found[path] = page
+    return list(found.values())
+
+
+def whole(ctx: RunContext, tool: str, url: str) -> WebPage | None:
+    """Return the page at an address as this thread has read it in one call; None if it has not.
+
+    Returns None for a PDF: `web_fetch` reads its pages from the document again.
+    """
+    if ALL not in _ranges(ctx, tool, links.requested(url)):
+        return None
+    return _load(ctx, path_of(ctx, url))
+
+
+def _ranges(ctx: RunContext, tool: str, wanted: str | None) -> list[PageRange]:
+    """Return which pages the answered calls of this thread have read at an address."""
+    done = {turn.ref for turn in ctx.transcript.turns if turn.role == "tool" and not turn.failed}
+    calls = [call for turn in ctx.transcript.turns for call in turn.calls if call.id in done]
+    return [
+        _range(call)
+        for call in calls
+        if wanted is not None
+        and call.name == tool
+        and not call.arguments.get("save_as")
+        and links.requested(str(call.arguments.get("url"))) == wanted
+    ]
+
+
+def _range(call: ToolCall) -> PageRange:
+    pages = call.arguments.get("pages")
+    return PageRange.parse(str(pages)) if pages else ALL
+
+
+def _load(ctx: RunContext, path: str) -> WebPage | None:
+    folder, name = ctx.scope.resolve(path, "r")
+    with folder:
+        if not folder.exists(name):
+            return None  # the file was deleted
+        raw = folder.read(name, limit=MAX_BYTES).decode(errors="replace")
+    title, _, rest = raw.partition("\n\n")
+    address, _, text = rest.partition("\n\n")
+    return WebPage(url=address, title=title.removeprefix("# "), text=text)
+
 
 MAX_HITS = 8
 SNIPPET_CHARACTERS = 500
@@ -206,9 +278,9 @@ async def web_fetch(
             ctx, path, await ctx.web.fetcher.download(url, may_redirect=may_redirect)
         )
     if wanted != ALL:
-        kept = await asyncio.to_thread(saved_pages.whole, ctx, web_fetch.name, url)
+        kept = await asyncio.to_thread(whole, ctx, web_fetch.name, url)
         if kept is not None:
-            path = saved_pages.path_of(ctx, url)
+            path = path_of(ctx, url)
             return _answer(ctx, kept, path, part=wanted.first, label=SAVED)
     fetched = await ctx.web.fetcher.fetch(url, may_redirect=may_redirect)
     try:
@@ -220,8 +292,8 @@ async def web_fetch(
         error.label |= of_page(url) | of_page(fetched.url)
         raise
     # Saved whole: the answer holds only a part, and a page may have changed when it is read again.
-    path = saved_pages.path_of(ctx, url, wanted if page.is_pdf else None)
-    await asyncio.to_thread(saved_pages.save, ctx, page, path)
+    path = path_of(ctx, url, wanted if page.is_pdf else None)
+    await asyncio.to_thread(save, ctx, page, path)
     await ctx.store.write(_index, ctx, page, prepared)
     return _answer(ctx, page, path, part=1 if page.is_pdf else wanted.first, label=others)
 
@@ -266,7 +338,7 @@ async def find_in_page(
     """Find words on a page that you have read with web_fetch: the passages that hold most of them.
     For a long page or PDF.
     """
-    read = await asyncio.to_thread(saved_pages.readings, ctx, web_fetch.name, url)
+    read = await asyncio.to_thread(readings, ctx, web_fetch.name, url)
     if not read:
         raise Refused(f"You have not read {url[:200]} yet: call web_fetch with it first.")
     found = [each for page in read for each in await in_thread(excerpts.find, page.text, words)]
