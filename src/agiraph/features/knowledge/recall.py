@@ -276,7 +276,7 @@ _FRAMES = ("cycle", "heartbeat", "woken", "promise", "maintenance")
 _LINES = re.compile(
     r"^(?:<<<|>>>) [0-9a-f]{16}:[^\n]*$"
     r"|^\[(?:Runtime|Task)\][^\n]*$"
-    r"|\[Message from [^\]\n]*\]"
+    r"|\[Message from [^\]\n]{0,200}\]"
     r"|^(?:Id|From|Limits|Status|Files|To read with read_ref): [^\n]*$"
     r"|^(?:Title|Not confirmed|Done means):"
     r"|^[ ]*agents/[^\s/]+[ ]*$",
