@@ -104,7 +104,7 @@ bench: setup-tests ## What a durable turn costs, against the floor of the same r
 
 bench-web: setup-tests $(if $(PROFILE),node web/node_modules/.package-lock.json) ## What a frame of the web UI costs, with 10,000 events, 500 tasks, 100 teams and a slow line; PROFILE=1 says why
 	@$(if $(PROFILE),cd web && AGIRAPH_WEB_OUT=../build/web-readable node_modules/.bin/vite build --minify false --logLevel warn)
-	@$(BIN)/python -m bench.frames $(if $(PROFILE),--profile build/web-readable) $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -m bench.web.frames $(if $(PROFILE),--profile build/web-readable) $(if $(ONLY),--only $(ONLY))
 
 # The tests' lock contains the other one: both name the same version of a package.
 COMPILE := $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.api.serving import Served
 from tests.web_ui import run_seeding
 
-from bench.stage import Stage
+from bench.web.stage import Stage
 
 
 async def seed(home: Path) -> run_seeding.Run:

@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.async_api import Page
 
-from bench.profiles import Profile
+from bench.web.profiles import Profile
 
 GOAL_MS = 8.0
 """CPU of the page's main thread a frame."""

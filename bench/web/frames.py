@@ -23,8 +23,8 @@ from agiraph.core.domain.times.time import SystemClock
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Seen, Step, Trickle
-from bench import long_run, many_teams, slow_line
-from bench.stage import Stage
+from bench.web import long_run, many_teams, slow_line
+from bench.web.stage import Stage
 
 
 def write_long(_: Seen) -> Step:

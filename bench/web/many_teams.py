@@ -9,7 +9,7 @@ from tests.web_ui.browsing import DESKTOP
 from tests.web_ui.windows import sign_in
 
 from agiraph.core.domain.ids import TeamId
-from bench.stage import Stage
+from bench.web.stage import Stage
 
 REQUESTS, ELEMENTS, INTERACTIVE_MS, KEY_MS = 10, 3000, 1500, 50
 """Goals: requests to the API, elements, milliseconds until a person can write and choose a team,
