@@ -18,7 +18,7 @@ SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: checks-beside-tests all-tests lint types more-types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres programs all-programs help setup setup-tests up run test quick both check faults bench bench-web lock clean
+.PHONY: checks-beside-tests all-tests lint types more-types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres programs all-programs help setup setup-tests up run test quick both check faults bench bench-web bench-peers lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,8 +99,16 @@ layers:
 faults: setup-tests postgres chromium node programs all-programs more-types ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
 	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) --workers=2
 
-bench: setup-tests ## What a durable turn costs, against the floor of the same run
-	@$(BIN)/python bench/run.py
+bench: setup-tests ## What a durable turn costs, against the floor of the same run; KEEP=1 writes it to the README
+	@$(BIN)/python bench/run.py $(if $(KEEP),--keep)
+
+bench-peers: setup-tests build/peers/.set-up ## The same work with other runtimes, in an environment of their own
+	@$(BIN)/python -m bench.peers.run build/peers/bin/python $(if $(ONLY),--only $(ONLY))
+
+build/peers/.set-up: bench/peers/requirements.txt
+	@rm -rf build/peers && $(BIN)/python -m venv build/peers
+	@build/peers/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 bench-web: setup-tests $(if $(PROFILE),node web/node_modules/.package-lock.json) ## What a frame of the web UI costs, with 10,000 events, 500 tasks, 100 teams and a slow line; PROFILE=1 says why
 	@$(if $(PROFILE),cd web && AGIRAPH_WEB_OUT=../build/web-readable node_modules/.bin/vite build --minify false --logLevel warn)

@@ -17,6 +17,7 @@ from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.domain.work import Budget
 from agiraph.core.run_context import RunContext
+from agiraph.core.runtime.steps import IN_DOUBT
 from agiraph.core.store import teams
 from agiraph.core.tools.base import tool
 from agiraph.models.base import Request
@@ -54,7 +55,9 @@ async def _life(home: Path) -> None:
             await world.found("Stamp", budget=Budget(turns=TURNS + 10))
         await world.settle()
         [team] = await world.store.read(teams.every)
-        print(team.status)
+        [goal] = await world.board(team.id)
+        told = [turn.text for turn in await world.turns(goal.id)]
+        print(team.status, told.count(IN_DOUBT))
 
 
 def _count(ledger: Path) -> int:
@@ -83,12 +86,16 @@ def measure() -> dict[str, Any]:
         text=True,
         check=False,
     )
+    status, in_doubt = last.stdout.split() or ("", "0")
     stamped = Counter(ledger.read_text().split())
+    missing = sum(str(number) not in stamped for number in range(TURNS))
     return {
         "killed": killed,
-        "finished": last.stdout.strip() == "completed",
+        "finished": status == "completed",
         "repeated": sum(n - 1 for n in stamped.values()),
-        "lost": sum(str(number) not in stamped for number in range(TURNS)),
+        # A call that may have run is not run again; the model is told so, and nothing is lost.
+        "lost": max(missing - int(in_doubt), 0),
+        "in doubt": int(in_doubt),
     }
 
 

@@ -1,14 +1,22 @@
-"""Benchmarks: the cost of agiraph as ratios to a floor of the same run, with the goals."""
+"""Benchmarks: the cost of agiraph as ratios to a floor of the same run, with the goals.
+
+`--keep` writes the run to `bench/kept_run.json`, and its rows to the table of the README.
+"""
 
 import argparse
 import cProfile
+import json
+import os
+import platform
 import pstats
+import re
+import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # `python bench/run.py` puts only bench/ itself on the path.
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -16,14 +24,43 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from agiraph.cli.session import tune
-from bench import chat, commands, crowd, fanout, idle, kills, prefixes, recall, turns, wake, wires
+from bench import (
+    agents,
+    chat,
+    cold,
+    commands,
+    crowd,
+    fanout,
+    idle,
+    kills,
+    prefixes,
+    recall,
+    turns,
+    wake,
+    wires,
+)
 
+HERE = Path(__file__).parent
+KEPT = HERE / "kept_run.json"
+README = HERE.parent / "README.md"
+TABLE = re.compile(r"(?<=<!-- bench -->\n).*?(?=<!-- end of bench -->)", re.DOTALL)
+
+
+class Row(NamedTuple):
+    what: str
+    value: str
+    goal: str
+    met: bool
+
+
+_rows: list[Row] = []
 _missed: list[str] = []
 _to_profile: list[Callable[[], Coroutine[Any, Any, Any]]] = []
 
 
 def _goal(what: str, value: str, goal: str, met: bool) -> None:
     print(f"  {what:<62} {value:>14}   {goal:<12} {'met' if met else 'MISSED'}", flush=True)
+    _rows.append(Row(what, value, goal, met))
     if not met:
         _missed.append(what)
 
@@ -57,16 +94,19 @@ def _turns(rounds: int) -> None:
         "raw": "floor, bare socket + append",
         "aiohttp": "floor, aiohttp + append",
         "ours": "agiraph, everything on",
+        "aiohttp once": "floor, aiohttp + two appends",
+        "ours once": "agiraph, a tool that runs once",
     }
     for key, name in names.items():
         print(f"  {name:<34}" + "".join(f"{us[key][mark]:>10.0f}" for mark in turns.MARKS))
-    for key in ("aiohttp", "raw"):
-        ratios = "".join(f"{us['ours'][m] / us[key][m]:>10.2f}" for m in turns.MARKS)
-        print(f"  {'ratio to the ' + key + ' floor':<34}{ratios}")
-    worst = max(us["ours"][m] / us["aiohttp"][m] for m in turns.MARKS)
+    ratios = [us["ours"][m] / us["aiohttp"][m] for m in turns.MARKS]
+    once = [us["ours once"][m] / us["aiohttp once"][m] for m in turns.MARKS]
     growth = us["ours"][800] / us["ours"][50]
     kib = found["io"]["write_bytes"] / 1024
-    _goal("durable turn ÷ aiohttp floor, worst of the three", f"{worst:.2f}", "≤ 2.5", worst <= 2.5)
+    for what, found_ratios in (("a durable turn", ratios), ("the same, tool runs once", once)):
+        value = " / ".join(f"{ratio:.2f}" for ratio in found_ratios)
+        marks = " / ".join(str(mark) for mark in turns.MARKS)
+        _goal(f"{what} ÷ floor at {marks} turns", value, "≤ 2.5", max(found_ratios) <= 2.5)
     _goal("turn 800 ÷ turn 50", f"{growth:.2f}", "≤ 1.3", growth <= 1.3)
     _goal("written to disk per turn", f"{kib:.1f} KiB", "≤ 20 KiB", kib <= 20)
     _profile_if_missed(lambda: turns.measure(1), before)
@@ -75,8 +115,8 @@ def _turns(rounds: int) -> None:
 def _wake() -> None:
     print("Time from an accepted message to the first model call")
     late = uvloop.run(wake.measure())
-    _goal("p50", f"{late['p50 ms']:.1f} ms", "", True)
-    _goal("p99", f"{late['p99 ms']:.1f} ms", "≤ 50 ms", late["p99 ms"] <= 50)
+    _goal("wake, p50", f"{late['p50 ms']:.1f} ms", "", True)
+    _goal("wake, p99", f"{late['p99 ms']:.1f} ms", "≤ 50 ms", late["p99 ms"] <= 50)
 
 
 def _commands() -> None:
@@ -84,8 +124,8 @@ def _commands() -> None:
     for what, ms in uvloop.run(commands.measure()).items():
         # Only root may create control groups without further set-up, and it gets namespaces.
         is_usual = "groups" not in what or what.startswith("namespaces")
-        limit = "≤ 15 ms" if what.endswith("adds ms") and is_usual else ""
-        _goal(what, f"{ms:.1f}", limit, not limit or ms <= 15)
+        limit = "≤ 8 ms" if what.endswith("adds ms") and is_usual else ""
+        _goal(f"sandbox: {what}", f"{ms:.1f}", limit, not limit or ms <= 8)
 
 
 def _kills() -> None:
@@ -93,7 +133,8 @@ def _kills() -> None:
     end = kills.measure()
     done = f"{end['killed']} / {end['repeated']} / {end['lost']}"
     met = bool(end["finished"]) and done == "10 / 0 / 0"
-    _goal("survived / repeated / lost", done, "10 / 0 / 0", met)
+    _goal("kills: survived / repeated / lost", done, "10 / 0 / 0", met)
+    print(f"  {'calls that may have run, of which the model was told':<62} {end['in doubt']:>14}")
 
 
 def _wires() -> None:
@@ -105,7 +146,12 @@ def _wires() -> None:
         print(f"  {name:<18}{row}   per streamed chunk {found['chunk']:.0f} µs")
         ours, floor = sizes[401]
         goal = "≤ 3" if name != "gemini" else ""
-        _goal(f"{name}, 401 messages", f"{ours / floor:.2f}", goal, not goal or ours / floor <= 3)
+        _goal(
+            f"a request of 401 messages, {name}, ÷ raw",
+            f"{ours / floor:.2f}",
+            goal,
+            not goal or ours / floor <= 3,
+        )
     _profile_if_missed(wires.measure, before)
 
 
@@ -115,20 +161,25 @@ def _prefixes() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = uvloop.run(prefixes.run(Path(folder) / "home", model))
         is_met = found.lowest >= 0.99 and found.fresh == found.summaries
-        _goal(f"{wire}, {found.requests} requests", f"{found.lowest:.2%}", ">= 99 %", is_met)
+        _goal(
+            f"repeated prefix, {wire}, {found.requests} requests",
+            f"{found.lowest:.2%}",
+            ">= 99 %",
+            is_met,
+        )
 
 
 def _crowd() -> None:
     print("200 agents with 20 calls each to a model that takes 200 ms, everything durable")
     before = len(_missed)
     found = uvloop.run(crowd.measure())
-    met = found["wall"] <= 1.5 * found["ideal"] and found["completed"] == crowd.AGENTS
-    _goal("wall, against an ideal of 4 s", f"{found['wall']:.1f} s", "≤ 6 s", met)
+    met = found["wall"] <= 5 and found["completed"] == crowd.AGENTS
+    _goal("crowd: wall, against an ideal of 4 s", f"{found['wall']:.1f} s", "≤ 5 s", met)
     each = found["cpu"] / (crowd.AGENTS * crowd.CALLS) * 1e6
     print(f"  CPU of all threads {found['cpu']:.1f} s: {each:.0f} µs a turn")
     floor = uvloop.run(crowd.floor())
     ratio = found["cpu"] / floor
-    _goal("CPU ÷ the same calls without agiraph", f"{ratio:.2f}", "≤ 4", ratio <= 4)
+    _goal("crowd: CPU ÷ the same calls without agiraph", f"{ratio:.2f}", "≤ 4", ratio <= 4)
     _profile_if_missed(crowd.measure, before)
 
 
@@ -139,9 +190,9 @@ def _fanout() -> None:
     before = len(_missed)
     found = uvloop.run(fanout.measure())
     done, of = found["completed"], fanout.WORKERS + 1
-    _goal("completed nodes", f"{done} of {of}", "all", done == of)
-    met = found["wall"] <= 1.3 * found["ideal"]
-    _goal("wall, against an ideal of 1.6 s", f"{found['wall']:.2f} s", "≤ 2.08 s", met)
+    _goal("fan-out: completed nodes", f"{done} of {of}", "all", done == of)
+    met = found["wall"] <= 1.85
+    _goal("fan-out: wall, against an ideal of 1.6 s", f"{found['wall']:.2f} s", "≤ 1.85 s", met)
     print(f"  CPU of all threads {found['cpu']:.2f} s")
     _profile_if_missed(fanout.measure, before)
 
@@ -152,7 +203,8 @@ def _chat() -> None:
     soon, words = found["acknowledged"], found["words"]
     p50, p99 = soon[len(soon) // 2] * 1000, soon[int(len(soon) * 0.99) - 1] * 1000
     said = words[len(words) // 2] * 1000
-    _goal("acknowledged, p50 / p99", f"{p50:.0f} / {p99:.0f} ms", "≤ 100 ms", p99 <= 100)
+    met = p50 <= 10 and p99 <= 25
+    _goal("message acknowledged, p50 / p99", f"{p50:.0f} / {p99:.0f} ms", "≤ 10 / 25 ms", met)
     print(
         f"  {'first words of the answer, p50, of which its model takes 200':<62} {said:>11.0f} ms"
     )
@@ -162,27 +214,75 @@ def _idle() -> None:
     print(f"{idle.TEAMS:,} idle teams, each with a heartbeat that checks for news every minute")
     found = uvloop.run(idle.measure())
     for what in ("KiB of memory a team", "µs of CPU a check", "bytes of database a team"):
-        _goal(what, f"{found[what]:,.1f}", "", True)
+        _goal(f"idle teams: {what}", f"{found[what]:,.1f}", "", True)
     busy = found["µs of CPU a check"] * idle.TEAMS / idle.EVERY / 1e6
-    _goal("share of one CPU that all teams use", f"{busy:.1%}", "≤ 25 %", busy <= 0.25)
+    _goal("idle teams: share of one CPU that all teams use", f"{busy:.1%}", "≤ 25 %", busy <= 0.25)
     grown = found["bytes of database more after"]
-    _goal("growth of the database meanwhile, in bytes", f"{grown:,}", "≤ 64 KiB", grown <= 65_536)
+    _goal(
+        "idle teams: growth of the database meanwhile, in bytes",
+        f"{grown:,}",
+        "≤ 64 KiB",
+        grown <= 65_536,
+    )
     calls = found["calls of a model"]
-    _goal("calls of a model", str(calls), "0", calls == 0)
+    _goal("idle teams: calls of a model", str(calls), "0", calls == 0)
 
 
 def _recall() -> None:
     print(f"The choice of insights for a prompt, among {recall.INSIGHTS:,}, on SQLite")
     found = uvloop.run(recall.measure())
-    _goal("p50", f"{found['p50 ms']:.1f} ms", "≤ 10 ms", found["p50 ms"] <= 10)
+    _goal("choice of insights, p50", f"{found['p50 ms']:.1f} ms", "≤ 10 ms", found["p50 ms"] <= 10)
     for what in ("p99 ms", "after a change ms", "first ms", "wall p50 ms"):
-        _goal(what, f"{found[what]:,.1f}", "", True)
+        _goal(f"choice of insights, {what}", f"{found[what]:,.1f}", "", True)
+
+
+def _agents() -> None:
+    print(f"{agents.AGENTS} agents at once, without the turns between start and end")
+    ms = uvloop.run(agents.measure())
+    _goal("start and end of an agent, CPU", f"{ms:.1f} ms", "≤ 3.5 ms", ms <= 3.5)
+
+
+def _cold(rounds: int) -> None:
+    print("Commands in a process of their own: CPU")
+    found = cold.measure(rounds)
+    for what, name, limit in (
+        ("run", "agiraph run", 0.6),
+        ("teams", "agiraph teams", 0.4),
+        ("up", "agiraph up, to its first answer", 0.8),
+    ):
+        spent = found[what]
+        _goal(f"cold start: {name}", f"{spent:.2f} s", f"≤ {limit} s", spent <= limit)
+    idles = found["idle MiB"]
+    _goal("memory of an idle server", f"{idles:.0f} MiB", "≤ 70 MiB", idles <= 70)
+
+
+def _keep() -> None:
+    """Write the run down, and its rows with a goal to the README."""
+    line = ("git", "rev-parse", "--short", "HEAD")
+    commit = subprocess.run(line, capture_output=True, text=True, check=True, cwd=HERE)
+    kept = {
+        "commit": commit.stdout.strip(),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        "rows": [row._asdict() for row in _rows],
+    }
+    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    table = ["| | measured | goal | |", "|---|---|---|---|"]
+    table += [
+        f"| {row.what} | {row.value} | {row.goal} | {'' if row.met else 'missed'} |"
+        for row in _rows
+        if row.goal
+    ]
+    text = README.read_text(encoding="utf-8")
+    README.write_text(TABLE.sub("\n".join(table) + "\n", text), encoding="utf-8")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--keep", action="store_true", help="write the run down")
+    options = parser.parse_args()
+    rounds = options.rounds
     tune()
     # Folders are deleted at the end: a file system is slower after many deletions.
     with tempfile.TemporaryDirectory(prefix="agiraph-bench-") as folder:
@@ -198,8 +298,12 @@ def main() -> int:
         _chat()
         _idle()
         _recall()
+        _agents()
+        _cold(rounds)
         for part in _to_profile:
             _profile(part)
+    if options.keep:
+        _keep()
     print(f"missed: {', '.join(_missed)}" if _missed else "all goals met")
     return 1 if _missed else 0
 

@@ -1,11 +1,13 @@
 """Stub: a model server in its own process that uses almost no CPU.
 
 It reads a request by its length, counts the tool results in it without parsing, and answers with a
-call of the tool `note` until there are enough results; then with `finish`.
+call of the tool `note` until there are enough results; then with `finish`, or in words to a client
+that asked for no stream.
 """
 
 import asyncio
 import json
+import re
 import sys
 from multiprocessing import Process, Queue
 from typing import Any
@@ -39,8 +41,26 @@ def reply(number: int, last: bool, ending: str = "finish") -> bytes:
     return head.encode() + body
 
 
-RESULT = b'"role":"tool"'
-"""The marker of a tool result. Split over two reads, it is not counted, and a turn is repeated."""
+def whole_reply(number: int, last: bool) -> bytes:
+    """Return the reply to a client that asked for no stream; the last one is words."""
+    arguments = json.dumps({"text": f"finding {number}: " + "x" * 60})
+    function = {"name": "note", "arguments": arguments}
+    calls = [{"id": f"call_{number}", "type": "function", "function": function}]
+    message: dict[str, Any] = {"role": "assistant", "content": "done" if last else None}
+    message |= {} if last else {"tool_calls": calls}
+    choice = {"index": 0, "message": message, "finish_reason": "stop" if last else "tool_calls"}
+    usage = {"prompt_tokens": 100 + number, "completion_tokens": 20, "total_tokens": 120 + number}
+    named = {"id": "c", "object": "chat.completion", "created": 0, "model": "stub"}
+    body = json.dumps({**named, "choices": [choice], "usage": usage}).encode()
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+    return head.encode() + b"\r\n\r\n" + body
+
+
+RESULT = re.compile(rb'"role": ?"tool"')
+STREAM = re.compile(rb'"stream": ?true')
+"""Markers of a tool result and a stream. One that is split over two reads is found by the rest of
+the read before."""
+REST = 20
 
 
 class _Connection(asyncio.Protocol):
@@ -51,6 +71,8 @@ class _Connection(asyncio.Protocol):
         self._left = 0
         self._head = b""
         self._results = 0
+        self._rest = b""
+        self._is_stream = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: Any = transport
@@ -68,19 +90,32 @@ class _Connection(asyncio.Protocol):
             at = self._head.lower().find(b"content-length:")
             length = int(self._head[at + 15 : self._head.index(b"\r\n", at)])
             self._left = length - (len(self._head) - end - 4)
-            self._results = self._head.count(RESULT)
+            self._results, self._is_stream, self._rest = 0, False, b""
+            self._look(self._head)
             self._head = b""
         else:
             self._left -= len(data)
-            self._results += data.count(RESULT)
+            self._look(data)
         if self._left <= 0:
             self._left = 0
             number = self._results + 1
-            answer = reply(number, number >= self._turns, self._ending)
+            is_last = number >= self._turns
+            if self._is_stream:
+                answer = reply(number, is_last, self._ending)
+            else:
+                answer = whole_reply(number, is_last)
             if self._delay:
                 asyncio.get_running_loop().call_later(self._delay, self._answer, answer)
             else:
                 self._transport.write(answer)
+
+    def _look(self, data: bytes) -> None:
+        """Count the tool results in the next part of a request."""
+        seen = self._rest + data
+        # What the part before held whole is counted already.
+        self._results += len(RESULT.findall(seen)) - len(RESULT.findall(self._rest))
+        self._is_stream = self._is_stream or STREAM.search(seen) is not None
+        self._rest = seen[-REST:]
 
     def _answer(self, answer: bytes) -> None:
         if not self._transport.is_closing():  # the client may have disconnected

@@ -1,7 +1,8 @@
 """Turns: the CPU cost of a durable turn, as a ratio to the floor of the same run.
 
 The floor is the least that a durable turn needs: an HTTP request with an encoded body, and one
-append to SQLite with a full fsync. Both sides send bodies of the same size to the same stub.
+append to SQLite with a full fsync; two appends for a tool that must run once, which is recorded
+before it runs. Both sides send bodies of the same size to the same stub.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.domain.work import Budget
 from agiraph.core.run_context import RunContext
-from agiraph.core.tools.base import Tool, tool
+from agiraph.core.tools.base import Effect, Tool, tool
 from agiraph.models.registry import Account, Keys
 from agiraph.testing.world import World
 from bench.stub import Stub
@@ -37,8 +38,8 @@ RESULT = "noted: " + "y" * 200
 Stamps = list[float]
 
 
-def note_tool(stamps: Stamps | None = None) -> Tool:
-    @tool(effect="repeatable")
+def note_tool(stamps: Stamps | None = None, effect: Effect = "repeatable") -> Tool:
+    @tool(effect=effect)
     async def note(ctx: RunContext, text: Annotated[str, Field()]) -> Answer:
         """Note a finding."""
         if stamps is not None:
@@ -53,7 +54,7 @@ def written() -> dict[str, int]:
     return {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
 
 
-async def ours(url: str, stamps: Stamps) -> dict[str, float]:
+async def ours(url: str, stamps: Stamps, effect: Effect = "repeatable") -> dict[str, float]:
     """Run agiraph with everything on: journal, events, costs, budget, circuit breaker."""
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     keys = Keys({"openai": Account(key="k", base_url=url)})
@@ -61,7 +62,7 @@ async def ours(url: str, stamps: Stamps) -> dict[str, float]:
         home,
         clock=SystemClock(),
         keys=keys,
-        tools=(note_tool(stamps),),
+        tools=(note_tool(stamps, effect),),
         validates_events=False,
         easy_endings=True,
     )
@@ -102,7 +103,11 @@ def bodies() -> Callable[[int], bytes]:
     return lambda number: head + (b"," + turn) * number + b"]}"
 
 
-async def floor_aiohttp(url: str, stamps: Stamps) -> None:
+async def ours_once(url: str, stamps: Stamps) -> dict[str, float]:
+    return await ours(url, stamps, "once")
+
+
+async def floor_aiohttp(url: str, stamps: Stamps, appends: int = 1) -> None:
     floor, body = Floor(), bodies()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         for number in range(TURNS):
@@ -111,9 +116,14 @@ async def floor_aiohttp(url: str, stamps: Stamps) -> None:
             began = time.process_time()
             async with session.post(f"{url}/chat/completions", data=data) as response:
                 answer = await response.read()
-            floor.append(answer[:300].decode())
+            for _ in range(appends):
+                floor.append(answer[:300].decode())
             stamps.append(time.process_time() - began)
     floor.close()
+
+
+async def floor_once(url: str, stamps: Stamps) -> None:
+    await floor_aiohttp(url, stamps, appends=2)
 
 
 async def floor_raw(url: str, stamps: Stamps) -> None:
@@ -152,18 +162,23 @@ def at(costs: list[float], mark: int) -> float:
 
 
 async def measure(rounds: int) -> dict[str, Any]:
-    found: dict[str, list[list[float]]] = {"ours": [], "aiohttp": [], "raw": []}
+    runs: dict[str, Callable[[str, Stamps], Awaitable[Any]]] = {
+        "raw": floor_raw,
+        "aiohttp": floor_aiohttp,
+        "ours": ours,
+        "aiohttp once": floor_once,
+        "ours once": ours_once,
+    }
+    found: dict[str, list[list[float]]] = {name: [] for name in runs}
     io: list[dict[str, float]] = []
     for _ in range(rounds):
-        runs: list[tuple[str, Callable[[str, Stamps], Awaitable[Any]]]] = [
-            ("raw", floor_raw), ("aiohttp", floor_aiohttp), ("ours", ours),
-        ]  # fmt: skip
-        for name, run in runs:
+        for name, run in runs.items():
             with Stub(TURNS) as stub:
                 stamps: Stamps = []
                 done = await run(stub.url, stamps)
             if name == "ours":
                 io.append(done)
+            if name.startswith("ours"):
                 # A turn of agiraph is the CPU time between two calls of its tool.
                 stamps = [b - a for a, b in pairwise(stamps)]
             found[name].append(stamps)
