@@ -202,9 +202,20 @@ async def connected() -> AsyncGenerator[Client]:
 
 async def _check(client: Client) -> None:
     """Check that this home's server answers. That of another home rejects the token."""
-    if not client.has_token:
+    # A refused connection needs no HTTP client, whose import takes longer than a list of teams.
+    if not client.has_token or not await _listens(URL(client.url)):
         raise client.unreachable()
     await client.check()
+
+
+async def _listens(url: URL) -> bool:
+    """Tell whether anything accepts connections at this address."""
+    try:
+        _, writer = await asyncio.open_connection(url.host, url.port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def _holder(where: Location) -> str:

@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, wraps
 from string import Formatter
-from typing import Any, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 from urllib.parse import quote
 
-import aiohttp
 import orjson
 from pydantic import TypeAdapter
 from yarl import URL
@@ -24,6 +23,9 @@ from agiraph.core.domain.errors import Declined, Unreachable
 from agiraph.core.domain.provenance.access import CLIENT_HEADER
 from agiraph.core.home.layout import known_token
 from agiraph.location import Location
+
+if TYPE_CHECKING:  # it takes long to import, and is used only once there is somebody to talk to
+    from aiohttp import ClientSession
 
 T = TypeVar("T")
 Operation = TypeVar("Operation", bound=Callable[..., Awaitable[Any]])
@@ -46,6 +48,10 @@ def path_of(*parts: str) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
+class NotConnected(OSError):
+    """No connection was made, so nothing was executed."""
+
+
 class Response(NamedTuple):
     status: int
     reason: str
@@ -61,7 +67,7 @@ class Connection:
         *,
         patience: float = PATIENCE_SECONDS,
         trust: ssl.SSLContext | None = None,
-        session: aiohttp.ClientSession | None = None,
+        session: "ClientSession | None" = None,
         client: str = "",
     ) -> None:
         """`client` names the program that writes the words of requests for a person."""
@@ -72,6 +78,7 @@ class Connection:
         self._trust = trust
         self._session = session
         self._owns_session = session is None
+        self._is_open = session is not None
         self._has_answered = False
         """Whether this server has answered before: then it is worth retrying."""
 
@@ -86,19 +93,25 @@ class Connection:
         return cls(place.address.url, place.token or known_token(place.home), **more)
 
     async def __aenter__(self) -> Self:
-        if self._session is None:
-            self._session = aiohttp.ClientSession()
+        self._is_open = True
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._owns_session and self._session is not None:
+        if not self._owns_session:
+            return
+        self._is_open = False
+        if self._session is not None:
             await self._session.close()
             self._session = None
 
     @property
-    def http(self) -> aiohttp.ClientSession:
-        if self._session is None:
+    def http(self) -> "ClientSession":
+        if not self._is_open:
             raise RuntimeError("Use the client in `async with Client(…) as client:`.")
+        if self._session is None:
+            from aiohttp import ClientSession
+
+            self._session = ClientSession()
         return self._session
 
     @property
@@ -156,12 +169,12 @@ class Connection:
         for wait in _waits(self._patience):
             try:
                 response = await self._exchange(method, url, sent, data)
-            except aiohttp.ClientConnectorError as error:
+            except NotConnected as error:
                 # No connection, so the request was not executed: any method may be retried, once it
                 # is clear that there is a server at all.
                 if not self._has_answered:
                     raise self.unreachable() from error
-            except (aiohttp.ClientError, OSError) as error:
+            except OSError as error:
                 if not is_safe:
                     raise Unreachable(
                         f"The connection to {self.url} broke before the response; the request "
@@ -181,7 +194,9 @@ class Connection:
     async def _exchange(
         self, method: str, url: URL, headers: Mapping[str, str], data: bytes | None
     ) -> Response:
-        async with self.http.request(
+        from aiohttp import ClientConnectorError, ClientError, ClientTimeout
+
+        asked = self.http.request(
             method,
             url,
             headers=headers,
@@ -189,9 +204,16 @@ class Connection:
             ssl=self._trust or True,
             # A redirect would send the token to another host.
             allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
-        ) as answer:
-            return Response(answer.status, answer.reason or "", answer.headers, await answer.read())
+            timeout=ClientTimeout(total=ANSWER_SECONDS),
+        )
+        try:
+            async with asked as answer:
+                body = await answer.read()
+                return Response(answer.status, answer.reason or "", answer.headers, body)
+        except ClientConnectorError as error:
+            raise NotConnected(str(error)) from error
+        except ClientError as error:
+            raise ConnectionError(str(error)) from error
 
     async def check(self) -> None:
         """Check that the server responds and accepts the token."""

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import orjson
 
 from agiraph.client.connection import PAGE, Connection, operation, path_of
@@ -14,6 +13,9 @@ from agiraph.core.domain.errors import Declined
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.work import Lane
+
+if TYPE_CHECKING:
+    from aiohttp import ClientWebSocketResponse
 
 QUIET_SECONDS = 45.0
 """The server pings every 15 s; after three missed pings the connection counts as broken."""
@@ -99,17 +101,19 @@ class Live(Connection):
 
     async def _reconnecting(self, position: _Position) -> AsyncGenerator[Frame]:
         """Connect again and again, each time from the last event number."""
+        from aiohttp import ClientError, WSServerHandshakeError
+
         while True:
             why = "The server closed the connection."
             try:
                 async for frame in self._connected(position):
                     yield frame
-            except aiohttp.WSServerHandshakeError as error:
+            except WSServerHandshakeError as error:
                 await self.check()  # raises the reason if the token was refused
                 if position.team is not None:
                     await self.ask("GET", path_of("teams", position.team))
                 why = f"The server answered {error.status}."
-            except (aiohttp.ClientError, OSError) as error:
+            except (ClientError, OSError) as error:
                 why = str(error) or "The connection broke."
             yield ConnectionLost(why=why)
             await asyncio.sleep(position.wait_s)
@@ -192,10 +196,12 @@ _Json = dict[str, Any]
 _DELTA_FIELDS = ("team_id", "agent_id", "node_id", "thread_id", "lane", "text", "offset")
 
 
-async def _receive(socket: aiohttp.ClientWebSocketResponse) -> dict[str, Any] | None:
+async def _receive(socket: "ClientWebSocketResponse") -> dict[str, Any] | None:
     """Return the next frame, or None when the connection has ended."""
+    from aiohttp import WSMsgType
+
     message = await socket.receive(timeout=QUIET_SECONDS)
-    if message.type is not aiohttp.WSMsgType.TEXT:
+    if message.type is not WSMsgType.TEXT:
         return None
     return orjson.loads(message.data)
 
