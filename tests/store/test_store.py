@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
@@ -29,7 +30,7 @@ from agiraph.core.store import teams as rows
 from agiraph.core.store.database import Store
 from agiraph.core.store.engine import migrate, sqlite
 from agiraph.core.store.engine.pgqueuer_queue import JobQueries, install
-from agiraph.core.store.engine.postgres import upgrade
+from agiraph.core.store.engine.postgres import POOL, upgrade
 from agiraph.core.store.engine.sqlite import SqliteStore
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.threads import THREADS
@@ -163,7 +164,9 @@ async def sqlite_store(
     monkeypatch.setattr(sqlite, "SHORT", 60.0)
     monkeypatch.setattr(sqlite, "LONG", 60.0)
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
-    await store.write(lambda tx: tx.run("create table noted (what text unique)"))
+    await store.write(
+        lambda tx: tx.run("create table noted (place integer primary key, what text unique)")
+    )
     yield store
     await store.close()
 
@@ -174,7 +177,7 @@ async def write_together(store: Store, *verbs: Callable[[Tx], Any]) -> list[Any]
 
 
 def note(what: str) -> Callable[[Tx], int]:
-    return lambda tx: tx.run("insert into noted values (:what)", what=what)
+    return lambda tx: tx.run("insert into noted (what) values (:what)", what=what)
 
 
 async def test_verbs_queued_together_commit_as_one_group(sqlite_store: SqliteStore) -> None:
@@ -195,9 +198,9 @@ async def test_verbs_queued_together_commit_as_one_group(sqlite_store: SqliteSto
 @pytest.mark.parametrize(
     ("statement", "complaint"),
     [
-        ("insert into noted values ('a')", sqlite3.IntegrityError),
+        ("insert into noted (what) values ('a')", sqlite3.IntegrityError),
         ("insert into nowhere values (1)", sqlite3.OperationalError),
-        ("insert into noted values (:missing)", KeyError),
+        ("insert into noted (what) values (:missing)", KeyError),
     ],
 )
 async def test_a_verb_that_fails_in_a_group_rolls_back_only_itself(
@@ -217,6 +220,81 @@ async def test_a_verb_that_fails_in_a_group_rolls_back_only_itself(
     assert (first, type(failed), type(refused), last) == (1, complaint, Refused, 1)
     kept = await sqlite_store.read(lambda tx: tx.all("select what from noted"))
     assert kept == [("a",), ("b",)]
+
+
+# ---- what a person waits for -----------------------------------------------------------------
+
+
+async def noted(store: Store) -> list[str]:
+    rows = await store.read(lambda tx: tx.all("select what from noted order by place"))
+    return [what for (what,) in rows]
+
+
+async def test_what_a_person_waits_for_is_written_before_all_that_waits(
+    sqlite_store: SqliteStore,
+) -> None:
+    await asyncio.gather(
+        *(sqlite_store.write(note(what)) for what in "ab"),
+        *(sqlite_store.write_first(note(what)) for what in "xy"),
+    )
+    assert await noted(sqlite_store) == ["x", "y", "a", "b"]
+
+
+async def test_however_many_persons_write_the_turns_of_agents_go_on(
+    sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "SHORT", 0.0)
+    monkeypatch.setattr(sqlite, "LONG", 0.0)
+    await asyncio.gather(
+        *(sqlite_store.write(note(what)) for what in "ab"),
+        *(sqlite_store.write_first(note(what)) for what in "xyz"),
+    )
+    assert await noted(sqlite_store) == ["x", "a", "y", "b", "z"]
+
+
+async def test_a_person_waits_for_no_group_that_was_rolled_back(sqlite_store: SqliteStore) -> None:
+    async def write_then_say() -> None:
+        await sqlite_store.write(note("a"))
+        await sqlite_store.write_first(note("x"))
+
+    def fail(tx: Tx) -> None:
+        raise VerbError
+
+    failed = asyncio.gather(
+        write_then_say(), *map(sqlite_store.write, (note("b"), fail, note("c"), note("d")))
+    )
+    with pytest.raises(VerbError):
+        await failed
+    await sqlite_store.write(note("last"))
+    written = await noted(sqlite_store)
+    assert [what for what in written if what != "x"] == ["a", "b", "c", "d", "last"]
+    assert written.index("x") < written.index("d")
+
+
+async def test_on_postgres_a_free_connection_is_first_for_what_a_person_waits_for(
+    postgres: Server,
+) -> None:
+    store = await open_store(postgres.fresh(), ManualClock())
+    ran: list[str] = []
+    go_on, last = threading.Event(), threading.Event()
+
+    def wait(tx: Tx, event: threading.Event) -> None:
+        event.wait()
+
+    def run(tx: Tx, name: str) -> None:
+        ran.append(name)
+
+    # All threads but one are held until the end, so that the one runs what waits, in its order.
+    held = [asyncio.ensure_future(store.write(wait, last)) for _ in range(POOL - 1)]
+    held.append(asyncio.ensure_future(store.write(wait, go_on)))
+    waiting = [asyncio.ensure_future(store.write(run, name)) for name in "ab"]
+    waiting += [asyncio.ensure_future(store.write_first(run, name)) for name in "xy"]
+    asyncio.get_running_loop().call_soon(go_on.set)
+    await asyncio.gather(*waiting)
+    last.set()
+    await asyncio.gather(*held)
+    assert ran == ["x", "y", "a", "b"]
+    await store.close()
 
 
 # ---- events ----------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class AccessControl:
         if access.is_use_due(token, self.store.clock.now()):
             # A full disk must not keep people out.
             with contextlib.suppress(StoreUnavailable):
-                await self.store.write(access.note_use, token.id)
+                await self.store.write_first(access.note_use, token.id)
         return Caller(token.scope, found.person, token)
 
 
@@ -218,7 +218,7 @@ class AccessMiddleware:
             return
         # If the store is unreachable, the request has failed too and its response says so.
         with contextlib.suppress(StoreUnavailable):
-            await self._access.store.write(
+            await self._access.store.write_first(
                 access.record_action,
                 who=caller.name,
                 person_id=caller.person.id,

@@ -200,7 +200,7 @@ class _Idempotent:
         make a repeated request run twice.
         """
         if self._key is None:
-            made = await self._api.store.write(verb, **given)
+            made = await self._api.store.write_first(verb, **given)
             return _json(status, orjson.dumps(jsonable_encoder(made)))
         # The key alone is not enough: a client that reuses a key for another request gets 409
         # instead of the wrong response.
@@ -210,7 +210,7 @@ class _Idempotent:
         def act(tx: Tx) -> Any:
             return jsonable_encoder(verb(tx, **given))
 
-        status, body = await self._api.store.write(
+        status, body = await self._api.store.write_first(
             access.run_once, who=self._who, key=self._key, request=asked, status=status, act=act
         )
         return _json(status, body)

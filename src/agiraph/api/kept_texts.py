@@ -65,7 +65,7 @@ async def write(api: Api, team: Team, path: str, data: bytes, label: Label) -> N
     # A person who corrects one word has not confirmed the rest, so the file keeps its label until
     # it is confirmed. The label is stored first: a crash must not leave the text without it.
     if label:
-        await api.store.write(file_labels.put, team.id, path, data, label=label)
+        await api.store.write_first(file_labels.put, team.id, path, data, label=label)
     await to_the_end(_write, api.home, team, path, data, is_labelled=bool(label))
 
 

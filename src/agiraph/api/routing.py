@@ -59,7 +59,7 @@ def _reading(connection: HTTPConnection) -> InStore:
 
 
 def _writing(connection: HTTPConnection) -> InStore:
-    return connection.app.state.api.store.write
+    return connection.app.state.api.store.write_first
 
 
 Reading = Annotated[InStore, Depends(_reading)]

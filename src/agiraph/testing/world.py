@@ -284,12 +284,14 @@ class World:
     ) -> Message:
         """Send a message to an agent's work, as a person; the agent reads it at its next step."""
         draft = Draft(team_id=team_id, sender=OWNER, recipient=agent_id, text=text, **more)
-        return await self.store.write(bus.send, draft, sets_to_work=sets_to_work, is_mail=is_mail)
+        return await self.store.write_first(
+            bus.send, draft, sets_to_work=sets_to_work, is_mail=is_mail
+        )
 
     async def chat(self, agent_id: AgentId, text: str, **more: Any) -> Message:
         """Send a chat message to an agent, as a person; a reply node answers it at once."""
         given = {"person_id": OWNER, **more}
-        return await self.store.write(conversation.say, agent_id, text, **given)
+        return await self.store.write_first(conversation.say, agent_id, text, **given)
 
     async def conversation(self, agent: Agent) -> list[Message]:
         """Return the messages between the person and the agent, oldest first."""

@@ -107,7 +107,7 @@ async def sign_in(
     request: Request, api: ApiDep, code: Annotated[str, Query(max_length=200)]
 ) -> Response:
     """Exchange a one-time link for a session: its cookie, and the key that the page keeps."""
-    issued = await api.store.write(access.redeem, code)
+    issued = await api.store.write_first(access.redeem, code)
     half = len(issued.secret) // 2
     response = _start(f"/#key={issued.secret[half:]}", request)
     response.set_cookie(

@@ -120,7 +120,7 @@ async def change_agent(agent: str, body: AgentChanges, api: ApiDep, person: Pers
             found = settings.set_effort_of_agent(tx, found.id, chosen_effort(body.effort))
         return agent_view(tx, roster.member(tx, found), person)
 
-    return await api.store.write(change)
+    return await api.store.write_first(change)
 
 
 @router.write_once("/agents/{agent}/send", 404, 409, status=202)

@@ -110,7 +110,9 @@ async def _replaced_label(api: Api, team: Team, path: str, expected: str) -> Lab
 async def _save(api: Api, team: Team, path: str, data: bytes, label: Label) -> SavedView:
     """Store a document's label, then write the document. The caller holds the file's lock."""
     if path in settings.DOCUMENT_COLUMNS:
-        team = await api.store.write(settings.follow_document, team.id, path, _text(path, data))
+        team = await api.store.write_first(
+            settings.follow_document, team.id, path, _text(path, data)
+        )
         data = goal_text(team) if path == "GOAL.md" else data
     await kept_texts.write(api, team, path, data, label)
     return SavedView(path=path, size=len(data), hash=_digest(data))

@@ -184,7 +184,7 @@ class _LiveConnection:
         """Send `hello`, then the missed events, page by page."""
         heads = await self._api.store.read(_heads, None if everything else set(cursors))
         # A write, because the first call creates the id.
-        epoch = await self._api.store.write(access.epoch)
+        epoch = await self._api.store.write_first(access.epoch)
         await self._send({"op": "hello", "epoch": epoch, "build": self._api.build, "heads": heads})
         for team_id, head in heads.items():
             after = cursors.get(team_id, head if everything else 0)

@@ -118,7 +118,7 @@ async def _undo(api: Api, team: Team, undo: Undo, view: UndoneView, *, force: bo
     except NotFound:
         view.not_kept.append(name)
         return
-    await api.store.write(folder_changes.settle, team.id, undo, held)
+    await api.store.write_first(folder_changes.settle, team.id, undo, held)
     view.restored.append(name)
 
 

@@ -188,7 +188,9 @@ async def act_in_bulk(body: BulkRequest, api: ApiDep, person: PersonDep) -> Bulk
         filing.check(body.ids, "read", until=body.until, now=api.clock.now())
         outcomes = [await _decide(api, one, action, person) for one in body.ids]
     else:
-        outcomes = await api.store.write(filing.file, person, body.ids, action, until=body.until)
+        outcomes = await api.store.write_first(
+            filing.file, person, body.ids, action, until=body.until
+        )
     return BulkView(outcomes=[BulkOutcome.of(o, is_done=not o.reason) for o in outcomes])
 
 
@@ -196,7 +198,7 @@ async def _decide(
     api: Api, identity: str, decision: EntryDecision, person: PersonId
 ) -> filing.Outcome:
     try:
-        await api.store.write(digest.decide_one, identity, decision, person_id=person)
+        await api.store.write_first(digest.decide_one, identity, decision, person_id=person)
     except Refused as error:
         return filing.Outcome(id=identity, reason=str(error))
     return filing.Outcome(id=identity)

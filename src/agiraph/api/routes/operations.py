@@ -58,7 +58,7 @@ async def stop_everything(api: ApiDep) -> EmergencyStopView:
         # One transaction per team: an error in one team must not keep the others running.
         for team in page:
             try:
-                ended = await api.store.write(team_verbs.halt, team.id)
+                ended = await api.store.write_first(team_verbs.halt, team.id)
             except NotFound:
                 continue
             stopped.nodes += ended

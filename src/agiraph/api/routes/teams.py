@@ -175,7 +175,7 @@ async def change_team(
         return team_view(tx, settings.change(tx, found.id, by=person, **changes), person)
 
     if body.soul is None:
-        return await api.store.write(change)
+        return await api.store.write_first(change)
     return await _with_soul(api, team, body.soul, change)
 
 
@@ -185,7 +185,7 @@ async def _with_soul(api: Api, team: str, soul: str, change: Callable[[Tx], Team
     async with file_lock.hold(api.home, found.id):
         label = await api.store.read(labels.of_path, found.id, "SOUL.md")
         await kept_texts.keep_current(api, found, "SOUL.md", is_labelled=bool(label))
-        changed = await api.store.write(change)
+        changed = await api.store.write_first(change)
         # After the commit, which refuses an archived team. If the process dies here, the client
         # gets no response and sends the change again.
         await kept_texts.write(api, found, "SOUL.md", soul_text(soul), label)
@@ -338,7 +338,7 @@ async def delete_team(
         )
         return DeletionView.of(begun)
 
-    view = await api.store.write(delete)
+    view = await api.store.write_first(delete)
     setattr(request.state, IS_AUDITED, True)
     return view
 

@@ -139,6 +139,6 @@ async def hit_webhook(
             break
     # More than the trigger ever shows to a model (`EXCERPT_CHARS`).
     text = bytes(body).decode(errors="replace")[:100_000]
-    return await api.store.write(
+    return await api.store.write_first(
         due.receive_request, TriggerId(trigger), secret, text, delivery=delivery
     )

@@ -61,6 +61,13 @@ class Store(Protocol):
         """Run the verb in a transaction. When this returns, its changes survive a crash."""
         ...
 
+    async def write_first(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the verb as `write` does, before all that still wait in `write`.
+
+        For what a person waits for; the writes of agents' turns keep their order.
+        """
+        ...
+
     async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a query that changes nothing."""
         ...

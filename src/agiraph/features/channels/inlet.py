@@ -395,7 +395,7 @@ class Inlet:
         """Process one message and acknowledge it; return None if it was dropped."""
         fault("fx:before:receive")
         try:
-            taken = await self._store.write(take, name, message)
+            taken = await self._store.write_first(take, name, message)
         except StoreUnavailable:
             raise
         except Exception as error:  # one that cannot be taken must not block those after it

@@ -24,7 +24,7 @@ async def pair_channel(channel: str, api: ApiDep, person: PersonDep) -> PairingV
 
     Whoever sends it may then speak in your name on this channel, and decide on requests.
     """
-    made = await api.store.write(pairing.new_code, person, channel)
+    made = await api.store.write_first(pairing.new_code, person, channel)
     carriers: Carriers | None = api.parts.get(Carriers)
     hints = {} if carriers is None else carriers.pairing_hints
     hint = hints.get(channel, "Send the code to the channel: {code}")

@@ -127,7 +127,9 @@ async def _say(
         same_for=None if once else words.same_for,
     )
     client, person = caller.client("v1"), caller.person.id
-    return await api.store.write(client_turns.say, agent.id, asked, person_id=person, client=client)
+    return await api.store.write_first(
+        client_turns.say, agent.id, asked, person_id=person, client=client
+    )
 
 
 async def _answer_side_call(api: Api, caller: Caller, body: Mapping[str, Any]) -> Response:

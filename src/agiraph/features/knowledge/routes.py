@@ -164,7 +164,7 @@ async def search_memory(team: str, body: SearchRequest, api: ApiDep) -> list[Sea
     agent = await api.store.read(coordinator)
     files = await asyncio.to_thread(_files, api, agent)
     if await api.store.read(notes.is_stale, agent, files):  # a person edited a note
-        await api.store.write(notes.index, agent, files)
+        await api.store.write_first(notes.index, agent, files)
     found: list[Passage] = await api.store.read(
         passages.find, body.query, team_id=agent.team_id, owner=agent.id, limit=body.limit
     )

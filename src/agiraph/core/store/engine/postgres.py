@@ -4,11 +4,12 @@ import asyncio
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from functools import cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import psycopg
 
@@ -44,6 +45,9 @@ locks."""
 
 CONNECT_SECONDS = 10
 """The time limit for opening one connection."""
+
+T = TypeVar("T")
+_Job = tuple[Future[Any], Callable[[], Any]]
 
 # `:name`, but not `::`, PostgreSQL's cast.
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
@@ -137,6 +141,8 @@ class PostgresStore:
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[Aftermath], None]] = []
         self._pool = ThreadPoolExecutor(POOL, "agiraph-pg")
+        self._first: deque[_Job] = deque()
+        self._waiting: deque[_Job] = deque()
         self._local = threading.local()
         # The connections of all threads, for `close`; each thread finds its own in `_local`.
         self._open: set[psycopg.Connection[Any]] = set()
@@ -193,6 +199,18 @@ class PostgresStore:
             self._measuring.release()
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._write(self._waiting, verb, args, kwargs)
+
+    async def write_first(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._write(self._first, verb, args, kwargs)
+
+    async def _write(
+        self,
+        queue: deque[_Job],
+        verb: Callable[..., R],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> R:
         def run() -> tuple[R, Aftermath]:
             return self._retrying(name, lambda: self._commit(verb, args, kwargs))
 
@@ -200,7 +218,7 @@ class PostgresStore:
         # If the caller is cancelled here, the thread still commits, but the listeners of
         # this process are not called. Wakes are rows of the job queue, and timers,
         # channels and triggers are polled.
-        result, aftermath = await self._loop.run_in_executor(self._pool, run)
+        result, aftermath = await self._in_thread(queue, run)
         tell(self._listeners, aftermath)
         return result
 
@@ -211,7 +229,28 @@ class PostgresStore:
                 return query(PostgresTx(connection, self.clock.now()), *args, **kwargs)
 
         name = name_of_verb(query)
-        return await self._loop.run_in_executor(self._pool, lambda: self._retrying(name, run))
+        return await self._in_thread(self._waiting, lambda: self._retrying(name, run))
+
+    async def _in_thread(self, queue: deque[_Job], run: Callable[[], T]) -> T:
+        """Run this in a thread of the pool when its turn comes; what is in `_first` comes first."""
+        future: Future[T] = Future()
+        queue.append((future, run))
+        self._pool.submit(self._work)
+        return await asyncio.wrap_future(future)
+
+    def _work(self) -> None:
+        """Run what is next, in a thread of the pool."""
+        try:
+            future, run = self._first.popleft()
+        except IndexError:
+            future, run = self._waiting.popleft()
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(run())
+        except BaseException as error:
+            # Whatever is raised belongs to the caller.
+            future.set_exception(error)
 
     def subscribe(self, listener: Callable[[Aftermath], None]) -> None:
         self._listeners.append(listener)

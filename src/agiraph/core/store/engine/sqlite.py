@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -123,8 +123,8 @@ class _Job:
     result: Any = None
     error: BaseException | None = None
     aftermath: Aftermath | None = None
-    runs_alone: bool = False
-    """Its group was rolled back because a verb raised; it is retried in its own transaction."""
+    is_first: bool = False
+    """A person waits for it."""
 
 
 class SqliteStore:
@@ -148,7 +148,13 @@ class SqliteStore:
         self._readers = ThreadPoolExecutor(2, "agiraph-read")
         self._reading = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
+        self._first: deque[_Job] = deque()
         self._waiting: deque[_Job] = deque()
+        self._alone: deque[_Job] = deque()
+        """Verbs whose group was rolled back because one raised: each has a transaction of its own
+        now."""
+        self._was_alone = False
+        """Whether the last transaction had one of these."""
         self._group: list[_Job] = []
         self._ends: dict[TeamId, int] = {}
         """The place of each team's last event; valid until another program writes."""
@@ -165,14 +171,25 @@ class SqliteStore:
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
         self._waiting.append(_Job(name_of_verb(verb), verb, args, kwargs, future))
+        self._start()
+        # If the caller is cancelled, its verb still runs and commits, and the
+        # listeners are told (`_acknowledge`).
+        return await future
+
+    async def write_first(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        future = self._loop.create_future()
+        job = _Job(name_of_verb(verb), verb, args, kwargs, future, is_first=True)
+        self._first.append(job)
+        self._start()
+        return await future
+
+    def _start(self) -> None:
+        """Begin a transaction, unless one is open that will begin the next one."""
         if not self._busy:
             self._busy = True
             # Not at once: verbs that other tasks queue in this turn of the
             # event loop share the transaction.
             self._loop.call_soon(self._begin)
-        # If the caller is cancelled, its verb still runs and commits, and the
-        # listeners are told (`_acknowledge`).
-        return await future
 
     async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         def run() -> R:
@@ -294,26 +311,42 @@ class SqliteStore:
 
         If a verb raises, the whole group is rolled back and each verb runs again alone. A verb may
         therefore run twice, so it must change nothing but rows.
+
+        Those that a person waits for come first, and keep the group short. At least one of the
+        others takes part, or has the next transaction: however many persons write, agents go on.
         """
-        until = time.monotonic() + min(max(self._commit_seconds, SHORT), LONG)
+        self._was_alone = bool(self._alone) and not (self._first and self._was_alone)
+        longest = SHORT if self._first else LONG
+        until = time.monotonic() + min(max(self._commit_seconds, SHORT), longest)
         try:
             self._drop_stale_ends()
-            while self._waiting and len(self._group) < GROUP:
-                if self._group and (self._group[0].runs_alone or self._waiting[0].runs_alone):
-                    break
-                job = self._waiting.popleft()
-                self._group.append(job)
-                self._perform(job)
-                if job.error is not None:
-                    return self._undo()
-                if time.monotonic() > until:
-                    break
+            if self._was_alone:
+                is_whole = self._run(self._alone, until, most=1)
+            else:
+                is_whole = self._run(self._first, until) and (
+                    bool(self._alone) or self._run(self._waiting, until)
+                )
+            if not is_whole:
+                return self._undo()
         except Exception as error:
             # Any error: if one got away from here, the transaction would stay open, `_busy` stay
             # set, and every later write would wait for ever.
             return self._give_up(error)
         self._chores.put(self._commit)
         return None
+
+    def _run(self, jobs: deque[_Job], until: float, *, most: int = GROUP) -> bool:
+        """Add verbs to the group, one at least, until the time is over; return whether none
+        raised."""
+        while jobs and len(self._group) < most:
+            job = jobs.popleft()
+            self._group.append(job)
+            self._perform(job)
+            if job.error is not None:
+                return False
+            if time.monotonic() > until:
+                break
+        return True
 
     def _drop_stale_ends(self) -> None:
         """Drop cached event numbers if another program has written since the last transaction."""
@@ -328,10 +361,8 @@ class SqliteStore:
         self._ends.clear()
         if len(self._group) == 1:
             return self._acknowledge()
-        # Back to the head of the queue, in their order.
-        for job in reversed(self._group):
-            job.runs_alone = True
-            self._waiting.appendleft(job)
+        # Before all others, in their order.
+        self._alone.extendleft(reversed(self._group))
         self._group = []
         return self._begin()
 
@@ -366,8 +397,8 @@ class SqliteStore:
         self._ends.clear()
         # The transaction could not begin. The oldest write gets the error, so that each attempt
         # answers a caller; those behind it are tried next.
-        if not self._group and self._waiting:
-            self._group.append(self._waiting.popleft())
+        if not self._group and (waiting := self._alone or self._first or self._waiting):
+            self._group.append(waiting.popleft())
         for job in self._group:
             is_ours = isinstance(error, (sqlite3.Error, UnicodeDecodeError))
             job.error = explain(error, self.path) if is_ours else error
@@ -391,12 +422,17 @@ class SqliteStore:
 
     def _acknowledge(self) -> None:
         group, self._group = self._group, []
-        if self._waiting:
+        # Persons' callers continue before the next transaction is filled, others beside its commit.
+        self._answer(job for job in group if job.is_first)
+        if self._alone or self._first or self._waiting:
             self._loop.call_soon(self._begin)
         else:
             self._busy = False
             self._rested.set()
-        for job in group:
+        self._answer(job for job in group if not job.is_first)
+
+    def _answer(self, jobs: Iterable[_Job]) -> None:
+        for job in jobs:
             if job.future.cancelled():
                 pass
             elif job.error is not None:
