@@ -23,6 +23,7 @@ MAX_FAILURES = 5
 """The circuit opens at this many failures in a row."""
 OPEN_SECONDS = 30.0
 """How long an open circuit refuses calls before it lets one through."""
+NO_USAGE = Usage()
 PASSED_ON = (ModelUnavailable, ModelGarbled, ModelDeclined, QuotaSpent)
 """Errors that another model may not have. A request that is wrong in itself is not passed on."""
 
@@ -124,7 +125,7 @@ class _Tried:
     """Whether no attempt can have cost money."""
     lost: bool = False
     """Whether an attempt got no answer and may have cost money."""
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
 
     def take(self, error: ModelError) -> None:
         """Note a failed attempt. `unused` of its error then means that no attempt can have cost
@@ -138,7 +139,7 @@ class _Tried:
 
     def with_cost(self, reply: Reply) -> Reply:
         """Return the reply with the cost of the replies that could not be used or never came."""
-        if not self.lost and self.usage == Usage():
+        if not self.lost and self.usage is NO_USAGE:
             return reply
         lost = self.lost or reply.after_lost
         return replace(reply, usage=self.usage + reply.usage, after_lost=lost)

@@ -260,7 +260,7 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def bounded(self) -> "Usage":
-        """Return a copy with every number in its valid range, whatever the vendor reported.
+        """Return the usage with every number in its valid range, whatever the vendor reported.
 
         A token count that is not a number becomes 0, one that is too high MOST_TOKENS.
         """
@@ -268,6 +268,8 @@ class Usage:
             self.input_tokens, self.cached_tokens, self.cache_write_tokens,
             self.output_tokens, self.thinking_tokens, self.searches,
         )  # fmt: skip
+        if self._is_bounded(counts):  # as nearly all are
+            return self
         tokens, cached, cache_written, written, thinking, searches = [
             min(max(count, 0), MOST_TOKENS) if isinstance(count, int) else 0  # pyright: ignore[reportUnnecessaryIsInstance]
             for count in counts
@@ -282,6 +284,17 @@ class Usage:
             thinking_tokens=min(thinking, written),
             searches=searches,
             is_estimated=self.is_estimated is True,
+        )
+
+    def _is_bounded(self, counts: tuple[object, ...]) -> bool:
+        return (
+            {*map(type, counts)} == {int}
+            and min(cast(tuple[int, ...], counts)) >= 0
+            and self.cached_tokens + self.cache_write_tokens <= self.input_tokens <= MOST_TOKENS
+            and self.thinking_tokens <= self.output_tokens <= MOST_TOKENS
+            and self.searches <= MOST_TOKENS
+            and (self.usd is None or (type(self.usd) is float and 0 <= self.usd <= MOST_USD))
+            and type(self.is_estimated) is bool
         )
 
     def __add__(self, other: "Usage") -> "Usage":

@@ -1,5 +1,6 @@
 """Prices: the price of a model call, from the settings or the genai-prices table."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -134,23 +135,35 @@ def _price_list_ids(name: str) -> tuple[str, str]:
 
 
 def _listed_rates(name: str, input_tokens: int) -> Rates | None:
+    # Some prices change with the day or the minute of it.
+    for start, rates in _listed_tiers(name, int(time.time() // 60)):
+        if input_tokens > start:
+            return rates
+    return None
+
+
+@lru_cache(256)
+def _listed_tiers(name: str, minute: int) -> "_Tiers":
+    """Return the tiers of a model's listed price in this minute, the highest first; none if it is
+    not listed."""
     if "/" not in name or not _is_listed(name):
-        return None
+        return []
     from genai_prices import data_snapshot  # a large table, imported only where it is needed
 
     provider, model = _price_list_ids(name)
     listed = data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1]
-    price = listed.get_prices(datetime.now(UTC))  # some prices change with the day or the hour
+    price = listed.get_prices(datetime.fromtimestamp(60 * minute, UTC))
     if id(price) not in _tiers:
         _tiers[id(price)] = price, _tiers_of(price)
-    return next(rates for start, rates in _tiers[id(price)][1] if input_tokens > start)
+    return _tiers[id(price)][1]
 
 
-_tiers: dict[int, tuple["ModelPrice", list[tuple[int, Rates]]]] = {}
+_Tiers = list[tuple[int, Rates]]
+_tiers: dict[int, tuple["ModelPrice", _Tiers]] = {}
 """By the id of a listed price, which is kept beside them: its tiers."""
 
 
-def _tiers_of(price: "ModelPrice") -> list[tuple[int, Rates]]:
+def _tiers_of(price: "ModelPrice") -> _Tiers:
     """Return the rates of a listed price, for calls with more input tokens than the number beside
     them; the highest number first."""
     from genai_prices.types import TieredPrices

@@ -22,7 +22,7 @@ Body = Sequence[bytes | bytearray]
 # Linux repeats a lost SYN after 1, 3, 7 and 15 s, so a connection survives four lost packets. A
 # host that is down is given up early enough for the next model of a chain to answer.
 CONNECT_TIMEOUT_S = 20.0
-SEND_CHUNK_BYTES = 64 * 1024
+SEND_CHUNK_BYTES = 256 * 1024
 """A body is written in chunks of this size. Other tasks of the event loop run in between."""
 MAX_BUFFERED_BYTES = 1024 * 1024
 """Unread response bytes at which the connection stops reading from its socket."""
@@ -141,22 +141,25 @@ class HttpConnection(asyncio.Protocol):
             await self._wait_for_data()
 
     async def _write(self, pieces: Body) -> None:
-        # Copied into `chunk`: a transport that keeps a view of a thread's bytearray would make
+        # Joined, and so copied: a transport that keeps a view of a thread's bytearray would make
         # the next append to that bytearray fail with BufferError.
-        chunk = bytearray()
+        chunk, size = list[bytes | bytearray | memoryview](), 0
         for piece in pieces:
             for start in range(0, len(piece), SEND_CHUNK_BYTES):
                 # A server that refuses a request may answer before it has read all of it.
                 if self._has_headers or self._error is not None:
                     return
-                chunk += memoryview(piece)[start : start + SEND_CHUNK_BYTES]
-                if len(chunk) >= SEND_CHUNK_BYTES:
-                    await self._write_chunk(chunk)
-                    chunk = bytearray()
-        self._transport.write(chunk)
+                chunk.append(memoryview(piece)[start : start + SEND_CHUNK_BYTES])
+                size += len(chunk[-1])
+                if size >= SEND_CHUNK_BYTES:
+                    joined = b"".join(chunk)
+                    chunk.clear()  # no view of a bytearray is kept while others may append to it
+                    await self._write_chunk(joined)
+                    size = 0
+        self._transport.write(b"".join(chunk))
         self._is_sent = True
 
-    async def _write_chunk(self, chunk: bytearray) -> None:
+    async def _write_chunk(self, chunk: bytes) -> None:
         self._transport.write(chunk)
         if self._writable is not None:
             await self._writable

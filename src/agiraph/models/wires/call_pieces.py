@@ -109,6 +109,8 @@ class CallBuilder:
         return isinstance(value, dict) and bool(cast(Arguments, value))
 
     def _joined(self) -> str | Arguments:
+        if len(self.arguments) == 1:
+            return self.arguments[0]
         objects = [cast(Arguments, a) for a in self.arguments if isinstance(a, dict)]
         pieces = [a for a in self.arguments if isinstance(a, str)]
         if objects and not "".join(pieces).strip():

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 from agiraph.core.domain.chat import Attachment, ToolCall, ToolSpec, Turn
+from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import CallGarbled, ModelError, ModelRefused, ModelUnavailable
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.http.connection import Body
@@ -50,12 +51,13 @@ class OpenAIModel(RemoteModel):
         return self.name if self.is_router else self.name.partition("/")[0]
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        dialect = effort.dialect_of(self.name.partition("/")[0], self.base_url)
         return await self.ask(
-            lambda settings: self._adjusted(request, settings, on_delta),
-            request,
-            partial(effort.chat, dialect),
+            lambda settings: self._adjusted(request, settings, on_delta), request, self._forms
         )
+
+    def _forms(self, wanted: Effort) -> Sequence[Part]:
+        dialect = effort.dialect_of(self.name.partition("/")[0], self.base_url)
+        return effort.chat(dialect, wanted)
 
     async def _adjusted(
         self, request: Request, settings: Settings, on_delta: OnDelta | None

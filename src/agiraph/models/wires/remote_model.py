@@ -249,10 +249,9 @@ _STATUS_OF_ERROR_TYPE = {
 
 def finished(reader: ResponseReader, request: Request, *, name: str, sent_bytes: int) -> Reply:
     """Return the reply that was read, with counts that can be true, or raise a `ModelError`."""
+    if reader.reply.served_model == name.partition("/")[2]:  # nothing but what was asked for
+        reader.reply.served_model = ""
     reply = _checked(reader.reply.build(), request)
-    data = reply.provider_data
-    if data.served_model == name.partition("/")[2]:  # nothing but what was asked for
-        reply = replace(reply, provider_data=replace(data, served_model=""))
     reply = usages.checked(
         reply, reader.reply.doubts, request=request, model=name, sent_bytes=sent_bytes
     )
