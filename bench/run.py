@@ -33,6 +33,7 @@ from bench import (
     fanout,
     idle,
     kills,
+    lists,
     prefixes,
     recall,
     turns,
@@ -242,6 +243,12 @@ def _agents() -> None:
     _goal("start and end of an agent, CPU", f"{ms:.1f} ms", "≤ 3.5 ms", ms <= 3.5)
 
 
+def _lists() -> None:
+    print(f"A team with {lists.NODES_OF_A_TEAM:,} nodes")
+    for what, ms in uvloop.run(lists.measure()).items():
+        _goal(f"a page of its {what}", f"{ms:.0f} ms", "≤ 50 ms", ms <= 50)
+
+
 def _cold(rounds: int) -> None:
     print("Commands in a process of their own: CPU")
     found = cold.measure(rounds)
@@ -299,6 +306,7 @@ def main() -> int:
         _idle()
         _recall()
         _agents()
+        _lists()
         _cold(rounds)
         for part in _to_profile:
             _profile(part)
