@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from agiraph.api.app import routes
+from agiraph.api import schema
 
 
 def document() -> dict[str, Any]:
     """Return the schema. Nobody may change it."""
-    return routes().openapi()
+    return schema.document()

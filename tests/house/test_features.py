@@ -25,10 +25,10 @@ import importlib, pkgutil, agiraph
 for found in pkgutil.walk_packages(agiraph.__path__, "agiraph."):
     if not found.name.endswith("__main__"):
         importlib.import_module(found.name)
-from agiraph.api.app import routes
+from agiraph.api import schema
 from agiraph.cli import agiraph as commands
 import click
-assert routes().openapi()["paths"]
+assert schema.document()["paths"]
 context = click.Context(commands)
 for name in commands.list_commands(context):
     assert commands.get_command(context, name) is not None, name

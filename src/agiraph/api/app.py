@@ -1,96 +1,69 @@
 """App: routes and middleware as one ASGI application."""
 
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from agiraph.api import problems, schema
+from agiraph.api import problems
 from agiraph.api.access_control import AccessMiddleware
 from agiraph.api.deps import Api
 from agiraph.api.middleware import EtagMiddleware, SecurityHeadersMiddleware, TracingMiddleware
-from agiraph.api.routes import (
-    access,
-    agents,
-    board,
-    documents,
-    events,
-    files,
-    folders,
-    inbox,
-    models,
-    operations,
-    results,
-    specialists,
-    teams,
-    triggers,
-)
+from agiraph.api.routing import RoutesAt
 from agiraph.api.web_ui import BUILT, WebUiMiddleware
-from agiraph.core.domain.features import found_at, installed
+from agiraph.core.domain.features import installed
 
-ROUTERS = (
-    teams.router,
-    agents.router,
-    board.router,
-    inbox.router,
-    inbox.grant_router,
-    results.search_router,
-    triggers.router,
-    board.cost_router,
-    models.router,
-    specialists.router,
-    documents.router,
-    files.router,
-    folders.router,
-    results.router,
-    events.router,
-    access.router,
-    operations.health_router,
-    operations.router,
-    models.setup_router,
-    operations.status_router,
-    *(found_at(place) for feature in installed() for place in feature.routers),
+ROUTES: RoutesAt = RoutesAt(
+    "agiraph.api.routes.teams:router",
+    "agiraph.api.routes.agents:router",
+    "agiraph.api.routes.board:router",
+    "agiraph.api.routes.inbox:router",
+    "agiraph.api.routes.inbox:grant_router",
+    "agiraph.api.routes.results:search_router",
+    "agiraph.api.routes.triggers:router",
+    "agiraph.api.routes.board:cost_router",
+    "agiraph.api.routes.models:router",
+    "agiraph.api.routes.specialists:router",
+    "agiraph.api.routes.documents:router",
+    "agiraph.api.routes.files:router",
+    "agiraph.api.routes.folders:router",
+    "agiraph.api.routes.results:router",
+    "agiraph.api.routes.events:router",
+    "agiraph.api.routes.access:router",
+    "agiraph.api.routes.operations:health_router",
+    "agiraph.api.routes.operations:router",
+    "agiraph.api.routes.models:setup_router",
+    "agiraph.api.routes.operations:status_router",
+    *(place for feature in installed() for place in feature.routers),
 )
+"""What the server offers, in the order of the schema."""
+_SIGN_IN = RoutesAt("agiraph.api.routes.access:signin")
 
 
-def routes(api: Api | None = None) -> FastAPI:
-    """Return the routes without middleware, as the schema needs them."""
-    app = FastAPI(
-        title="agiraph",
-        version="1",
-        openapi_url="/api/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        separate_input_output_schemas=False,
-    )
-    found = [route for router in (*ROUTERS, access.signin) for route in router.routes]
-    # Those that take the rest of a path come last, so that no other route is hidden behind one.
-    app.router.routes.extend(
-        sorted(found, key=lambda route: ":path}" in getattr(route, "path", ""))
-    )
+def routes(api: Api | None = None) -> Starlette:
+    """Return the routes without middleware."""
+    app = Starlette(routes=[Route("/api/openapi.json", _schema), ROUTES, _SIGN_IN])
     problems.install(app, allowed=_methods)
     app.state.api = api
-    app.openapi = _schema
     return app
 
 
-@cache
-def _schema() -> dict[str, Any]:
-    """Return the document. It takes a second, and every app of a process has the same routes."""
-    return schema.describe(routes())
+async def _schema(request: Request) -> Response:
+    from agiraph.api.schema import document  # FastAPI, which writes it, takes long to import
+
+    return JSONResponse(document())
 
 
 def _methods(path: str) -> list[str]:
     """Return the methods allowed at a path; of several matching patterns, the one with the
     fewest parameters counts."""
-    own = [r for router in ROUTERS for r in router.routes if isinstance(r, APIRoute)]
-    found = [r for r in own if r.path_regex.match(path)]
-    fewest = min((len(r.param_convertors) for r in found), default=0)
-    fitting = [r for r in found if len(r.param_convertors) == fewest]
-    return sorted({method for route in fitting for method in route.methods or ()})
+    found = [r for r in ROUTES.each() if r.methods and r.parts_of(path) is not None]
+    fewest = min((len(r.parameters) for r in found), default=0)
+    fitting = [r for r in found if len(r.parameters) == fewest]
+    return sorted({method for route in fitting for method in route.methods})
 
 
 def _is_route(path: str) -> bool:

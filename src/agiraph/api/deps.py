@@ -1,20 +1,34 @@
-"""Dependencies: what FastAPI passes to every route."""
+"""Dependencies: what a route is given, and how it is read from a request."""
 
 import asyncio
+import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Concatenate, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import orjson
-from fastapi import Depends, Header, Query, Request
-from fastapi.encoders import jsonable_encoder
-from fastapi.responses import Response
-from pydantic import AwareDatetime, BeforeValidator
-from starlette.requests import HTTPConnection
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
 
 from agiraph.api.access_control import AccessControl, Caller
-from agiraph.api.live import Hub
+from agiraph.api.problems import FieldError
 from agiraph.core.domain.agents import Specialist, Team
 from agiraph.core.domain.errors import OutOfScope
 from agiraph.core.domain.ids import PersonId
@@ -28,12 +42,162 @@ from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.core.services import access
 from agiraph.core.store.database import Store
 from agiraph.core.store.tx import Tx
-from agiraph.models.catalogue import Catalogue
-from agiraph.models.facts.prices import Prices
-from agiraph.models.registry import Keys, Registry
-from agiraph.sandbox.levels import NOT_CONFINED, Confinement
+
+if TYPE_CHECKING:  # commands without a server load this module, and need none of these
+    from agiraph.api.live import Hub
+    from agiraph.models.catalogue import Catalogue
+    from agiraph.sandbox.levels import Confinement
 
 T = TypeVar("T")
+ABSENT = object()
+"""Stands for what a request does not have."""
+
+
+class Facts(TypedDict, total=False):
+    """What is required of a value from a request, and what the schema says of it."""
+
+    alias: str
+    description: str
+    ge: float
+    le: float
+    min_length: int
+    max_length: int
+
+
+class Query:
+    """Marks a parameter that is read from the query. One without a mark is, too, unless the path
+    names it or its type is that of a body."""
+
+    place: ClassVar[str] = "query"
+
+    def __init__(self, **facts: Unpack[Facts]) -> None:
+        self.facts: Facts = facts
+
+
+class Path(Query):
+    """Marks a part of the path of which something is required."""
+
+    place = "path"
+
+
+class Header(Query):
+    """Marks a parameter that is read from a header."""
+
+    place = "header"
+
+
+@dataclass(frozen=True, slots=True)
+class Depends:
+    """Marks a parameter whose value a function makes, which is bound to the request itself."""
+
+    make: Callable[..., Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Argument:
+    """A parameter that is read from a request."""
+
+    place: str
+    key: str
+    kind: Any
+    is_list: bool
+    default: Any
+    adapter: TypeAdapter[Any] | None = None
+
+    def read(self, given: Any, faults: list[FieldError]) -> Any:
+        """Return the valid value; add what is wrong with it to the faults."""
+        where = self.place if self.place == "body" else f"{self.place}.{self.key}"
+        if given is ABSENT:
+            if self.default is inspect.Parameter.empty:
+                faults.append(FieldError(where=where, what="Field required"))
+            return deepcopy(self.default)
+        if self.kind is str:
+            return given
+        if self.adapter is None:
+            self.adapter = TypeAdapter(self.kind)
+        try:
+            return self.adapter.validate_python(given, from_attributes=True)
+        except ValidationError as error:
+            for fault in error.errors(include_url=False):
+                place = ".".join(map(str, (where, *fault["loc"])))
+                faults.append(FieldError(where=place, what=str(fault["msg"])))
+            return None
+
+
+class Binding:
+    """How the parameters of a function are read from a request."""
+
+    def __init__(self, act: Callable[..., Any], in_path: Collection[str]) -> None:
+        self._act = act
+        self._made: dict[str, Binding] = {}
+        self._read: dict[str, _Argument] = {}
+        self._connection = ""
+        self.takes_body: bool = False
+        for name, parameter in inspect.signature(act).parameters.items():
+            self._add(name, parameter, in_path)
+
+    def _add(self, name: str, parameter: inspect.Parameter, in_path: Collection[str]) -> None:
+        kind, marks = parameter.annotation, ()
+        if get_origin(kind) is Annotated:
+            kind, *marks = get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, HTTPConnection):
+            self._connection = name
+            return
+        place, key, is_list = "path" if name in in_path else "query", name, get_origin(kind) is list
+        for mark in marks:
+            if isinstance(mark, Depends):
+                self._made[name] = Binding(mark.make, in_path)
+                return
+            if isinstance(mark, Query):
+                place, facts = mark.place, Facts(**mark.facts)
+                spelled = name.replace("_", "-") if place == "header" else name
+                key = facts.pop("alias", spelled)
+                kind = Annotated[kind, Field(**facts)] if facts else kind
+            else:
+                kind = Annotated[kind, mark]
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            place, self.takes_body = "body", True
+        default = parameter.default
+        self._read[name] = _Argument(
+            place=place, key=key, kind=kind, is_list=is_list, default=default
+        )
+
+    def call(self, connection: HTTPConnection, faults: list[FieldError], body: object) -> Any:
+        """Call the function with what the request gives it; None if that has faults."""
+        given = self.arguments(connection, faults, body)
+        return None if faults else self._act(**given)
+
+    def arguments(
+        self, connection: HTTPConnection, faults: list[FieldError], body: object = ABSENT
+    ) -> dict[str, Any]:
+        """Return the arguments for the function; add what is wrong with the request to the faults.
+
+        What several functions read is reported in the order of their places, as FastAPI does.
+        """
+        given = {name: made.call(connection, faults, body) for name, made in self._made.items()}
+        order = sorted(self._read.items(), key=lambda each: _PLACES.index(each[1].place))
+        for name, one in order:
+            given[name] = one.read(_given(connection, one, body), faults)
+        if self._connection:
+            given[self._connection] = connection
+        return given
+
+
+_PLACES = ("path", "query", "header", "body")
+
+
+def _given(connection: HTTPConnection, one: _Argument, body: object) -> Any:
+    match one.place:
+        case "body":
+            return body
+        case "path":
+            return connection.path_params[one.key]
+        case "header":
+            return connection.headers.get(one.key, ABSENT)
+        case _ if one.is_list:
+            return connection.query_params.getlist(one.key) or ABSENT
+        case _:
+            return connection.query_params.get(one.key, ABSENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +212,46 @@ class Timeouts:
     """For a client to accept one frame."""
 
 
-def _no_models() -> Catalogue:
+def _no_models() -> "Catalogue":
+    from agiraph.models.catalogue import Catalogue
+    from agiraph.models.facts.prices import Prices
+    from agiraph.models.registry import Keys, Registry
+
     clock = SystemClock()
     return Catalogue(Registry(Keys(), clock), Prices(), clock)
+
+
+def _new_hub() -> "Hub":
+    from agiraph.api.live import Hub
+
+    return Hub()
+
+
+def _not_confined() -> "Confinement":
+    from agiraph.sandbox.levels import NOT_CONFINED
+
+    return NOT_CONFINED
+
+
+class _Default(Generic[T]):
+    """A field whose default is made when it is first read, since its import takes long."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, api: object | None, owner: type) -> T:
+        if api is None:  # a dataclass asks for the default
+            return cast(T, self)
+        kept = vars(api)
+        if kept[self._name] is self:
+            kept[self._name] = self._make()
+        return kept[self._name]
+
+    def __set__(self, api: object, value: T) -> None:
+        vars(api)[self._name] = value
 
 
 async def _no_checks() -> list[Finding]:
@@ -61,7 +262,7 @@ async def _any_tools(names: Sequence[str], *, team: str) -> None:
     return None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Api:
     """What the routes work with. They write rows; the runtime reacts to the commits.
 
@@ -72,7 +273,7 @@ class Api:
     home: Home
     clock: Clock
     access: AccessControl
-    hub: Hub = field(default_factory=Hub)
+    hub: _Default["Hub"] = _Default(_new_hub)
     parts: dict[type, Any] = field(default_factory=dict[type, Any])
     """What features keep while the runtime is open (`Runtime.parts`), and for their routes while
     the server runs (`part`), by type."""
@@ -84,7 +285,7 @@ class Api:
     """Raises an error if a model name cannot be used."""
     check_tools: Callable[..., Awaitable[None]] = _any_tools
     """Raises an error if a tool does not exist that the new `team` of this name is to have."""
-    models: Catalogue = field(default_factory=_no_models)
+    models: _Default["Catalogue"] = _Default(_no_models)
     """What is known of the models, and calls to them that test one."""
     is_priced: Callable[[str], bool] = lambda name: True
     """Whether the price of a model is known; without one, a goal gets a limit on tokens."""
@@ -107,7 +308,7 @@ class Api:
     build: str = "dev"
     failing: Callable[[], list[str]] = lambda: []
     """Returns a sentence for each background task of this process that is failing now."""
-    confinement: Confinement = NOT_CONFINED
+    confinement: _Default["Confinement"] = _Default(_not_confined)
     """How the commands of agents are confined on this machine."""
     timeouts: Timeouts = Timeouts()
 
@@ -201,19 +402,23 @@ class _Idempotent:
         """
         if self._key is None:
             made = await self._api.store.write_first(verb, **given)
-            return _json(status, orjson.dumps(jsonable_encoder(made)))
+            return _json(status, _dumped(made))
         # The key alone is not enough: a client that reuses a key for another request gets 409
         # instead of the wrong response.
         asked = f"{self._request.method} {self._request.url.path}\n".encode()
         asked += await self._request.body()
 
         def act(tx: Tx) -> Any:
-            return jsonable_encoder(verb(tx, **given))
+            return orjson.loads(_dumped(verb(tx, **given)))
 
         status, body = await self._api.store.write_first(
             access.run_once, who=self._who, key=self._key, request=asked, status=status, act=act
         )
         return _json(status, body)
+
+
+def _dumped(made: object) -> bytes:
+    return orjson.dumps(made, default=to_jsonable_python)
 
 
 def _json(status: int, body: bytes) -> Response:

@@ -1,14 +1,14 @@
 """Problems: error responses as problem documents (RFC 9457)."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from agiraph.core.domain.errors import (
     AgiraphError,
@@ -51,6 +51,14 @@ class FieldError(BaseModel):
 
     where: str = Field(examples=["body.goal"])
     what: str = Field(examples=["Field required"])
+
+
+class InvalidRequest(Exception):
+    """Something in a request is missing or wrong."""
+
+    def __init__(self, faults: Sequence[FieldError]) -> None:
+        super().__init__(faults)
+        self.faults: list[FieldError] = list(faults)
 
 
 class Problem(BaseModel):
@@ -138,7 +146,7 @@ WORDS = {
 }
 
 
-def install(app: FastAPI, *, allowed: Callable[[str], list[str]]) -> None:
+def install(app: Starlette, *, allowed: Callable[[str], list[str]]) -> None:
     """Convert every error of this application to a problem document."""
 
     def ours(request: Request, error: Exception) -> Response:
@@ -146,13 +154,9 @@ def install(app: FastAPI, *, allowed: Callable[[str], list[str]]) -> None:
         return of(error, request.url.path)
 
     def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        faults = [
-            FieldError(where=".".join(map(str, fault["loc"])), what=str(fault["msg"]))
-            for fault in error.errors()
-        ]
-        said = "; ".join(f"{fault.where}: {fault.what}" for fault in faults)
-        return answer(422, "Invalid request", said, faults=faults)
+        assert isinstance(error, InvalidRequest)
+        said = "; ".join(f"{fault.where}: {fault.what}" for fault in error.faults)
+        return answer(422, "Invalid request", said, faults=error.faults)
 
     def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -175,6 +179,6 @@ def install(app: FastAPI, *, allowed: Callable[[str], list[str]]) -> None:
         return in_form(request.url.path, 500, "Internal error", said)
 
     app.add_exception_handler(AgiraphError, ours)
-    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(InvalidRequest, invalid)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(Exception, broken)

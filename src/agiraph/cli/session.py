@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import importlib
 import re
 from collections.abc import (
     AsyncGenerator,
@@ -41,7 +40,7 @@ from agiraph.core.domain.errors import (
     Refused,
     Unreachable,
 )
-from agiraph.core.domain.features import found_at, installed
+from agiraph.core.domain.features import installed
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.home.layout import Home, known_token
 from agiraph.core.home.lock import HomeLock
@@ -63,8 +62,11 @@ CONNECTION_LOST = "[yellow]…[/] the connection to the server was lost; connect
 # about to approve, or make the terminal type text into the shell.
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal: control characters except tab and newline, and bidi marks."""
-_ROUTES = ("teams", "agents", "board", "inbox", "triggers")
-"""The routes that commands use without a server; the digest before the inbox's items of any id."""
+_ROUTERS = (
+    "teams:router", "agents:router", "board:router", "board:cost_router", "inbox:router",
+    "inbox:grant_router", "triggers:router",
+)  # fmt: skip
+"""The routers that commands use without a server."""
 
 # Running a command
 
@@ -254,7 +256,6 @@ class Local(Client):
     async def _exchange(
         self, method: str, url: URL, headers: Mapping[str, str], data: bytes | None
     ) -> Response:
-        from agiraph import config
         from agiraph.api.access_control import Caller
         from agiraph.core.store import teams
 
@@ -288,22 +289,18 @@ class Local(Client):
 def _routes(store: "Store", home: Home, more: Mapping[str, Any]) -> Any:
     """Return an application with the routes that read a home, and those that decide for a
     person."""
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
 
     from agiraph.api import problems
     from agiraph.api.access_control import AccessControl
     from agiraph.api.deps import Api
-    from agiraph.api.routing import Router
+    from agiraph.api.routing import RoutesAt
 
     access = AccessControl(store=store, token=lambda: "", hosts=frozenset())
-    app = FastAPI()
-    for name in _ROUTES:
-        module = importlib.import_module(f"agiraph.api.routes.{name}")
-        for router in (each for each in vars(module).values() if isinstance(each, Router)):
-            app.router.routes.extend(router.routes)
+    places = [f"agiraph.api.routes.{name}" for name in _ROUTERS]
     for feature in (each for each in installed() if each.serves_commands):
-        for place in feature.routers:
-            app.router.routes.extend(found_at(place).routes)
+        places += feature.routers
+    app = Starlette(routes=[RoutesAt(*places)])
     problems.install(app, allowed=lambda path: [])
     app.state.api = Api(store=store, home=home, clock=store.clock, access=access, **more)
     return app

@@ -3,12 +3,12 @@
 from datetime import timedelta
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import AwareDatetime, Field, model_validator
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from agiraph.api.access_control import COOKIE
-from agiraph.api.deps import After, ApiDep, CallerDep, Limit, Moment, PersonDep
+from agiraph.api.deps import After, ApiDep, CallerDep, Depends, Limit, Moment, PersonDep, Query
 from agiraph.api.routing import Body, Router
 from agiraph.api.server_views import IssuedToken, LinkView, TokenView
 from agiraph.api.views import PersonView
@@ -22,7 +22,7 @@ from agiraph.core.store.teams import PERSONS
 from agiraph.core.store.tx import Tx
 
 router: Router = Router("access")
-signin: APIRouter = APIRouter(include_in_schema=False)
+signin: Router = Router(prefix="")
 
 AWAY = (
     "Until when you are away, with an offset; null: you are back. Nothing is sent to your channels "

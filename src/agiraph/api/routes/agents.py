@@ -2,10 +2,9 @@
 
 from typing import Annotated, Literal, Self
 
-from fastapi import Query
 from pydantic import Field, model_validator
 
-from agiraph.api.deps import After, ApiDep, Limit, PersonDep, SaidByDep
+from agiraph.api.deps import After, ApiDep, Limit, PersonDep, Query, SaidByDep
 from agiraph.api.presenters import agent_view, message_view, turn_views
 from agiraph.api.problems import documented
 from agiraph.api.requests import (

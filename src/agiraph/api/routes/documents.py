@@ -6,11 +6,11 @@ import hashlib
 import math
 from typing import Annotated, Literal
 
-from fastapi import Query, Response
 from pydantic import Field
+from starlette.responses import Response
 
 from agiraph.api import kept_texts
-from agiraph.api.deps import Api, ApiDep
+from agiraph.api.deps import Api, ApiDep, Query
 from agiraph.api.file_views import FileVersionView, SavedView
 from agiraph.api.problems import documented
 from agiraph.api.routes.files import FILES, plain_path, source_headers, text_headers

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 import orjson
-from fastapi import Query, Response, WebSocket
-from starlette.websockets import WebSocketDisconnect, WebSocketState
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from agiraph.api.access_control import KEY_SUBPROTOCOL, SUBPROTOCOL
-from agiraph.api.deps import Api, ApiDep
+from agiraph.api.deps import Api, ApiDep, Query
 from agiraph.api.live import ENDS_A_REPLY, SubscribeFrame, Subscriber, event_json
 from agiraph.api.problems import documented
 from agiraph.api.routing import Router

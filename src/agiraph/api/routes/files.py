@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Query, Response
+from starlette.responses import Response
 
-from agiraph.api.deps import Api, ApiDep
+from agiraph.api.deps import Api, ApiDep, Query
 from agiraph.api.problems import documented
 from agiraph.api.routing import Router
 from agiraph.api.views import FileView, FolderView

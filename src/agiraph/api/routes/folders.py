@@ -3,10 +3,10 @@
 import asyncio
 from typing import Annotated, Literal
 
-from fastapi import Query, Response
 from pydantic import Field
+from starlette.responses import Response
 
-from agiraph.api.deps import Api, ApiDep, CallerDep, Limit, check_owner
+from agiraph.api.deps import Api, ApiDep, CallerDep, Limit, Query, check_owner
 from agiraph.api.file_views import FolderChangeView, UndoneView
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router

@@ -4,11 +4,10 @@ many of them, and what they have allowed for longer than one call."""
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
-from fastapi import Query
 from pydantic import AwareDatetime, Field, model_validator
 
 from agiraph.api.decision_views import BulkOutcome, BulkView, DecidedView, DigestView, GrantView
-from agiraph.api.deps import Api, ApiDep, CallerDep, Limit, PersonDep, SaidByDep, check_owner
+from agiraph.api.deps import Api, ApiDep, CallerDep, Limit, PersonDep, Query, SaidByDep, check_owner
 from agiraph.api.presenters import digest_view, grant_view, inbox_item_view, message_view
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router

@@ -7,12 +7,12 @@ import re
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import Path, Request
 from pydantic import Field
+from starlette.requests import Request
 
 from agiraph import redaction
 from agiraph.api import model_presenters
-from agiraph.api.deps import Api, ApiDep
+from agiraph.api.deps import Api, ApiDep, Path
 from agiraph.api.model_presenters import facts_view, models_view, test_view
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router

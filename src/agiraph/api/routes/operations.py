@@ -6,7 +6,7 @@ import resource
 from collections.abc import Iterable
 from typing import Literal
 
-from fastapi.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse
 
 from agiraph.api.deps import Api, ApiDep, CallerDep
 from agiraph.api.problems import documented

@@ -5,9 +5,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import Query
+from pydantic import Field
 
-from agiraph.api.deps import Api, ApiDep, PersonDep
+from agiraph.api.deps import Api, ApiDep, PersonDep, Query
 from agiraph.api.file_views import FoundPathView, FoundView, ResultPage, ResultView
 from agiraph.api.problems import documented
 from agiraph.api.routes.folders import change_view
@@ -112,7 +112,7 @@ async def find_paths(
     team: str,
     api: ApiDep,
     text: Annotated[
-        list[Annotated[str, Query(max_length=400)]],
+        list[Annotated[str, Field(max_length=400)]],
         Query(min_length=1, max_length=MOST_PATHS, description="Paths as a message names them."),
     ],
     node: Annotated[str, Query(max_length=200, description="The work that named them.")] = "",

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from fastapi import Response
 from pydantic import Field
+from starlette.responses import Response
 
 from agiraph.api.deps import ApiDep, CallerDep, check_owner
 from agiraph.api.feature_views.specialists import (

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from fastapi import Query, Request
 from pydantic import Field
+from starlette.requests import Request
 
 from agiraph.api import kept_texts
 from agiraph.api.access_control import IS_AUDITED, Caller
@@ -17,6 +17,7 @@ from agiraph.api.deps import (
     Idempotent,
     Limit,
     PersonDep,
+    Query,
     SaidByDep,
     check_owner,
 )

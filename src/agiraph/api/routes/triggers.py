@@ -3,10 +3,10 @@
 import asyncio
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import Header, Request
 from pydantic import Field, model_validator
+from starlette.requests import Request
 
-from agiraph.api.deps import ApiDep, Idempotent, Limit, PersonDep
+from agiraph.api.deps import ApiDep, Header, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import trigger_view
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import BackgroundTasks, Query, Response
-from fastapi.responses import FileResponse, StreamingResponse
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, Response, StreamingResponse
 
-from agiraph.api.deps import Api, ApiDep, CallerDep, check_owner
+from agiraph.api.deps import Api, ApiDep, CallerDep, Query, check_owner
 from agiraph.api.problems import documented
 from agiraph.api.routes.files import attached_bytes
 from agiraph.api.routing import Router
@@ -145,9 +145,7 @@ def _results(api: Api, team: Team, nodes: list[WorkNode]) -> list[Member]:
 
 
 @export_router.get("/teams/{team}/export", responses={**ZIP, **documented(404)})
-async def export_team(
-    team: str, api: ApiDep, caller: CallerDep, after: BackgroundTasks
-) -> FileResponse:
+async def export_team(team: str, api: ApiDep, caller: CallerDep) -> FileResponse:
     """Return all data and files of a team as a ZIP file of readable files. Needs the scope `admin`.
 
     Known API keys in it are overwritten.
@@ -155,7 +153,7 @@ async def export_team(
     check_owner(caller, "To export a team")
     found = await api.store.read(teams.find, team)
     path = await write_zip(api.store, api.home.path, found)
-    after.add_task(shutil.rmtree, path.parent, ignore_errors=True)
+    after = BackgroundTask(shutil.rmtree, path.parent, ignore_errors=True)
     plain = re.sub(r"[^A-Za-z0-9]+", "-", found.name).strip("-").lower()[:60].strip("-")
     name = f"{plain or 'team'}.zip"
     return FileResponse(path, media_type="application/zip", filename=name, background=after)

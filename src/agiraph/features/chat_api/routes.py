@@ -10,12 +10,13 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any, cast
 
 import orjson
-from fastapi import APIRouter, Request
-from fastapi.responses import Response, StreamingResponse
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from agiraph.api import problems
 from agiraph.api.access_control import Caller
 from agiraph.api.deps import Api, ApiDep, CallerDep
+from agiraph.api.routing import Router
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.errors import AgiraphError, ModelError, NotFound, QuotaSpent
 from agiraph.core.domain.ids import new_id
@@ -27,11 +28,11 @@ from agiraph.features.chat_api.reply_stream import KEEP_ALIVE, Chat, NoReplyYet
 from agiraph.features.chat_api.requests import UserInput, read_chat
 from agiraph.features.chat_api.rows import ClientTurn
 
-router: APIRouter = APIRouter(include_in_schema=False)
+router: Router = Router(prefix="")
 
 CHAT_ID = "x-openwebui-chat-id"
 _STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-_METHODS = ["GET", "POST", "DELETE"]
+_METHODS = ("GET", "POST", "DELETE")
 _GONE = (
     "The Responses API is not offered: use Chat Completions at /v1/chat/completions, with the same "
     "token and models."
@@ -57,8 +58,8 @@ async def get_model(model: str, api: ApiDep) -> Response:
     return _json(_model(named))
 
 
-@router.api_route("/v1/responses", methods=_METHODS)
-@router.api_route("/v1/responses/{rest:path}", methods=_METHODS)
+@router.add("/v1/responses", *_METHODS)
+@router.add("/v1/responses/{rest:path}", *_METHODS)
 async def refuse_responses() -> Response:
     """Say which path takes the place of the Responses API, as a problem document that clients of
     OpenAI's API can read as well."""

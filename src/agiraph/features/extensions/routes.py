@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
-from fastapi import Query
 from pydantic import Field
 
-from agiraph.api.deps import Api, ApiDep, CallerDep, check_owner
+from agiraph.api.deps import Api, ApiDep, CallerDep, Query, check_owner
 from agiraph.api.feature_views.extensions import (
     ContentView,
     ExtensionView,

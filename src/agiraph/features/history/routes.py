@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import orjson
-from fastapi import Depends, Query, Response
+from starlette.responses import Response
 
-from agiraph.api.deps import ApiDep, Moment
+from agiraph.api.deps import ApiDep, Depends, Moment, Query
 from agiraph.api.feature_views.history import (
     BoardMomentView,
     NodeMomentView,

@@ -4,10 +4,9 @@ knows."""
 import asyncio
 from typing import Annotated
 
-from fastapi import Query
 from pydantic import AwareDatetime, BeforeValidator, Field
 
-from agiraph.api.deps import After, Api, ApiDep, Limit, PersonDep
+from agiraph.api.deps import After, Api, ApiDep, Limit, PersonDep, Query
 from agiraph.api.feature_views.knowledge import PageTextView, SearchHitView, UnconfirmedView
 from agiraph.api.feature_views.known import Change, Insight, InsightType, Memory, Note
 from agiraph.api.problems import documented
