@@ -12,7 +12,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -31,6 +30,8 @@ from agiraph.core.store.engine.sqlite_files import Loss, SqliteFiles
 from agiraph.core.store.tx import Aftermath, Dialect, Row
 from agiraph.faultpoints import fault
 
+READERS = 2
+"""Threads that run queries, each with a connection of its own."""
 GROUP = 256
 """The most verbs in one transaction."""
 SHORT, LONG = 0.004, 0.02
@@ -127,6 +128,24 @@ class _Job:
     """A person waits for it."""
 
 
+@dataclass(slots=True)
+class _Query:
+    query: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    future: asyncio.Future[Any]
+
+
+def _hand_over(future: asyncio.Future[Any], result: object, failure: BaseException | None) -> None:
+    """Give the caller of a query its answer, if it still waits."""
+    if future.done():
+        return
+    if failure is not None:
+        future.set_exception(failure)
+    else:
+        future.set_result(result)
+
+
 class SqliteStore:
     def __init__(self, path: Path, clock: Clock, *, sole: bool = False) -> None:
         """Open the database. With `sole`, lock it against other runtimes or raise `HomeInUse`."""
@@ -145,9 +164,8 @@ class SqliteStore:
             raise
         # After the opening: SQLite has created the WAL and the shared memory file by now.
         self._files.remember()
-        self._readers = ThreadPoolExecutor(2, "agiraph-read")
-        self._reading = threading.local()
-        self._open_readers: list[sqlite3.Connection] = []
+        self._queries: queue.SimpleQueue[_Query | None] = queue.SimpleQueue()
+        self._readers: list[threading.Thread] = []
         self._first: deque[_Job] = deque()
         self._waiting: deque[_Job] = deque()
         self._alone: deque[_Job] = deque()
@@ -160,7 +178,7 @@ class SqliteStore:
         """The place of each team's last event; valid until another program writes."""
         self._version = 0
         self._busy = False
-        self._is_closed = False
+        self._is_closed = self._has_closed_readers = False
         self._commit_seconds = 0.0
         self._rested = asyncio.Event()
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -192,25 +210,48 @@ class SqliteStore:
             self._loop.call_soon(self._begin)
 
     async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        def run() -> R:
-            connection = getattr(self._reading, "connection", None)
-            if connection is None:
-                connection = self._reading.connection = self._open_reader()
-            tx = SqliteTx(connection, self.clock.now())
-            # A snapshot: in WAL mode all statements of the query see the state of its first one.
-            connection.execute("begin")
-            try:
-                return query(tx, *args, **kwargs)
-            except UNANSWERABLE as error:
-                raise answer_for(error, name_of_verb(query)) from error
-            except (sqlite3.Error, UnicodeDecodeError) as error:
-                if not is_environment_error(error):
-                    raise
-                raise explain(error, self.path) from error
-            finally:
-                connection.execute("rollback")
+        if self._has_closed_readers:
+            raise RuntimeError(f"The store is closed: {name_of_verb(query)} cannot be read.")
+        if len(self._readers) < READERS:
+            reader = threading.Thread(target=self._answer, name="agiraph-read", daemon=True)
+            self._readers.append(reader)
+            reader.start()
+        future = self._loop.create_future()
+        # Not an executor: its futures cost more than most queries.
+        self._queries.put(_Query(query, args, kwargs, future))
+        return await future
 
-        return await self._loop.run_in_executor(self._readers, run)
+    def _answer(self) -> None:
+        """Run a reader thread, which has a connection of its own."""
+        connection: sqlite3.Connection | None = None
+        while (asked := self._queries.get()) is not None:
+            if asked.future.cancelled():
+                continue
+            result, failure = None, None
+            try:
+                if connection is None:
+                    connection = self._open_reader()
+                result = self._run_query(connection, asked)
+            except BaseException as error:  # whatever a query raises belongs to its caller
+                failure = error
+            self._loop.call_soon_threadsafe(_hand_over, asked.future, result, failure)
+        if connection is not None:
+            connection.close()
+
+    def _run_query(self, connection: sqlite3.Connection, asked: "_Query") -> Any:
+        tx = SqliteTx(connection, self.clock.now())
+        # A snapshot: in WAL mode all statements of the query see the state of its first one.
+        connection.execute("begin")
+        try:
+            return asked.query(tx, *asked.args, **asked.kwargs)
+        except UNANSWERABLE as error:
+            raise answer_for(error, name_of_verb(asked.query)) from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if not is_environment_error(error):
+                raise
+            raise explain(error, self.path) from error
+        finally:
+            connection.execute("rollback")
 
     def _open_reader(self) -> sqlite3.Connection:
         if (loss := self._files.loss()) is not None:  # another file is at the path
@@ -219,7 +260,6 @@ class SqliteStore:
             connection = sqlite_connection.connect(self.path, create=False)
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
-        self._open_readers.append(connection)
         # A query that writes by mistake must fail; `read` would roll its changes back in silence.
         connection.execute("pragma query_only = on")
         return connection
@@ -238,11 +278,13 @@ class SqliteStore:
             self._rested.clear()
             await self._rested.wait()
         self._chores.put(None)
-        await self._loop.run_in_executor(None, self._waiter.join)
-        self._readers.shutdown()
+        self._has_closed_readers = True
+        for _ in self._readers:
+            self._queries.put(None)
+        for thread in (self._waiter, *self._readers):
+            await self._loop.run_in_executor(None, thread.join)
         # The writer last: the last connection to close checkpoints the WAL and removes it.
-        for connection in (*self._open_readers, self._connection):
-            connection.close()
+        self._connection.close()
         self._files.close()
 
     def _wait(self) -> None:
