@@ -118,6 +118,21 @@ async def calls_of_a_turn(world: World) -> int:
     return int(median(after - before for before, after in pairwise(counts[5:])))
 
 
+async def calls_of_work(world: World) -> int:
+    """Return the Python calls from a new goal, with two calls of the model, to its end. Another
+    goal has ended before: what a process does once does not count."""
+    trace = Trace()
+    count = call("write_file", path="beans.md", content="There are 7.")
+    world.script("ada", *2 * [says(count), _ends("finish", "All is counted.")])
+    async with trace.on(world):
+        await world.found("Count")
+        await world.settle()
+        before = trace.calls
+        await world.found("Count again")
+        await world.settle()
+    return trace.calls - before
+
+
 def _ends(by: str, summary: str) -> Says:
     return says(call(by, summary=summary, reached="yes"))
 
@@ -192,6 +207,7 @@ def rows() -> list[tuple[str, str, str]]:
         ("files and hops of a goal with a task", f"{len(goal.files)}; {goal.hops}", "90; 2400"),
         ("files of a reply to a person", f"{len(reply.files)}", "70"),
         ("Python calls of a durable turn", f"{asyncio.run(_in_world(calls_of_a_turn))}", "700"),
+        ("Python calls of a goal, two turns", f"{asyncio.run(_in_world(calls_of_work))}", "4500"),
         ("branches on kinds outside of them", f"{branches}", "0"),
         ("modules with one importer", f"{len(single)}", "60"),
         (f"of them below {SMALL} lines", f"{sum(size[n] < SMALL for n in single)}", "0"),

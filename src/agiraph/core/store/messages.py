@@ -210,19 +210,19 @@ def answered_question(tx: Tx, node_id: NodeId, text: str, *, since: datetime) ->
     return replies[0] if replies else None
 
 
+_IN_INBOX = "kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
+
+
 def open_questions_to(tx: Tx, agent_id: AgentId) -> list[Message]:
     """Return the questions of teammates that an agent has not answered, seen or not."""
-    where = "recipient = :id and kind = 'question' and answered_at is null order by id"
-    return MESSAGES.select(tx, where, id=agent_id)
+    # Both conditions on the kind: `messages_in_inbox` is used for the first one only.
+    where = f"recipient = :id and {_IN_INBOX} and kind = 'question' and answered_at is null"
+    return MESSAGES.select(tx, f"{where} order by id", id=agent_id)
 
 
 def inbox(tx: Tx, person_id: PersonId, *, after: str = "", limit: int = 100) -> list[Message]:
     """Return a person's inbox items of all teams, oldest first."""
-    where = (
-        "recipient = :person and id > :after"
-        " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
-        " order by id limit :limit"
-    )
+    where = f"recipient = :person and id > :after and {_IN_INBOX} order by id limit :limit"
     return MESSAGES.select(tx, where, person=person_id, after=after, limit=limit)
 
 

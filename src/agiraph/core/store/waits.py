@@ -71,7 +71,8 @@ def take(tx: Tx, waiting_on: WaitingOn) -> Sequence[Wait]:
 def drop_call(tx: Tx, wait: Wait) -> None:
     """Delete all waits of the same call: it has its answer."""
     tx.run(
-        "delete from waits where thread_id = :thread and call_id = :call",
+        "delete from waits where node_id = :node and thread_id = :thread and call_id = :call",
+        node=wait.node_id,
         thread=wait.thread_id,
         call=wait.call_id,
     )
