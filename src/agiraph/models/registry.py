@@ -82,6 +82,10 @@ class Keys:
         return replace(self, accounts={**self.accounts, vendor: account})
 
 
+_LOCAL = [vendor for vendor in VENDORS if vendor.is_local]
+_REMOTE = [vendor for vendor in VENDORS if not vendor.is_local]
+
+
 class Registry:
     """Makes each named model once, on one HTTP client."""
 
@@ -143,8 +147,8 @@ class Registry:
 
     def providers(self) -> list[str]:
         """Return every provider whose models can be asked for, servers of one's own first."""
-        usable = [v.name for v in VENDORS if not v.is_local and self._has_access(v)]
-        local = [v.name for v in VENDORS if v.is_local and v.name not in self._keys.servers]
+        usable = [v.name for v in _REMOTE if self._has_access(v)]
+        local = [v.name for v in _LOCAL if v.name not in self._keys.servers]
         return [*self._keys.servers, *usable, *local]
 
     def endpoint(self, provider: str) -> Endpoint | None:

@@ -41,7 +41,8 @@ def _milliseconds() -> int:
 
 
 def _base32(number: int, digits: int) -> str:
-    return "".join(_ALPHABET[(number >> (5 * place)) & 31] for place in reversed(range(digits)))
+    places = range(5 * (digits - 1), -1, -5)
+    return "".join([_ALPHABET[(number >> place) & 31] for place in places])
 
 
 def new_id(kind: str) -> str:

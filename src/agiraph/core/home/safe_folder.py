@@ -116,7 +116,7 @@ class Folder:
 
     def sub(self, rel: str, *, create: bool = False) -> "Folder":
         names = split(rel)
-        with self._translate_errors(rel, kind="folder"):
+        with _Translated(self, rel, "folder"):
             fd = self._descend(names, create=create)
         name = "/".join((self.name, *names) if self.name else names)
         return Folder(fd, name=name, opener=self._opener)
@@ -131,14 +131,14 @@ class Folder:
         names = split(rel)
         if not names:
             return None
-        with suppress(Refused), self._translate_errors(rel), self._parent(names) as parent:
+        with suppress(Refused), _Translated(self, rel), self._parent(names) as parent:
             return _entry(names[-1], os.stat(names[-1], dir_fd=parent, follow_symlinks=False))
         return None
 
     def open_file(self, rel: str) -> BufferedReader:
         """Open a regular file for reading. O_NONBLOCK: opening a FIFO would block the runtime."""
         names = split(rel)
-        with self._translate_errors(rel):
+        with _Translated(self, rel):
             fd = self._opener(self._fd, names, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
             # Checked on the descriptor: a command may have put something else at the path since.
             mode = os.fstat(fd).st_mode
@@ -162,7 +162,7 @@ class Folder:
         """
         names = split(rel)
         fault("fx:before:write")
-        with self._translate_errors(rel), self._parent(names, create=True) as parent:
+        with _Translated(self, rel), self._parent(names, create=True) as parent:
             _replace(parent, names[-1], data, synced=synced, private=self.is_private)
         if synced:
             self.sync_path("/".join(names[:-1]))
@@ -176,7 +176,7 @@ class Folder:
         """
         names = split(rel)
         flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        with self._translate_errors(rel), self._parent(names, create=True) as parent:
+        with _Translated(self, rel), self._parent(names, create=True) as parent:
             try:
                 fd = os.open(names[-1], flags, 0o600, dir_fd=parent)
             except OSError as error:
@@ -211,7 +211,7 @@ class Folder:
 
     def make_folders(self, *names: str) -> bool:
         """Create the folders of these names that are missing; return whether one was created."""
-        with self._translate_errors(""):
+        with _Translated(self, ""):
             return any([_make_folder(self._fd, name) for name in names])
 
     def append(self, rel: str, data: bytes) -> None:
@@ -229,7 +229,7 @@ class Folder:
         """Create a file for writing, not crash-safe: for trees that are renamed when complete."""
         names = split(rel)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with self._translate_errors(rel), self._parent(names, create=True) as parent:
+        with _Translated(self, rel), self._parent(names, create=True) as parent:
             fd = os.open(names[-1], flags, mode, dir_fd=parent)
             os.fchmod(fd, mode)
         return os.fdopen(fd, "wb")
@@ -237,7 +237,7 @@ class Folder:
     def rename(self, old: str, new: str) -> None:
         before, after = split(old), split(new)
         with (
-            self._translate_errors(old),
+            _Translated(self, old),
             self._parent(before) as source,
             self._parent(after) as target,
         ):
@@ -250,7 +250,7 @@ class Folder:
     def remove(self, rel: str) -> None:
         """Remove a file or link, or a folder with its content."""
         names = split(rel)
-        with self._translate_errors(rel), self._parent(names) as parent:
+        with _Translated(self, rel), self._parent(names) as parent:
             mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 remove_folder(parent, names[-1])
@@ -285,7 +285,7 @@ class Folder:
             if entry.kind == "file":
                 files.append(entry)
             if len(files) > limit:
-                raise Refused(f"There are more than {limit:,} files in {self._called}.")
+                raise Refused(f"There are more than {limit:,} files in {self.called}.")
         return sorted(files, key=lambda entry: entry.name)
 
     def list(self, rel: str = "", *, limit: int = MOST_ENTRIES) -> list[Entry]:
@@ -311,13 +311,13 @@ class Folder:
 
     def _scan(self, rel: str, limit: int) -> Iterator[Entry]:
         with (
-            self._translate_errors(rel, kind="folder"),
+            _Translated(self, rel, "folder"),
             self.sub(rel) as folder,
             os.scandir(folder._fd) as found,
         ):
             for count, item in enumerate(found, start=1):
                 if count > limit:
-                    raise Refused(f"There are too many files in {folder._called} to list.")
+                    raise Refused(f"There are too many files in {folder.called} to list.")
                 with suppress(FileNotFoundError):
                     yield _entry(item.name, item.stat(follow_symlinks=False))
 
@@ -356,24 +356,35 @@ class Folder:
             os.close(fd)
 
     @property
-    def _called(self) -> str:
+    def called(self) -> str:
+        """Its name as error messages have it."""
         return repr(self.name) if self.name else "this folder"
 
-    @contextmanager
-    def _translate_errors(self, rel: str, *, kind: str = "file") -> Generator[None, None, None]:
-        """Translate errors of the kernel into sentences that tell a model what to do."""
-        try:
-            yield
-        except FileNotFoundError as error:
-            where = f"It was looked for in {self._called}; list_files shows what there is."
-            raise NotFound(kind, rel, known=where) from error
-        except OSError as error:
+
+class _Translated:
+    """Translates the kernel's errors in its block into sentences that tell a model what to do.
+
+    A class: it is entered for each file, and a generator would cost twice the calls.
+    """
+
+    __slots__ = ("_folder", "_kind", "_rel")
+
+    def __init__(self, folder: Folder, rel: str, kind: str = "file") -> None:
+        self._folder, self._rel, self._kind = folder, rel, kind
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, FileNotFoundError):
+            where = f"It was looked for in {self._folder.called}; list_files shows what there is."
+            raise NotFound(self._kind, self._rel, known=where) from error
+        if isinstance(error, OSError):
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StoreFull(f"There is no room on the disk for {rel!r}.") from error
-            if error.errno not in _REFUSALS:
-                raise
-            refusal, sentence = _REFUSALS[error.errno]
-            raise refusal(sentence.format(rel)) from error
+                raise StoreFull(f"There is no room on the disk for {self._rel!r}.") from error
+            if error.errno in _REFUSALS:
+                refusal, sentence = _REFUSALS[error.errno]
+                raise refusal(sentence.format(self._rel)) from error
 
 
 def _make_folder(parent: int, name: str, *, mode: int = 0o700) -> bool:

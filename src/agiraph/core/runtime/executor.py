@@ -225,15 +225,17 @@ MOST_BYTES = 1 << 20
 async def prepare(store: Store, home: Home, team: Team) -> None:
     """Write the files of a team. A team with a new goal begins with an empty plan."""
     folder = home.team(team.id)
-    if _old_plan(folder, team):
+    before, now = _read(folder, "GOAL.md"), goal_text(team)
+    if before not in (b"", now) and _old_plan(folder, team):
         async with file_lock.hold(home, team.id):
             await _renew(store, folder, team)
+        before = _read(folder, "GOAL.md")
+    is_new_goal = before not in (b"", now)
     # A few small files: starting a thread would take longer than writing them.
-    before, now = _read(folder, "GOAL.md"), goal_text(team)
-    if before and before != now:
+    if is_new_goal:
         _keep_goal(folder, before)
     folder.prepare(team)
-    if before and before != now:
+    if is_new_goal:
         _keep_goal(folder, now)
 
 

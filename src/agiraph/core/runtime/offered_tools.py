@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 
 from agiraph.core.domain.agents import Agent, Specialist, Team
 from agiraph.core.domain.ids import TeamId
@@ -71,7 +72,7 @@ class OfferedTools:
 
     def properties(self, offered: tuple[Tool, ...]) -> Mapping[str, ToolProperties]:
         """Return the properties of all tools that a team may use, by name."""
-        return {tool.name: tool.properties for tool in (*BUILT_IN.values(), *offered)}
+        return {**_built_in(), **{tool.name: tool.properties for tool in offered}}
 
     def toolset(self, agent: Agent, offered: tuple[Tool, ...], *, is_lean: bool) -> Toolset:
         """Return the agent's tools; agents with the same tools share the same objects."""
@@ -105,6 +106,11 @@ class OfferedTools:
             return agent
         ending = (tool.name for tool in BUILT_IN.values() if tool.properties.ends_node)
         return replace(agent, tools=kept or tuple(ending))
+
+
+@cache
+def _built_in() -> Mapping[str, ToolProperties]:
+    return {name: tool.properties for name, tool in BUILT_IN.items()}
 
 
 def _with_lists(agent: Agent, offered: tuple[Tool, ...]) -> Agent:

@@ -72,8 +72,8 @@ async def doubts(
     rows = await ctx.store.read(_load, ctx.node)
     node = rows.node
     named = in_text("\n".join((node.task, *node.lines_to_prove)))
-    files = await asyncio.to_thread(_delivered, ctx, rows, [*named, *evidence])
-    known = await asyncio.to_thread(_inputs, ctx, named, files) | rows.published
+    files, inputs = await asyncio.to_thread(_files, ctx, rows, named, evidence)
+    known = inputs | rows.published
     found = [
         *([NOT_SAID] if reached is None else []),
         *([ASKS] if ends_in_question(summary) else []),
@@ -120,6 +120,14 @@ def _is_unread(tx: Tx, node: WorkNode, task: WorkNode) -> bool:
     told = [] if task.stage_id is None else messages.about(tx, "stage", task.stage_id)
     of_stage = [m for m in told if m.recipient == node.assignee_id and m.seen_at is None]
     return bool(of_stage or messages.unread_endings(tx, node.assignee_id or "", task.id))
+
+
+def _files(
+    ctx: RunContext, rows: _Rows, named: Sequence[str], evidence: Sequence[str]
+) -> tuple[dict[str, str], frozenset[str]]:
+    """Return the files in scratch/, as `_delivered` does, and the named ones outside of it."""
+    files = _delivered(ctx, rows, [*named, *evidence])
+    return files, _inputs(ctx, named, files)
 
 
 def _delivered(ctx: RunContext, rows: _Rows, named: Sequence[str]) -> dict[str, str]:

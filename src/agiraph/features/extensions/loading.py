@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -104,9 +105,13 @@ class Extensions(Part):
     _stamp: _Stamp = ()
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _skills: Skills = field(init=False)
+    _consents: Path = field(init=False)
+    _folders: tuple[Path, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self._skills = Skills(home=self.home, notices=self.notices)
+        self._consents = self.home.path / pinned.FILE
+        self._folders = tuple(self.home.path / kind for kind in KINDS)
 
     async def skills(self, team: Team) -> tuple[Skill, ...]:
         """Return the skills that a person has enabled for a team."""
@@ -205,10 +210,10 @@ class Extensions(Part):
     def _look(self) -> _Stamp:
         """Return a value that changes whenever the consents or the files do. It costs a few stat
         calls."""
-        files: list[object] = [pinned.stamp(self.home.path / pinned.FILE)]
-        for kind in KINDS:
+        files: list[object] = [pinned.stamp(self._consents)]
+        for folder in self._folders:
             try:
-                names = sorted((self.home.path / kind).glob("*.py"))
+                names = sorted(path for path in folder.iterdir() if path.suffix == ".py")
             except OSError:
                 continue
             files += [(name, pinned.stamp(name)) for name in names]

@@ -56,8 +56,9 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
         endings.end_cancelled(tx, node)
         # The same transaction goes on: the queue must not wait for another wake.
         return claim(tx, queue, owner=owner, only=only)
-    thread = threads.of_node(tx, node.id) or leases.open_thread(tx, agent, node)
-    spoken = threads.last_turn_of_agent(tx, thread.id)
+    found = None if node.thread_id is None else THREADS.find(tx, node.thread_id)
+    thread = found or leases.open_thread(tx, agent, node)
+    spoken = None if found is None else threads.last_turn_of_agent(tx, thread.id)
     head = spoken.seq if spoken else 0
     # If nothing but intents was written since the last claim, it is still at the same step.
     before = node.crashes if head == thread.claimed_seq else 0
@@ -66,7 +67,8 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     _start(tx, agent, node, owner=owner, crashes=crashes, was_running=left is not None)
     # The dead runner's last model call may have reached the vendor. Its cost is booked here, before
     # the new runner checks the budget.
-    leases.charge_lost_call(tx, lease)
+    if found is not None:
+        leases.charge_lost_call(tx, lease)
     if crashes > MAX_CRASHES or (crashes == MAX_CRASHES and not _has_open_call(tx, thread)):
         ask_after_crashes(tx, lease, crashes)
         return None

@@ -137,8 +137,10 @@ def said_before(tx: Tx, agent: Agent, node: WorkNode, thread: str) -> list[Line]
         and bus.thread_text(tx, m, m.id) not in node.task  # the task itself is not said before
     ][-EXCHANGE:]
     ended = [n for n in nodes.ended_of(tx, agent, limit=RESULTS) if n.id != node.id]
-    view = _view(tx, agent, ended)
-    lines = [_ended_line(view, n, is_at_work=True) for n in ended if n.is_work and n.result]
+    view = _view(tx, agent, ended) if ended else None
+    lines = [
+        _ended_line(view, n, is_at_work=True) for n in ended if view and n.is_work and n.result
+    ]
     return [*(_said_line(message, thread) for message in spoken), *lines]
 
 
