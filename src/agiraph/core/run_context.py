@@ -114,6 +114,8 @@ class RunContext:
     def label(self) -> Label:
         """Return the label of this thread: the sources of all that stands in it, but for those
         that a person trusts. Of a program also the sources of its command."""
+        if not self.transcript.label.sources and not self.agent.label.sources:
+            return CLEAN
         return (self.transcript.label | self.agent.label).without(self.trusted)
 
     def describe(self, label: Label) -> str:

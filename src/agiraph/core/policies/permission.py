@@ -12,6 +12,7 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.outcomes import Answer, Done, Pending
 from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.provenance.sinks import Sink, WayOut, verdict
+from agiraph.core.domain.value import value
 from agiraph.core.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.core.home.scopes import Area
 from agiraph.core.run_context import RunContext
@@ -64,7 +65,7 @@ _GRANTED = "A grant of a person allows the call."
 _CHAINED = re.compile(r"[;&|<>`\n]|\$\(")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Ruling:
     """The decision on a call: it is refused, a person must approve it, or (with neither) it is
     made."""

@@ -269,15 +269,14 @@ class Steps:
         read = read_calls(made, self.caller.tools, is_cut=reply.is_cut)
         # Some vendors repeat call ids, by which answers are found.
         calls = ctx.transcript.with_unique_ids([one.call for one in read])
+        text = without_surrogates(reply.text)
+        if (text, calls) != (reply.text, reply.calls) or not reply.model:
+            model = reply.model or self.model.name
+            reply = replace(reply, text=text, calls=calls, model=model)
         turn, ctx.has_word = await ctx.store.write(
             journal.reply,
             ctx.lease,
-            replace(
-                reply,
-                text=without_surrogates(reply.text),
-                calls=calls,
-                model=reply.model or self.model.name,
-            ),
+            reply,
             purpose=purpose,
             readings={call.id: one.reading for call, one in zip(calls, read, strict=True)},
         )

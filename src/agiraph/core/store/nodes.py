@@ -212,12 +212,15 @@ class News(NamedTuple):
     """The budget of the outermost node that pays for this one, as it is stored."""
 
 
-_PAYERS = (
+_OUTERMOST = (
+    # Most nodes that ask a model often pay for themselves, and no search is needed.
+    "case when coalesce(n.parent_id, n.payer_id) is null then n.budget else ("
     "with recursive payers(budget, next_id, level) as ("
     "select budget, coalesce(parent_id, payer_id), 0 from nodes where id = :id"
     " union all select p.budget, coalesce(p.parent_id, p.payer_id), level + 1 from nodes p"
     # A bound for damaged rows that form a cycle.
-    " join payers on p.id = next_id where level < 64) "
+    " join payers on p.id = next_id where level < 64)"
+    " select budget from payers order by level desc limit 1) end"
 )
 
 
@@ -225,10 +228,9 @@ def news(tx: Tx, node_id: NodeId) -> News:
     """Return whether the node must stop, whether its agent has unread mail, and what limits the
     node from above: one statement, for it is run before each model call."""
     row = tx.one(
-        f"{_PAYERS}select n.cancel_requested, t.status, n.lane, exists (select 1 from messages m"
+        "select n.cancel_requested, t.status, n.lane, exists (select 1 from messages m"
         f" where m.recipient = n.assignee_id and m.seen_at is null and {is_heard_in('n.id')}),"
-        f" {IS_STOPPED},"
-        " (select budget from payers order by level desc limit 1)"
+        f" {IS_STOPPED}, {_OUTERMOST}"
         " from nodes n join teams t on t.id = n.team_id where n.id = :id",
         id=node_id,
     )

@@ -57,7 +57,8 @@ def _storable(text: str) -> str:
 
 def to_json(value: Any) -> str:
     try:
-        return redact_json(orjson.dumps(value).decode())
+        text = orjson.dumps(value).decode()
+        return text if redact(text) == text else redact_json(text)
     except orjson.JSONEncodeError:
         # orjson refuses lone surrogates and integers of more than 64 bits.
         return redact_json(_storable(json.dumps(value, default=asdict, ensure_ascii=False)))

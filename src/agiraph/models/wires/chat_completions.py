@@ -367,10 +367,10 @@ class ChatReader:
             return None
         # We ask for one choice. A second one beside it is left out, but one that comes alone may
         # be a part of the reply, and nobody knows of which.
-        own = next((choice for choice in choices if (choice.get("index") or 0) == 0), None)
-        if own is None or isinstance(own.get("index"), bool):
-            raise ValueError("a choice that nobody asked for")
-        return own
+        for choice in choices:
+            if not (index := choice.get("index")) and index is not False:
+                return choice
+        raise ValueError("a choice that nobody asked for")
 
     def read(self, body: Part) -> None:
         self.reply.name_model(body.get("model"))
@@ -408,8 +408,9 @@ class ChatReader:
 
     def _take_delta(self, delta: Part) -> str:
         """Add a delta and return its text."""
-        text, thoughts = content_of(delta.get("content"))
-        shown = self.reply.text.append(text)
+        content = delta.get("content")
+        text, thoughts = ("", "") if content is None else content_of(content)
+        shown = self.reply.text.append(text) if text else ""
         if refusal := delta.get("refusal"):
             self._refusal.append(text_of(refusal))
         reasoning = delta.get("reasoning_content")
@@ -419,7 +420,8 @@ class ChatReader:
         thought = reasoning or delta.get("reasoning")
         if isinstance(thought, str):
             thoughts += text_of(thought)
-        self.reply.thinking.append(thoughts)
+        if thoughts:
+            self.reply.thinking.append(thoughts)
         for detail in delta.get("reasoning_details") or ():
             self._take_detail(detail)
         for part in delta.get("tool_calls") or ():

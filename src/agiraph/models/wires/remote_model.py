@@ -23,6 +23,7 @@ from agiraph.core.domain.errors import (
     ModelUnavailable,
     QuotaSpent,
 )
+from agiraph.core.domain.value import value
 from agiraph.faultpoints import fault
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.http.client import HttpClient, Response
@@ -61,7 +62,7 @@ _ONLY_NOW = ("must start with a thinking block", "expected `thinking`")
 model made the calls that wait for their results."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Settings:
     """The optional settings of one request, in the form of its wire."""
 
@@ -292,11 +293,13 @@ async def _read_stream(
 ) -> None:
     # The loop ends at the vendor's last event and not at the end of the body, for which some
     # servers take seconds.
-    events, chunk = EventStreamParser(), b" "
+    events, chunk, has_begun = EventStreamParser(), b" ", False
     while chunk and not reader.reply.is_closed:
         chunk = await response.read_chunk()
         for payload in events.feed(chunk):
-            response.begin()
+            if not has_begun:
+                response.begin()
+                has_begun = True
             _take_event(payload, reader, on_delta)
             if reader.reply.is_closed:
                 break

@@ -67,11 +67,11 @@ class Reservation:
     usd: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CatchUpResult:
     """The result of a yield point: new turns, or new limits, or why the node must stop."""
 
-    turns: list[Turn]
+    turns: Sequence[Turn] = ()
     halt: Halt | None = None
     spent: StopReason | None = None
     limits: LimitsOfRun | None = None
@@ -139,11 +139,11 @@ def catch_up(
     # The answers are written even if the node must stop now: the calls have been made.
     news = nodes.news(tx, lease.node_id)
     if news.halt is not None:
-        return CatchUpResult([], news.halt)
+        return CatchUpResult(halt=news.halt)
     if outermost not in (None, news.outermost):
-        return CatchUpResult([], limits=budgets.current_limits(tx, lease.node_id, news.outermost))
+        return CatchUpResult(limits=budgets.current_limits(tx, lease.node_id, news.outermost))
     if spent := budgets.check_envelopes(tx, lease, paid_from):
-        return CatchUpResult([], spent=spent)
+        return CatchUpResult(spent=spent)
     turns = [writer.write(role="user", ref=n.ref, text=n.text) for n in notes]
     if deliver_mail and news.mail:
         turns += _deliver_mail(tx, lease, writer)
@@ -152,7 +152,7 @@ def catch_up(
         turns.append(
             writer.write(role="intent", ref=THINKING, text=reservation.model, reserved=reserved)
         )
-    return CatchUpResult(turns)
+    return CatchUpResult(turns=turns)
 
 
 def _deliver_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
