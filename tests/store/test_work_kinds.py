@@ -61,7 +61,7 @@ def to_schema_36(tx: Tx, ids: Mapping[str, NodeId] = MappingProxyType({}), goal:
         tx.run(f"update nodes set {assigned} where id = :id", id=ids[name], **sets)
 
 
-@pytest.mark.needs("research", "reviews")
+@pytest.mark.needs("knowledge", "research", "reviews")
 async def test_a_migration_finds_the_kind_of_each_node(world: World, database_url: str) -> None:
     goal = await pending(world)
     ids = {name: NodeId(f"node_{place}") for place, name in enumerate(BEFORE)}
