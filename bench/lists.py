@@ -54,16 +54,20 @@ async def measure() -> dict[str, float]:
             founded = await world.found("Count everything", start=False)
             for _ in range(NODES_OF_A_TEAM // AT_ONCE):
                 await world.store.write(_fill, founded, AT_ONCE)
-            found: dict[str, float] = {}
             async with Local(world.store, world.runtime.home) as client:
-                for what, path in PAGES.items():
-                    times: list[float] = []
-                    for _ in range(ROUNDS):
-                        begun = time.perf_counter()
-                        await client.ask("GET", path.format(team=founded.team.id))
-                        times.append((time.perf_counter() - begun) * 1000)
-                    found[what] = statistics.median(times)
-    return found
+                return {
+                    what: await _median(client, path.format(team=founded.team.id))
+                    for what, path in PAGES.items()
+                }
+
+
+async def _median(client: Local, path: str) -> float:
+    times: list[float] = []
+    for _ in range(ROUNDS):
+        begun = time.perf_counter()
+        await client.ask("GET", path)
+        times.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(times)
 
 
 if __name__ == "__main__":

@@ -33,10 +33,8 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     """
     # The agent's row lock makes claims of one queue wait for each other: one node runs at a time.
     agent = teams.AGENTS.find(tx, queue.agent_id, lock=True)
-    if agent is None:  # its team was deleted after the queue was woken
-        return None
-    if only is not None and agent.team_id != only:
-        return None
+    if agent is None or only not in (None, agent.team_id):
+        return None  # its team was deleted after the queue was woken, or is not the one asked for
     may_run = _may_run(tx, agent, queue)
     left = nodes.running(tx, queue)
     # No owner: it died. Our own: a run of this process ended without giving the node back, because
