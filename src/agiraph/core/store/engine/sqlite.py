@@ -213,7 +213,7 @@ class SqliteStore:
         if self._has_closed_readers:
             raise RuntimeError(f"The store is closed: {name_of_verb(query)} cannot be read.")
         if len(self._readers) < READERS:
-            reader = threading.Thread(target=self._answer, name="agiraph-read", daemon=True)
+            reader = threading.Thread(target=self._read_queries, name="agiraph-read", daemon=True)
             self._readers.append(reader)
             reader.start()
         future = self._loop.create_future()
@@ -221,7 +221,7 @@ class SqliteStore:
         self._queries.put(_Query(query, args, kwargs, future))
         return await future
 
-    def _answer(self) -> None:
+    def _read_queries(self) -> None:
         """Run a reader thread, which has a connection of its own."""
         connection: sqlite3.Connection | None = None
         while (asked := self._queries.get()) is not None:
