@@ -44,6 +44,7 @@ OTHERWISE: dict[int, tuple[str, ...]] = {
         "create index waits_of_node on waits (node_id)",
     ),
     41: ("drop index nodes_open",),
+    42: ("drop index knowledge_changes_of_team",),
 }
 """What undoes the rest of a migration, before its columns are dropped."""
 
