@@ -8,7 +8,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from agiraph.api.app import routes
+from agiraph.api.schema import document
 
 WEB = Path(__file__).parent
 BUILT = WEB.parent / "src" / "agiraph" / "web_dist" / "build.json"
@@ -27,7 +27,7 @@ def stamp() -> dict[str, str]:
 
 
 def _api() -> str:
-    return hashlib.sha256(json.dumps(routes().openapi(), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(document(), sort_keys=True).encode()).hexdigest()
 
 
 def _sources() -> str:
