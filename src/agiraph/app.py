@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.text.previews import PromptText
 from agiraph.core.domain.times.time import Clock, SystemClock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.core.home.lock import HomeLock
 from agiraph.core.home.named_secrets import NamedSecrets

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from agiraph.core.domain.errors import Misconfigured, Refused
 from agiraph.core.domain.features import found_at, installed
 from agiraph.core.domain.sections import FILE, Section, Setting, Written, entry, must
 from agiraph.core.domain.times.moments import parse_span, parse_zone
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home import stored_keys
 from agiraph.core.home.named_secrets import TABLE as _SECRETS
 from agiraph.core.home.named_secrets import NamedSecrets, named_secrets

@@ -4,7 +4,7 @@ import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -14,6 +14,7 @@ from agiraph.api.connections import Limits
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.features import installed
 from agiraph.core.domain.sections import FILE, Section, entry, must
+from agiraph.core.domain.value import dataclass
 
 IN_FILE = frozenset(
     ("database_url", "model", "reply_model", "reader_model", "zone", "retention", "sandbox",

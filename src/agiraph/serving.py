@@ -6,7 +6,6 @@ import logging
 import signal
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ from agiraph.core.domain.chat import ReplyDelta
 from agiraph.core.domain.errors import AgiraphError, StoreFull, StoreLocked, StoreUnavailable
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime import tracing as traces
 from agiraph.core.services import access

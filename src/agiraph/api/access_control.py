@@ -10,7 +10,7 @@ import hmac
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from agiraph.core.domain.features import error_form
 from agiraph.core.domain.persons import Person
 from agiraph.core.domain.provenance import access as rights
 from agiraph.core.domain.provenance.access import covers
+from agiraph.core.domain.value import dataclass
 from agiraph.core.services import access
 from agiraph.core.store import teams
 from agiraph.core.store.database import Store

@@ -10,8 +10,10 @@ import asyncio
 import logging
 import resource
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from agiraph.core.domain.value import dataclass
 
 log: logging.Logger = logging.getLogger("agiraph.api")
 

@@ -5,7 +5,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -37,6 +37,7 @@ from agiraph.core.domain.provenance.labels import CLEAN, Label, of_client
 from agiraph.core.domain.records.findings import Finding
 from agiraph.core.domain.text.previews import PromptText
 from agiraph.core.domain.times.time import Clock, SystemClock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.core.services import access

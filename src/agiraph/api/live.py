@@ -6,13 +6,14 @@ its last event; it never delays the others. Text of unfinished replies is sent l
 
 import asyncio
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Lane
 from agiraph.core.store.tx import Aftermath
 

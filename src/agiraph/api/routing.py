@@ -8,7 +8,7 @@ import inspect
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypedDict, TypeVar
 
@@ -32,6 +32,7 @@ from agiraph.api.deps import ABSENT, Binding, Depends, Idempotent
 from agiraph.api.problems import FieldError, InvalidRequest, documented
 from agiraph.core.domain.features import found_at
 from agiraph.core.domain.text.json_text import clean
+from agiraph.core.domain.value import dataclass
 from agiraph.core.store.tx import Tx
 
 P = ParamSpec("P")

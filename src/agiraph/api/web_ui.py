@@ -7,7 +7,6 @@ import gzip
 import html
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
 from agiraph.core.domain.features import error_form
+from agiraph.core.domain.value import dataclass
 
 BUILT = Path(__file__).parent.parent / "web_dist"
 # If an agent's text should ever reach the page as HTML, nothing in it may run or load. With

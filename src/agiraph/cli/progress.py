@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import click
@@ -19,6 +19,7 @@ from agiraph.core.domain.events import Event
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.waits import told_person
 
 WIDTH = 100

@@ -9,7 +9,7 @@ import asyncio
 import re
 import tempfile
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -24,6 +24,7 @@ from agiraph.cli.session import Columns, Told, plain_console, printing, shown, t
 from agiraph.config import Settings
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.specialists import specialists
 from agiraph.core.prompts import prompt
 from agiraph.core.services.lifecycle import conversation, teams

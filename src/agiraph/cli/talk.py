@@ -3,7 +3,7 @@ meanwhile."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ from agiraph.cli.session import Told, clean, connected, naming, printing, shown
 from agiraph.client import Client
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.events import Event
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.waits import told_person
 
 SEARCHED_MESSAGES = 200

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from agiraph.client.connection import PAGE, Connection, operation, path_of
 from agiraph.core.domain.errors import Declined
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Lane
 
 if TYPE_CHECKING:

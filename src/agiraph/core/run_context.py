@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 
 from agiraph.core.domain.agents import Agent, Specialist, Team
@@ -12,6 +12,7 @@ from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.times.time import Clock
 from agiraph.core.domain.tools import ToolProperties
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import Usage, WorkNode
 from agiraph.core.home.layout import Home

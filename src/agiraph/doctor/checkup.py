@@ -1,12 +1,13 @@
 """Checkup: the findings of one run of all health checks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agiraph.config import Settings
 from agiraph.core.domain.records.findings import Finding
 from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.value import dataclass
 from agiraph.models.catalogue import Catalogue
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agiraph.config import Settings
 from agiraph.core.domain.errors import AgiraphError
 from agiraph.core.domain.records.findings import Finding
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.core.store.database import Store
 from agiraph.doctor import checks, surroundings

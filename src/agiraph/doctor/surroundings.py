@@ -1,13 +1,13 @@
 """Surroundings: the checks of search, packages and secrets, and those of features."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.features import brought
 from agiraph.core.domain.records.search import Engine
+from agiraph.core.domain.value import dataclass
 from agiraph.doctor.checkup import Checkup
 from agiraph.models.searching import VendorEngine, web_with_keys
 from agiraph.redaction import redact

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 from agiraph.core.domain.errors import (
@@ -16,6 +16,7 @@ from agiraph.core.domain.errors import (
     QuotaSpent,
 )
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import Model, OnDelta, Reply, Request, lost_usage
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from difflib import get_close_matches
 
@@ -17,6 +17,7 @@ from agiraph.core.domain.errors import (
     PromptCut,
 )
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.models.attempts import CircuitBreaker, Fallback, Guarded, Retrying
 from agiraph.models.base import Model, parts_of
 from agiraph.models.facts.model_facts import ModelFacts

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agiraph.core.domain.chat import ToolCall, Turn
 from agiraph.core.domain.text.fence import without_marks
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import OnDelta, Reply, Request
 

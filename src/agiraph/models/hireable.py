@@ -6,9 +6,10 @@ each vendor with a key its default, its strongest and its cheapest model.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.value import dataclass
 from agiraph.models.catalogue import Catalogue, split_chain
 
 MOST = 10

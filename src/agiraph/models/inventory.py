@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import parts_of
 from agiraph.models.facts import packaged

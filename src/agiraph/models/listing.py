@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from agiraph.core.domain.value import dataclass
 from agiraph.models.catalogue import Catalogue
 from agiraph.models.facts.model_facts import ModelFacts
 from agiraph.models.vendors import VENDOR_BY_NAME, VENDORS

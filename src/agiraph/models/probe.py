@@ -1,7 +1,6 @@
 """Probe: a few short calls that show what a model really does: words, tools, schemas, caching."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,6 +10,7 @@ from agiraph.core.domain.chat import ToolSpec, Transcript, Turn
 from agiraph.core.domain.errors import Misconfigured, ModelError
 from agiraph.core.domain.ids import ThreadId
 from agiraph.core.domain.times.time import SystemClock
+from agiraph.core.domain.value import dataclass
 from agiraph.models.base import Model, Reply, Request, parts_of
 from agiraph.models.catalogue import Catalogue
 from agiraph.models.options import TrainedForm

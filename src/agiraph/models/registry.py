@@ -1,10 +1,11 @@
 """Registry: from a name such as `openai/gpt-5` to the model that answers under it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.models.base import Model
 from agiraph.models.demo import DemoModel
 from agiraph.models.facts import packaged

@@ -9,12 +9,13 @@ page.
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, cast
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.records.search import Hit, Results, SearchFailed, distinct, one_line
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.models.catalogue import Catalogue
 from agiraph.models.facts.prices import Prices

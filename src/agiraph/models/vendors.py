@@ -5,10 +5,10 @@ and a row that names the class.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from agiraph.core.domain.value import dataclass
 from agiraph.models.base import Model
 from agiraph.models.http.client import HttpClient
 from agiraph.models.options import ModelOptions

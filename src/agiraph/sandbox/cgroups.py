@@ -13,10 +13,11 @@ import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from pathlib import Path
 
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.inside import processes
 from agiraph.sandbox.sandbox import THREADS_PER_PROCESS, Limits
 

@@ -16,13 +16,14 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 import orjson
 
 from agiraph.core.domain.errors import Conflict, Refused, StoreFull
+from agiraph.core.domain.value import dataclass
 from agiraph.faultpoints import fault
 from agiraph.sandbox import cgroups, sandbox
 from agiraph.sandbox.command_output import OutputListener, excerpt

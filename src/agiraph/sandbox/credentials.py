@@ -11,13 +11,14 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePath
 from typing import Any, cast
 
 import orjson
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.safe_folder import Folder
 from agiraph.core.home.safe_open import PARTIAL
 

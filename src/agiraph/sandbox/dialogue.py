@@ -10,10 +10,10 @@ import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox import commands
 from agiraph.sandbox.commands import Child, CommandResult
 from agiraph.sandbox.gate_channel import Serve

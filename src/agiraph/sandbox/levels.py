@@ -15,11 +15,12 @@ import socket
 import tempfile
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.safe_open import PARTIAL
 from agiraph.sandbox import bubblewrap, cgroups, commands, sandbox
 from agiraph.sandbox.commands import CommandResult

@@ -10,11 +10,12 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.text.conversion import Conversion
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.dialogue import Dialogue, talking
 from agiraph.sandbox.levels import CommandRules, Confinement
 from agiraph.sandbox.sandbox import DEFAULT_LIMITS, Limits, Mount, Spec, spare_user

@@ -10,9 +10,9 @@ import secrets
 import shlex
 import shutil
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.sandbox import commands
 from agiraph.sandbox.dialogue import Dialogue, talking

@@ -11,7 +11,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, Unpack
@@ -23,6 +23,7 @@ from agiraph.core.domain.provenance.confinement import Level
 from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.sections import entry
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import UPLOADS, Home
 from agiraph.core.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
 from agiraph.core.home.scopes import Area, Scope

@@ -6,12 +6,12 @@ print(requests["poet"].text, requests["poet"].tokens)
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import orjson
 
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.specialists import specialists as load_specialists
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.models.registry import Account, Keys

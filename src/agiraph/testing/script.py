@@ -1,8 +1,10 @@
 """Script: the requests that a `ModelServer` receives, and the replies and faults it can send."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from agiraph.core.domain.value import dataclass
 
 Wire = Literal["openai", "anthropic", "gemini", "responses"]
 """The vendor's wire format of a request."""

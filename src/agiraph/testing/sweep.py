@@ -17,11 +17,12 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from agiraph import faultpoints
+from agiraph.core.domain.value import dataclass
 from agiraph.testing.world import preload
 
 Live = Callable[[Path], Coroutine[Any, Any, None]]

@@ -1,10 +1,11 @@
 """Web access: the fetcher and the search engine that agents use, and which engine that is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.records.search import Engine, Results
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.gate.indexes import PackageIndexes
 from agiraph.web.fetch import Fetcher
 from agiraph.web.open_sources import OpenEngine

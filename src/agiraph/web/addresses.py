@@ -4,11 +4,12 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from yarl import URL
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.value import dataclass
 
 MAX_URL_CHARS = 2048
 """A longer URL carries data out instead of naming a page."""

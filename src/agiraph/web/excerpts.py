@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from unicodedata import normalize
+
+from agiraph.core.domain.value import dataclass
 
 MOST_EXCERPTS = 6
 LONGEST = 700

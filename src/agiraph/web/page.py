@@ -10,7 +10,7 @@ import asyncio
 import codecs
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -18,6 +18,7 @@ import orjson
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.text.conversion import Converter
+from agiraph.core.domain.value import dataclass
 from agiraph.web import markdown
 from agiraph.web.fetch import Fetched, is_pdf
 from agiraph.web.pdf_page import ALL, PageRange, read_pdf

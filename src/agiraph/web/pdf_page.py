@@ -1,7 +1,7 @@
 """PDF page: the text of a fetched PDF, with a heading for each page."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +11,7 @@ import orjson
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.text.conversion import Converter
 from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.value import dataclass
 from agiraph.web import pdf_text
 from agiraph.web.fetch import Fetched
 

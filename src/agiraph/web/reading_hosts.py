@@ -6,9 +6,9 @@ Wikipedia's citation service: an entry therefore names a part of a site where th
 """
 
 import re
-from dataclasses import dataclass
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.value import dataclass
 from agiraph.web.addresses import parse
 
 SHIPPED = (

@@ -1,10 +1,10 @@
 """Costs: what a team's model calls have cost, by node, agent, purpose and model."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.value import value
+from agiraph.core.domain.value import dataclass, value
 from agiraph.core.domain.work import Lane
 
 

@@ -5,10 +5,12 @@ kind of work, its tool, its route or its command is first used. Nothing else nam
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import import_module
 from typing import Any
+
+from agiraph.core.domain.value import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

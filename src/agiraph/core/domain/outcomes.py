@@ -1,13 +1,14 @@
 """Outcomes: how a tool call ends, and how a run of a node ends."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import MessageId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.acts import Act
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import Budget, StopReason
 

@@ -6,7 +6,7 @@ A field of the dataclass is a setting, with its default; its type and `must` say
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, dataclass_transform
@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.value import dataclass
 
 T = TypeVar("T")
 FILE = "agiraph.toml"

@@ -1,8 +1,9 @@
 """Waits: what a parked node waits for."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast, get_args
+
+from agiraph.core.domain.value import dataclass
 
 WaitKind = Literal["answer", "approval", "reply", "node", "stage", "tasks", "time", "day"]
 """A person's answer, a person's approval, a teammate's answer, another node's end, a stage's end,

@@ -4,11 +4,11 @@ A node has one kind. It names how such work runs and what its end means, and hol
 the runtime asks for; nothing else in the runtime knows a kind by its name.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from agiraph.core.domain.features import found_at, installed
+from agiraph.core.domain.value import dataclass
 
 Lane = Literal["work", "reply", "reflection"]
 """What an agent can do at the same time: work, a reply to a person, a reflection on ended work.

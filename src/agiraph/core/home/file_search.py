@@ -8,12 +8,13 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import UPLOADS, Home
 from agiraph.core.home.node_folder import MANIFEST, PUBLISHED, SCRATCH
 from agiraph.core.home.safe_folder import Entry, Folder

@@ -7,10 +7,10 @@ command can read them. The name of a version says when it was written, and by wh
 import hashlib
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.kept_files import ARCHIVE, DAY, INDEX, UNVERIFIED
 from agiraph.core.home.layout import UPLOADS
 from agiraph.core.home.safe_folder import Folder

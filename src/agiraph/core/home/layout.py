@@ -6,13 +6,14 @@ import os
 import re
 import secrets
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Self
 
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import Misconfigured, NotFound, OutOfScope, StoreFull
 from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.lock import HomeLock
 from agiraph.core.home.node_folder import NodeFolder
 from agiraph.core.home.safe_folder import Folder

@@ -10,11 +10,12 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from agiraph.core.domain.errors import Conflict, Misconfigured, Refused
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home import stored_keys
 from agiraph.core.home.layout import Home
 from agiraph.redaction import SHORTEST_SECRET, keep

@@ -6,13 +6,14 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from io import BufferedReader, BufferedWriter
 from pathlib import PurePosixPath
 from typing import Any
 
 from agiraph.core.domain.errors import Conflict, NotFound, Refused, StoreFull
 from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.home.safe_folder import Entry, Folder
 from agiraph.faultpoints import fault

@@ -8,13 +8,14 @@ import stat
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import Literal, Self
 
 from agiraph.core.domain.errors import NotFound, OutOfScope, Refused, StoreFull
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.safe_open import FOLDER, PARTIAL, Opener, best_opener, split, step
 from agiraph.faultpoints import fault
 

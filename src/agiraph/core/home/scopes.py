@@ -1,12 +1,12 @@
 """Scopes: which role may read and write which area of a team's folder."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 from agiraph.core.domain.errors import OutOfScope
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import UPLOADS, TeamFolder
 from agiraph.core.home.safe_folder import Folder
 from agiraph.core.home.safe_open import split

@@ -4,11 +4,11 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.safe_folder import Entry, Folder
 
 MOST_FILES = 5_000

@@ -6,7 +6,7 @@ that names the same file, node or agent may rest on a guess.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 import orjson
@@ -14,6 +14,7 @@ import orjson
 from agiraph.core.domain.chat import ToolCall, Transcript, Turn
 from agiraph.core.domain.outcomes import Done
 from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.value import dataclass
 from agiraph.core.tools.base import Tool
 
 MAX_READINGS = 2

@@ -5,7 +5,7 @@ Silence and loops are each judged by a module of their own.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast
 
 import orjson
@@ -13,6 +13,7 @@ import orjson
 from agiraph.core.domain.chat import WAITS, ToolSpec, Transcript, Turn
 from agiraph.core.domain.outcomes import Failed, Finished
 from agiraph.core.domain.text.spoken_question import ends_in_question
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
 from agiraph.core.policies.loops import Loops
 from agiraph.core.services.lifecycle.journal import SystemNote

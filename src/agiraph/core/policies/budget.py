@@ -1,9 +1,9 @@
 """Budget: a node's limits, the warning before one is reached, and the reservation for a call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Budget, StopReason
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.lifecycle.journal import Reservation, SystemNote

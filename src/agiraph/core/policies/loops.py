@@ -7,13 +7,14 @@ short, threads are long.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import orjson
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Transcript, Turn
 from agiraph.core.domain.outcomes import Failed
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
 from agiraph.core.services.lifecycle.journal import SystemNote
 from agiraph.core.tools.base import Tool

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
@@ -12,7 +11,7 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.outcomes import Answer, Done, Pending
 from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.provenance.sinks import Sink, WayOut, verdict
-from agiraph.core.domain.value import value
+from agiraph.core.domain.value import dataclass, value
 from agiraph.core.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.core.home.scopes import Area
 from agiraph.core.run_context import RunContext

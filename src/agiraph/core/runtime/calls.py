@@ -8,7 +8,7 @@ the model is told that nobody knows.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from agiraph.core.domain.chat import LONGEST_SENT, ToolCall
@@ -17,6 +17,7 @@ from agiraph.core.domain.outcomes import Answer, Done, InTransaction, Pending
 from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.provenance.labels import UNKNOWN as UNKNOWN_SOURCE
 from agiraph.core.domain.text.fence import enclose_foreign
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Halt
 from agiraph.core.policies import batches
 from agiraph.core.policies.batches import Readings, failed_basis

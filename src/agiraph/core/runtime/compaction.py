@@ -8,7 +8,6 @@ stay in the database.
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from agiraph.core.domain.chat import LEAN_SYSTEM, Transcript
 from agiraph.core.domain.errors import ContextExceeded, Misconfigured, ModelGarbled, Refused
@@ -17,6 +16,7 @@ from agiraph.core.domain.outcomes import Outcome
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.fence import enclose, enclose_foreign, one_line, without_fences
 from agiraph.core.domain.text.quotations import enclose_quoted
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason, WorkNode
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext

@@ -7,12 +7,13 @@ it.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.errors import BurnRateReached, DailyLimitReached
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.core.services.lifecycle import overspending
 from agiraph.core.store import spend

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from agiraph import logs
@@ -23,6 +23,7 @@ from agiraph.core.domain.errors import (
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Lane, Queue, StopReason
 from agiraph.core.runtime.background.periodic import PeriodicTasks
 from agiraph.core.runtime.calls import Halted

@@ -5,7 +5,7 @@ It has what all runners need: models, tools, programs, folders and the context o
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, cast
 
 from agiraph.core.domain.agents import Agent, Command, Specialist, Team
@@ -18,6 +18,7 @@ from agiraph.core.domain.outcomes import Outcome
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.records.folders import seen_by
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home import file_lock, file_versions
 from agiraph.core.home.layout import PLAN, Home, TeamFolder, goal_text
 from agiraph.core.home.scopes import Scope

@@ -5,11 +5,10 @@ step is committed before the next one starts (`steps`), so running the loop agai
 a wait continues where the last run stopped. What a crash cut off is settled by `Steps.recover`.
 """
 
-from dataclasses import dataclass
-
 from agiraph.core.domain.chat import IN_WORDS, Turn
 from agiraph.core.domain.errors import ContextExceeded, OutOfTime
 from agiraph.core.domain.outcomes import Failed, Outcome, Parked
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.compaction import Compaction

@@ -1,7 +1,7 @@
 """Offered tools: chooses the tools of each agent from built-in ones, added ones and sources."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cache
 
@@ -10,6 +10,7 @@ from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.tools import ToolProperties
+from agiraph.core.domain.value import dataclass
 from agiraph.core.runtime.parts import Part
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.calls.sources import ToolSource

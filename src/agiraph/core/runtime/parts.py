@@ -5,7 +5,7 @@ without one of its own does.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agiraph.core.domain.agents import Team
@@ -13,6 +13,7 @@ from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.records.channels import Channel, WantedChannel
 from agiraph.core.domain.records.search import Engine
 from agiraph.core.domain.records.skills import Skill
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.core.runtime.background.periodic import PeriodicTasks

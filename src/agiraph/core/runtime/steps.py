@@ -7,7 +7,7 @@ continues after the last committed step.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from agiraph.core.domain.errors import (
 from agiraph.core.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
 from agiraph.core.domain.text.json_text import clean, without_surrogates
 from agiraph.core.domain.text.plurals import times
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
 from agiraph.core.policies.breaker import Breaker
 from agiraph.core.policies.budget import BudgetPolicy

@@ -6,11 +6,11 @@ Question and answer stand in the thread, so a run that starts again after a cras
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from agiraph.core.domain.chat import THINKING, Transcript, Turn
 from agiraph.core.domain.errors import ContextExceeded, ModelGarbled, ModelRefused
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.steps import Steps

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -17,6 +16,7 @@ from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import Lease, ToolCall
 from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.outcomes import Answer, Done, Outcome, Pending
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.calls import ToolCaller

@@ -1,9 +1,9 @@
 """Access: access tokens, the audit log, and responses stored by idempotency key."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from agiraph.core.domain.provenance.access import AuditEntry, Token
+from agiraph.core.domain.value import dataclass
 from agiraph.core.store.rows import Table, to_micros
 from agiraph.core.store.tx import Tx
 

@@ -1,6 +1,5 @@
 """Spend: the summed cost of model calls, by node, agent, purpose, model and day."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -8,6 +7,7 @@ import orjson
 
 from agiraph.core.domain.chat import THINKING, Lease
 from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.core.store.rows import Table
 from agiraph.core.store.tx import Tx

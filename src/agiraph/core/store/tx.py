@@ -1,12 +1,13 @@
 """Tx: the transaction that a verb is given; the same interface on both databases."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from agiraph.core.domain.events import Event, TeamEvent
 from agiraph.core.domain.ids import AgentId, TeamId
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Lane, Queue
 
 Row = Sequence[Any]

@@ -7,7 +7,7 @@ and properties from the `@tool` decorator.
 import inspect
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import update_wrapper
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -20,6 +20,7 @@ from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.provenance.sinks import WayOut
 from agiraph.core.domain.tools import Reach, ToolProperties, WorkDecision
+from agiraph.core.domain.value import dataclass
 from agiraph.core.run_context import RunContext
 from agiraph.core.tools.calls.schemas import short_schema
 
@@ -230,23 +231,26 @@ def _arguments(act: AnyTool, leading: int) -> tuple[AnyTool, type[BaseModel]]:
     """
     parameters = list(inspect.signature(act).parameters.values())[leading:]
     hints = inspect.get_annotations(act, eval_str=True)
-    taken = act
+    defaults = {one.name: one.default for one in parameters}
+    taken: AnyTool = act
+    absent: Any = inspect.Parameter.empty
     given: Any = hints[parameters[0].name] if len(parameters) == 1 else None
     if isinstance(given, type) and is_dataclass(given):
 
         def with_record(*before: Any, **named: Any) -> Any:
             return act(*before, given(**named))
 
-        taken: AnyTool = update_wrapper(with_record, act)
-        parameters = list(inspect.signature(given).parameters.values())
+        taken = update_wrapper(with_record, act)
+        defaults = {one.name: one.default for one in fields(given)}
         hints = inspect.get_annotations(given, eval_str=True)
-    fields: dict[str, Any] = {}
-    for parameter in parameters:
-        empty = parameter.default is inspect.Parameter.empty
-        fields[parameter.name] = (hints[parameter.name], ... if empty else parameter.default)
+        absent = MISSING
+    taken_as: dict[str, Any] = {
+        name: (hints[name], ... if default is absent else default)
+        for name, default in defaults.items()
+    }
     # A misspelt argument must not be ignored: the tool would run with a default that nobody chose.
     config = ConfigDict(extra="forbid")
-    return taken, create_model(act.__name__, __config__=config, **fields)
+    return taken, create_model(act.__name__, __config__=config, **taken_as)
 
 
 def _joined(text: str) -> str:

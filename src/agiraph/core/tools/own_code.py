@@ -7,11 +7,11 @@ has enabled.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.tools import Reach
+from agiraph.core.domain.value import dataclass
 
 MARK = "__agiraph__"
 """The attribute of a marked function or class that holds its declaration."""

@@ -11,13 +11,14 @@ import os
 import re
 import tarfile
 import tempfile
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import IO, BinaryIO
 
 import orjson
 
 from agiraph.core.domain.errors import NotFound, Refused, StoreFull
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.redaction import Redactor, redact
 

@@ -5,7 +5,6 @@ No code of theirs runs here: a file is read, and of a package its list of files 
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points
 from pathlib import Path
 from typing import Literal
@@ -14,6 +13,7 @@ import orjson
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import Entry, Folder
 from agiraph.core.tools.own_code import KINDS, Declaration, Kind, ToolDeclaration

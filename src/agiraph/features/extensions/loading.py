@@ -11,7 +11,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +24,7 @@ from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.records.channels import Channel, WantedChannel
 from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.tools import ON_DEMAND
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.core.runtime.parts import Installation, Part

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ from agiraph.core.domain.records.channels import (
 )
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.records.search import Hit, Results, distinct, one_line
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.core.tools.own_code import (
     ChannelDeclaration,

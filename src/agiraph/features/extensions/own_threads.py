@@ -14,13 +14,14 @@ import dataclasses
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import orjson
 from pydantic import BaseModel
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.value import dataclass
 from agiraph.core.tools.base import NO_TEXT
 from agiraph.redaction import redact
 

@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agiraph.core.domain.errors import Conflict, NotFound, Refused
 from agiraph.core.domain.messages import Notice
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import Folder
 

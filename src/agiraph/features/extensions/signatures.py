@@ -4,7 +4,6 @@ checked by."""
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, get_args, get_origin
 
@@ -13,6 +12,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.value import dataclass
 from agiraph.core.tools.calls.schemas import short_schema, whole_schema
 from agiraph.core.tools.own_code import Context, Declaration, Secrets
 

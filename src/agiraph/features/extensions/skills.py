@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.records.skills import MOST_BYTES, TOP, Skill
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home import front_matter
 from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import Folder

@@ -7,7 +7,7 @@ that never change (the task, the creator's name) are in the rows and not folded.
 from bisect import bisect_right
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 from agiraph.core.domain.events import PREVIEW, Event
 from agiraph.core.domain.events.work import NODE_ENDS
 from agiraph.core.domain.stages import StageStatus
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Lane, NodeStatus, StopReason
 
 E = TypeVar("E", bound=Enum)

@@ -4,7 +4,7 @@ import asyncio
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ from agiraph.api.views import CostView
 from agiraph.core.domain.errors import Conflict
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.value import value
+from agiraph.core.domain.value import dataclass, value
 from agiraph.core.services.board import texts
 from agiraph.core.store import events, nodes, spend, teams
 from agiraph.core.store.database import Store

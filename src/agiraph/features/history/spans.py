@@ -6,7 +6,7 @@ gaps between its first assignment and its end. Events alone decide: a restart ch
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from agiraph.core.domain.events import Event
 from agiraph.core.domain.events.work import NODE_ENDS
 from agiraph.core.domain.records.phases import WORK_PHASES, Phase, TickKind
 from agiraph.core.domain.text.fence import without_marks
-from agiraph.core.domain.value import value
+from agiraph.core.domain.value import dataclass, value
 from agiraph.core.domain.waits import WaitingOn
 
 _PROVIDER_WORDS = "the model cannot be reached"

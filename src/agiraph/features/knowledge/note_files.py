@@ -7,10 +7,10 @@ import hashlib
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 from agiraph.core.domain.errors import NotFound, OutOfScope, Refused
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home import file_versions
 from agiraph.core.home.kept_files import (
     ARCHIVE,

@@ -8,12 +8,12 @@ that grows with each failure.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.provenance.labels import of_mcp
 from agiraph.core.domain.text.plurals import times
+from agiraph.core.domain.value import dataclass
 from agiraph.features.mcp.settings import McpServer
 
 if TYPE_CHECKING:  # the SDK takes a second to import

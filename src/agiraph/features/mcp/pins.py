@@ -7,7 +7,7 @@ a server are a file in the home, which no command can see.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from agiraph.core.domain.messages import Notice
 from agiraph.core.domain.text.fence import neutral
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.safe_folder import Folder
 from agiraph.features.mcp.settings import McpServer, digest_of
 

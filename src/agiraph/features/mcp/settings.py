@@ -7,7 +7,7 @@ folder that a team was given is never read.
 import hashlib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise, product
 from pathlib import Path
@@ -23,6 +23,7 @@ from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.records.folders import split_access
 from agiraph.core.domain.sections import Section, entry
 from agiraph.core.domain.tools import Reach
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home import stored_keys
 from agiraph.core.home.named_secrets import NamedSecrets
 

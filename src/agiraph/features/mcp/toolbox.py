@@ -10,7 +10,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import orjson
@@ -24,6 +24,7 @@ from agiraph.core.domain.provenance.labels import CLEAN, Label, of_mcp
 from agiraph.core.domain.provenance.sinks import WayOut
 from agiraph.core.domain.text.fence import enclose_foreign
 from agiraph.core.domain.tools import ON_DEMAND, Reach, ToolProperties
+from agiraph.core.domain.value import dataclass
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.parts import Installation, Part
 from agiraph.core.services.mail.bus import report_once

@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -33,6 +33,7 @@ from agiraph.core.domain.outcomes import (
 from agiraph.core.domain.provenance.labels import Label, of_folder, of_program
 from agiraph.core.domain.provenance.sinks import Sink, WayOut
 from agiraph.core.domain.text.command_words import executable_of
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import RESULT_FILE, StopReason, WorkNode
 from agiraph.core.home.safe_folder import Folder
 from agiraph.core.policies.permission import PermissionPolicy

@@ -6,7 +6,6 @@ the person decides whether the program is started again.
 """
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Turn
@@ -14,6 +13,7 @@ from agiraph.core.domain.ids import SYSTEM
 from agiraph.core.domain.outcomes import Answer, Done, Failed, Parked, Pending
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import of_program
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.waits import ASKED_PERSON, WaitingOn
 from agiraph.core.domain.work import StopReason
 from agiraph.core.run_context import RunContext

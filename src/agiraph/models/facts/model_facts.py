@@ -1,7 +1,8 @@
 """Model facts: what a model can do and costs, each fact with the place that it was read from."""
 
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
+
+from agiraph.core.domain.value import dataclass
 
 Origin = Literal["file", "server", "package", "assumed"]
 """agiraph.toml, the model's own server, data in an installed package, or a cautious guess."""

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from agiraph.core.domain.sections import entry
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import Model, OnDelta, Reply, Request, parts_of
 from agiraph.models.vendors import VENDOR_BY_NAME, price_list_id

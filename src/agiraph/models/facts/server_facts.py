@@ -3,10 +3,11 @@
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from agiraph.core.domain.value import dataclass
 from agiraph.models.facts.model_facts import Known
 from agiraph.models.http.lookup import LookupFailed, look_up
 from agiraph.models.http.proxy import Proxies

@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from agiraph.core.domain.sections import entry, must
+from agiraph.core.domain.value import dataclass
 
 MAX_PATIENCE_S = 86_400
 Limit = Annotated[

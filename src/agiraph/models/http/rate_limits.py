@@ -8,7 +8,7 @@ import asyncio
 import re
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from pydantic import Field
 from agiraph.core.domain.errors import ModelUnavailable
 from agiraph.core.domain.sections import entry, must
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 
 MINUTE_S = 60.0

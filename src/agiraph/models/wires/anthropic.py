@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
 from agiraph.core.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.core.domain.errors import ContextExceeded
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.http.connection import Body

@@ -4,13 +4,14 @@ Nothing is guessed: arguments of which a part may be missing are marked as cut o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import orjson
 
 from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.text.json_text import objects_in_a_row, parsed
+from agiraph.core.domain.value import dataclass
 from agiraph.models.wires.pieces import Pieces, RepetitionGuard, text_of
 
 Arguments = dict[str, Any]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any, cast
@@ -10,6 +9,7 @@ from typing import Any, cast
 from agiraph.core.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import CallGarbled, ModelError, ModelRefused, ModelUnavailable
+from agiraph.core.domain.value import dataclass
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.http.connection import Body
 from agiraph.models.options import merged

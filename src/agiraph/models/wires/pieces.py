@@ -1,10 +1,11 @@
 """Pieces: the text of a reply as it arrives, and what its content means."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from agiraph.core.domain.errors import ModelRepeats
+from agiraph.core.domain.value import dataclass
 
 CHECK_EVERY_CHARS = 2_000
 """New characters between two checks: a check costs microseconds, and a chunk has few characters."""

@@ -7,7 +7,7 @@ A vendor's module encodes the request and brings a `ResponseReader` for its resp
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 import orjson
@@ -23,7 +23,7 @@ from agiraph.core.domain.errors import (
     ModelUnavailable,
     QuotaSpent,
 )
-from agiraph.core.domain.value import value
+from agiraph.core.domain.value import dataclass, value
 from agiraph.faultpoints import fault
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.http.client import HttpClient, Response

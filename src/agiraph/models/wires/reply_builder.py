@@ -1,12 +1,13 @@
 """Reply builder: the part of a reply that has arrived so far, and the reply made of it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from agiraph.core.domain.chat import ProviderData, ToolCall, VendorParts
 from agiraph.core.domain.errors import ModelDeclined, ModelGarbled
 from agiraph.core.domain.text.json_text import without_surrogates
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import OnDelta, Reply
 from agiraph.models.wires.pieces import Pieces, text_of

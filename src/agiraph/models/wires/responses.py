@@ -6,13 +6,14 @@ calls and words that followed from it.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import orjson
 
 from agiraph.core.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.core.domain.errors import ModelError, ModelRefused, ModelUnavailable
+from agiraph.core.domain.value import dataclass
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.http.connection import Body
 from agiraph.models.http.errors import error_for_status

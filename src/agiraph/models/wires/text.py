@@ -24,7 +24,7 @@ answers it with the error. If the text only looks like a call, the next message 
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -43,6 +43,7 @@ from agiraph.core.domain.chat import (
     Turn,
 )
 from agiraph.core.domain.ids import ThreadId
+from agiraph.core.domain.value import dataclass
 from agiraph.core.prompts import prompt
 from agiraph.models.base import Model, OnDelta, Reply, Request
 from agiraph.models.wires.text_calls import (

@@ -6,7 +6,6 @@ a line. The parser looks at every line once, so it takes linear time for any tex
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import orjson
@@ -14,6 +13,7 @@ import orjson
 from agiraph.core.domain.chat import ToolCall, is_unterminated
 from agiraph.core.domain.errors import ModelGarbled
 from agiraph.core.domain.text.json_text import is_too_deep, strict_object
+from agiraph.core.domain.value import dataclass
 
 # A reply with more calls comes from a model that repeats itself.
 MAX_CALLS = 64

@@ -8,11 +8,12 @@ that also stands in what the model was shown is never made: it may be a quotatio
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from agiraph.core.domain.chat import ToolCall, Transcript
 from agiraph.core.domain.text.json_text import object_in, value_at
+from agiraph.core.domain.value import dataclass
 from agiraph.models.base import Model, OnDelta, Reply, Request
 from agiraph.models.options import TrainedForm
 

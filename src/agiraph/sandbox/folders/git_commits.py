@@ -10,11 +10,11 @@ import os
 import shutil
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.sandbox import commands, sandbox
 from agiraph.sandbox.folders.git_settings import read_text, settings

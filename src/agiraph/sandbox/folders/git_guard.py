@@ -18,10 +18,11 @@ import stat
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agiraph.core.domain.provenance.confinement import Level
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.safe_open import FOLDER, best_opener, open_real_folder
 from agiraph.sandbox.folders.git_settings import Setting, read_text, settings
 

@@ -1,9 +1,9 @@
 """Git reading: passes on what git needs to clone and fetch, and nothing that sends."""
 
 import re
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.gate.exchange import Exchange, pieces_of
 from agiraph.sandbox.gate.http_messages import Request
 from agiraph.sandbox.gate.rules import Denied

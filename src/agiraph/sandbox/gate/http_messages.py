@@ -6,8 +6,9 @@ hidden in the body of the first.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
+
+from agiraph.core.domain.value import dataclass
 
 MAX_HEAD_BYTES = 32 * 1024
 CHUNK_BYTES = 64 * 1024

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
+
+from agiraph.core.domain.value import dataclass
 
 ASK_S = 20
 """Seconds that pip or npm may take to print its settings."""

@@ -4,7 +4,7 @@ import asyncio
 import html
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 import orjson
 
 from agiraph.core.domain.text.conversion import Converter
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.gate import package_archive
 from agiraph.sandbox.gate.exchange import Exchange
 from agiraph.sandbox.gate.package_names import Ecosystem, names_in, normalized

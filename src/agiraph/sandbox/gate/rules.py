@@ -1,10 +1,11 @@
 """Gate rules: which hosts a command may reach, and the sentences that say how to allow more."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.gate.package_names import PackageNames
 
 GateNetwork = Literal["packages", "hosts", "open"]

@@ -11,7 +11,6 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote, unquote, urlsplit
 
@@ -19,6 +18,7 @@ import orjson
 
 from agiraph.core.domain.errors import AgiraphError
 from agiraph.core.domain.text.conversion import Converter
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.gate import forwarding, git_reading
 from agiraph.sandbox.gate.exchange import TEXT, Exchange, Limits, Meter
 from agiraph.sandbox.gate.http_messages import (

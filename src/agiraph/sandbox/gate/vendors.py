@@ -1,10 +1,10 @@
 """Vendors: which hosts the command-line agents of vendors reach, and by which variables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from agiraph.core.domain.text.command_words import executable_of
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.gate.forwarding import below_gate
 from agiraph.sandbox.gate.rules import Endpoint, endpoint_of
 from agiraph.web.addresses import is_public

@@ -3,11 +3,11 @@
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
 
+from agiraph.core.domain.value import dataclass
 from agiraph.testing.script import Call, Overflow, Says, Seen, SeenMessage, Wire
 
 CREATED = 1_700_000_000  # fixed, so that the same script gives the same bytes

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from http import HTTPStatus
 from itertools import chain, count, islice
@@ -13,6 +13,7 @@ from typing import Any, Self
 import orjson
 from aiohttp import web
 
+from agiraph.core.domain.value import dataclass
 from agiraph.testing import staging
 from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.form import (

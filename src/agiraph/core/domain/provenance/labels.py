@@ -10,11 +10,11 @@ because an attacker has many sites.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import reduce
 from urllib.parse import urlsplit
 
 from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.value import dataclass
 
 MOST_NAMED = 8
 """Sources that a label names; the others are counted."""

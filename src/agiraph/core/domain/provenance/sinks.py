@@ -9,11 +9,11 @@ person's files and mail to a host that nobody allowed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 from agiraph.core.domain.agents import Trust
+from agiraph.core.domain.value import dataclass
 
 Verdict = Literal["free", "ask"]
 """free: the call is made, and the label stays on what comes of it. ask: a person decides."""

@@ -1,7 +1,6 @@
 """Channels: the interface of the services that carry messages to and from a person, what comes in
 by them, and who is paired with a channel."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeGuard
 
@@ -9,7 +8,7 @@ from agiraph.core.domain.chat import Attachment
 from agiraph.core.domain.ids import AgentId, MessageId, PersonId
 from agiraph.core.domain.messages import Decision, MessageKind
 from agiraph.core.domain.records.deliveries import OutgoingMessage
-from agiraph.core.domain.value import value
+from agiraph.core.domain.value import dataclass, value
 
 
 @value

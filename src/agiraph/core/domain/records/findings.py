@@ -1,7 +1,9 @@
 """Findings: the results of health checks."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from agiraph.core.domain.value import dataclass
 
 Verdict = Literal["fine", "note", "problem"]
 

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.core.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.fence import without_marks
+from agiraph.core.domain.value import dataclass
 
 FoundKind = Literal[
     "team", "agent", "work", "message", "file", "note", "insight", "page", "report", "step"

@@ -1,9 +1,10 @@
 """Conversion: what a script made of a hostile file, and the interface by which it is run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
+
+from agiraph.core.domain.value import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

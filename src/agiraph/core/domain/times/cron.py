@@ -9,7 +9,6 @@ import calendar
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from zoneinfo import ZoneInfo
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.moments import parse_zone
+from agiraph.core.domain.value import dataclass
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)

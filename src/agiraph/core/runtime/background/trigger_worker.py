@@ -7,7 +7,7 @@ and runs callbacks. Work that must survive a crash is a row in `errands`.
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
@@ -16,6 +16,7 @@ from agiraph.core.domain.events import Event
 from agiraph.core.domain.ids import TeamId, TriggerId
 from agiraph.core.domain.times.time import Clock
 from agiraph.core.domain.triggers import CallbackRequest, Trigger
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
 from agiraph.core.runtime.background.periodic import PeriodicTasks
 from agiraph.core.services.triggers import due, firing

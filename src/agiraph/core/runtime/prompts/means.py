@@ -7,11 +7,12 @@ the end of the prompt; later the agent calls `check_board` for the newest state.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agiraph.core.domain.agents import Agent, Rule, Specialist, Team
 from agiraph.core.domain.provenance.sinks import VERDICTS, Sink
 from agiraph.core.domain.text.fence import one_line
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.services.board import budgets, texts
 from agiraph.core.services.members import roster

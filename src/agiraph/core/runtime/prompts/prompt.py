@@ -1,7 +1,7 @@
 """Prompt: builds the system prompt and the assignment that a new thread begins with."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple, Protocol, cast
@@ -13,6 +13,7 @@ from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.notes import query_for
 from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.text.fence import one_line
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.home.layout import SOUL, TeamFolder
 from agiraph.core.prompts import prompt

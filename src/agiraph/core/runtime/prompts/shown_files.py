@@ -7,7 +7,7 @@ Of MEMORY.md every thread is shown the confirmed lines; the others stand in a fe
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agiraph.core.domain.agents import Trust
 from agiraph.core.domain.errors import Refused
@@ -17,6 +17,7 @@ from agiraph.core.domain.text.fence import enclose_foreign
 from agiraph.core.domain.text.passages import search_words
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.prompt_lines import Line, show
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import INDEX, MEMORY, PLAN, TeamFolder
 from agiraph.core.store.texts.file_labels import FileLabel
 

@@ -5,7 +5,7 @@ open tasks do not push out the conversation. What is left out, the reply's tools
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import orjson
@@ -19,6 +19,7 @@ from agiraph.core.domain.text.fence import enclose_retold, one_line
 from agiraph.core.domain.text.language import guess
 from agiraph.core.domain.text.prompt_lines import Line, newest, show, size_of
 from agiraph.core.domain.times import moments
+from agiraph.core.domain.value import dataclass
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.prompts.prompt import Opening, titled

@@ -2,7 +2,7 @@
 them is used, in words for an agent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events.work import NodeExtended
 from agiraph.core.domain.ids import NodeId, TeamId
 from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import (
     AMOUNTS,
     GOAL_SECONDS,

@@ -1,10 +1,10 @@
 """Folder changes: records what agents changed in given folders, and plans how to undo it."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from agiraph.core.domain.events.work import FolderChanged
 from agiraph.core.domain.ids import NodeId, TeamId, new_id
+from agiraph.core.domain.value import dataclass
 from agiraph.core.store.texts import folder_changes
 from agiraph.core.store.texts.folder_changes import FOLDER_CHANGES, FolderChange
 from agiraph.core.store.tx import Tx

@@ -1,12 +1,12 @@
 """Results: what a team has delivered: reports and files of ended work, and changes of folders."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.services.board import labels
 from agiraph.core.store.lists import results as rows

@@ -5,7 +5,6 @@ whose thread was claimed again gets `Fenced` and writes nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -33,7 +32,7 @@ from agiraph.core.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.fence import without_marks
-from agiraph.core.domain.value import value
+from agiraph.core.domain.value import dataclass, value
 from agiraph.core.domain.waits import Timer, WaitingOn
 from agiraph.core.domain.work import Halt, StopReason
 from agiraph.core.services.board import budgets, labels, leases, texts

@@ -1,6 +1,5 @@
 """Inbox: the messages of agents to a person, with their state. Items are never removed."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agiraph.core.domain.agents import Agent, Team
@@ -10,6 +9,7 @@ from agiraph.core.domain.ids import MessageId, PersonId, TeamId
 from agiraph.core.domain.messages import INBOX, Box, Message, MessageKind, Rating, State
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.records.deliveries import Delivery
+from agiraph.core.domain.value import dataclass
 from agiraph.core.store import deliveries, messages, teams
 from agiraph.core.store.lists import inbox_items
 from agiraph.core.store.messages import MESSAGES

@@ -3,7 +3,6 @@
 import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, NewType, Union, cast, get_args, get_origin, get_type_hints
@@ -15,6 +14,7 @@ from agiraph.core.domain.errors import Refused, StoreDamaged
 from agiraph.core.domain.events import EventType
 from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import ThreadId
+from agiraph.core.domain.value import dataclass
 from agiraph.core.store import (
     access,
     channels,

@@ -12,13 +12,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import psycopg
 
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.store.rows import to_micros
 from agiraph.core.store.tx import Tx
 from agiraph.logs import Streak

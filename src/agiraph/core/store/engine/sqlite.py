@@ -12,7 +12,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 from agiraph.core.domain.events import TeamEvent
 from agiraph.core.domain.ids import AgentId, TeamId
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Lane, Queue
 from agiraph.core.store import events
 from agiraph.core.store.database import UNANSWERABLE, P, R, Verb, answer_for, name_of_verb, tell

@@ -14,11 +14,11 @@ import sqlite3
 import struct
 import tempfile
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agiraph.core.domain.errors import HomeInUse, StoreGone, StoreUnavailable
+from agiraph.core.domain.value import dataclass
 from agiraph.core.store.engine.sqlite_errors import full
 
 log: logging.Logger = logging.getLogger("agiraph.core.store")

@@ -5,8 +5,9 @@ argument it is not read: an `offset` in lines, say, means nothing to a tool that
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from agiraph.core.domain.value import dataclass
 
 _ANY = object()
 """Any value: the argument only explains the call."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join, of_folder
 from agiraph.core.domain.records.folders import GivenFolder, name_for
 from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home.file_lock import to_the_end
 from agiraph.core.home.scopes import Area
 from agiraph.core.run_context import RunContext

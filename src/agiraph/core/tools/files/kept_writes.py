@@ -7,7 +7,7 @@ an unverified one; and its identity and preferences wait for a person, while the
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.features import brought
@@ -15,6 +15,7 @@ from agiraph.core.domain.outcomes import Done
 from agiraph.core.domain.records.notes import unverified_lines, with_lines_kept
 from agiraph.core.domain.text.fence import QUOTE, neutral
 from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.value import dataclass
 from agiraph.core.home import file_lock, file_versions
 from agiraph.core.home.file_lock import to_the_end
 from agiraph.core.home.kept_files import (

@@ -5,7 +5,6 @@ The terminal is here too, since nothing else is needed for it.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from agiraph.core.domain.messages import INBOX, MessageKind
 from agiraph.core.domain.records.channels import Channel, WantedChannel
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.sections import Section, entry, must
+from agiraph.core.domain.value import dataclass
 from agiraph.features.channels.kinds.email import Email, MailServer
 from agiraph.features.channels.kinds.smtp import Security, Smtp
 from agiraph.features.channels.kinds.telegram import Telegram

@@ -14,7 +14,7 @@ import imaplib
 import logging
 import ssl
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import Any, cast
@@ -23,6 +23,7 @@ from agiraph.core.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
 from agiraph.core.domain.records.channels import DeliveryFailed, Incoming, Receipt, Received
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.text.visible import visible
+from agiraph.core.domain.value import dataclass
 from agiraph.features.channels.kinds.mail_reading import MAX_MAIL_BYTES, incoming, receipt_of
 from agiraph.features.channels.kinds.smtp import TIMEOUT_S, Security, Smtp, header_line
 from agiraph.features.channels.kinds.wording import shown

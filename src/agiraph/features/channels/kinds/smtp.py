@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import smtplib
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import Literal
@@ -13,6 +13,7 @@ from agiraph.core.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
 from agiraph.core.domain.records.channels import DeliveryFailed
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.text.visible import call_lines, visible
+from agiraph.core.domain.value import dataclass
 from agiraph.features.channels.kinds.wording import note_of
 
 TIMEOUT_S = 20.0

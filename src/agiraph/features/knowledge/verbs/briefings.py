@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agiraph.core.domain.chat import Lease
@@ -12,6 +11,7 @@ from agiraph.core.domain.messages import Draft, Message
 from agiraph.core.domain.outcomes import Finished
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text import spoken
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.services.board import texts
 from agiraph.core.services.lifecycle import endings

@@ -1,7 +1,6 @@
 """Reflection: queue an agent's review of ended threads, and store the insights it finds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agiraph.api.feature_views.known import Insight, InsightType
@@ -12,6 +11,7 @@ from agiraph.core.domain.ids import SYSTEM, NodeId, TeamId
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import Label, join
 from agiraph.core.domain.text.passages import Owner
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Budget, NodeStatus, Queue, WorkNode
 from agiraph.core.domain.work_kinds import WorkKind
 from agiraph.core.services.board import planning, texts

@@ -11,11 +11,11 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
 from agiraph.core.domain.text.passages import is_unspaced
+from agiraph.core.domain.value import dataclass
 
 SHORTEST_NEAREST = 40
 """The fewest characters of a page that are compared with a quotation that is not on it."""

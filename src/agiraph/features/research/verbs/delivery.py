@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from agiraph.core.domain.chat import Lease
@@ -10,6 +10,7 @@ from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.messages import MessageKind
 from agiraph.core.domain.provenance.labels import Label, join
 from agiraph.core.domain.text.fence import one_line
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.core.services.board import jobs, labels, texts
 from agiraph.core.services.board.feature_verbs import find_verbs

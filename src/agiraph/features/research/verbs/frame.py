@@ -7,13 +7,14 @@ after a crash, a wait or a message the next step follows from the rows.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import AgentId, NodeId
 from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.core.services.board import planning as tasks

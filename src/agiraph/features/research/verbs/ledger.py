@@ -4,13 +4,13 @@ one of them."""
 import hashlib
 import re
 import unicodedata
-from dataclasses import dataclass
 from urllib.parse import unquote_plus, urlsplit
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.text.fence import one_line
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.store.rows import to_text
 from agiraph.core.store.tx import Tx

@@ -5,7 +5,6 @@ report holds only what is new.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from agiraph.core.domain.ids import NodeId, ThreadId
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.triggers import Trigger
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason, WorkNode
 from agiraph.core.services.members.hiring import Hirer
 from agiraph.core.services.triggers import actions
