@@ -3,17 +3,19 @@
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 from yarl import URL
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.provenance.labels import CLEAN, Label, of_page
+from agiraph.core.domain.value import dataclass
 from agiraph.faultpoints import fault
 from agiraph.web.addresses import AddressPolicy, Target
-from agiraph.web.pinned import is_unanswered, open_session, reason_of
+
+if TYPE_CHECKING:  # it takes long to import, and few processes use it
+    import aiohttp
 
 AGENT = "agiraph"
 ELSEWHERE = (
@@ -109,6 +111,10 @@ class Fetcher:
         return await self._fetch(visit)
 
     async def _fetch(self, visit: "_Visit") -> Fetched:
+        import aiohttp
+
+        from agiraph.web.pinned import is_unanswered, reason_of
+
         seconds = visit.limits.timeout_s
         try:
             async with asyncio.timeout(seconds):
@@ -164,7 +170,11 @@ class Fetcher:
                     limits = replace(limits, download_bytes=PDF_BYTES)
             return await _read_body(visit, target, response, limits)
 
-    def _session(self, target: Target, limits: Limits) -> aiohttp.ClientSession:
+    def _session(self, target: Target, limits: Limits) -> "aiohttp.ClientSession":
+        import aiohttp
+
+        from agiraph.web.pinned import open_session
+
         # A session for each hop: no connection, cookie or DNS answer of one host serves another.
         return open_session(
             target,
@@ -198,7 +208,7 @@ class _Visit:
 
 
 async def _read_body(
-    visit: _Visit, target: Target, response: aiohttp.ClientResponse, limits: Limits
+    visit: _Visit, target: Target, response: "aiohttp.ClientResponse", limits: Limits
 ) -> Fetched:
     body = bytearray()
     is_cut = False
@@ -221,7 +231,7 @@ async def _read_body(
     )
 
 
-async def _decompressed(response: aiohttp.ClientResponse, limits: Limits) -> AsyncIterator[bytes]:
+async def _decompressed(response: "aiohttp.ClientResponse", limits: Limits) -> AsyncIterator[bytes]:
     """Yield the decompressed body in pieces, so that a reader that stops early saves memory."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
@@ -285,7 +295,7 @@ def _joined(visit: _Visit, url: URL, location: str) -> str:
         raise Refused(NOT_OPENED.format(url=visit.shown)) from error
 
 
-def _check_type(visit: _Visit, url: URL, response: aiohttp.ClientResponse) -> None:
+def _check_type(visit: _Visit, url: URL, response: "aiohttp.ClientResponse") -> None:
     media_type = response.content_type
     if "Content-Type" not in response.headers or _says_pdf(url, media_type):
         return  # `page.read` looks at the bytes instead

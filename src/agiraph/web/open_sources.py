@@ -8,20 +8,19 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import unescape
 from itertools import chain, zip_longest
 from typing import Any, cast
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-import aiohttp
 import orjson
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.records.search import Hit, Results, distinct, one_line
 from agiraph.core.domain.text import language
-from agiraph.web.pinned import reason_of
+from agiraph.core.domain.value import dataclass
 from agiraph.web.search import KEYS, MAX_RESPONSE_BYTES
 
 log: logging.Logger = logging.getLogger("agiraph.web")
@@ -241,6 +240,10 @@ class OpenEngine:
         self, source: Source, query: str, limit: int, edition: str
     ) -> list[Hit] | SourceFailed:
         """Return a source's hits, or why there are none: another source may still have some."""
+        import aiohttp
+
+        from agiraph.web.pinned import reason_of
+
         turn = cast(dict[str, _Turn], self._turns).setdefault(source.name, _Turn())
         url = source.url.format(edition=edition)
         try:
@@ -258,6 +261,8 @@ class OpenEngine:
             return SourceFailed(reason_of(error))
 
     async def _get(self, url: str, parameters: Mapping[str, str]) -> bytes:
+        import aiohttp
+
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         async with (
             aiohttp.ClientSession(timeout=timeout, headers=self._headers()) as session,

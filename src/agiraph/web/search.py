@@ -1,16 +1,18 @@
 """Search: sends a query to the configured search engine and returns its hits."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, cast
 
-import aiohttp
 import orjson
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.records.search import Hit, Results, distinct, one_line
+from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
-from agiraph.web.pinned import reason_of
+
+if TYPE_CHECKING:  # it takes long to import, and few processes use it
+    import aiohttp
 
 TIMEOUT_S = 20.0
 MAX_RESPONSE_BYTES = 2 * 2**20
@@ -111,6 +113,10 @@ class RemoteEngine:
         return ENGINE_APIS[self.name].usd_per_1000 if own is None else own
 
     async def search(self, query: str, *, limit: int) -> Results:
+        import aiohttp
+
+        from agiraph.web.pinned import reason_of
+
         api = ENGINE_APIS[self.name]
         try:
             raw = await self._request(api, api.query(query, limit))
@@ -127,6 +133,8 @@ class RemoteEngine:
 
     async def _request(self, api: _EngineApi, query: dict[str, Any]) -> bytes:
         """Return the body of the response, cut off just above the largest size."""
+        import aiohttp
+
         payload: dict[str, Any] = {"json" if api.method == "POST" else "params": query}
         headers = {"Accept": "application/json"} | api.headers(self.key)
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
@@ -149,7 +157,7 @@ class RemoteEngine:
             return base if base.endswith("/search") else f"{base}/search"
         return base or api.url
 
-    def _check(self, response: aiohttp.ClientResponse) -> None:
+    def _check(self, response: "aiohttp.ClientResponse") -> None:
         """Raise `Refused` for an error status, without the key that the request contained."""
         status = response.status
         if status == 429:

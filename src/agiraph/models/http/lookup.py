@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import orjson
 
 from agiraph.models.http.errors import error_text
 from agiraph.models.http.errors import is_wrong_key as says_wrong_key
 from agiraph.models.http.proxy import Proxies
+
+if TYPE_CHECKING:  # it takes long to import, and few processes use it
+    import aiohttp
 
 TIMEOUT_S = 3.0
 """A server that has not answered a question about itself after this long is not asked again now."""
@@ -43,6 +45,8 @@ async def look_up(
     proxies: Proxies | None = None,
 ) -> Any:
     """Return the JSON of a GET, or of a POST if there is a body; raise `LookupFailed`."""
+    import aiohttp
+
     proxy = proxies.for_url(url) if proxies is not None else None
     through = None if proxy is None else proxy.url
     timeout = aiohttp.ClientTimeout(total=timeout_s)
@@ -74,7 +78,7 @@ async def look_up(
         await session.close()
 
 
-async def _read_json(response: aiohttp.ClientResponse) -> Any:
+async def _read_json(response: "aiohttp.ClientResponse") -> Any:
     if response.status != 200:
         reason = error_text(await response.content.read(MAX_ERROR_BYTES))
         # 403 may mean that the key is good for models and not for their list.

@@ -12,13 +12,13 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import aiohttp
-
 from agiraph.core.domain.errors import Misconfigured
+from agiraph.core.domain.value import dataclass
 from agiraph.models.http.connection import (
     CONNECT_TIMEOUT_S,
     MAX_HEADER_BYTES,
@@ -31,6 +31,9 @@ from agiraph.models.http.connection import (
 )
 from agiraph.models.http.patience import Patience
 from agiraph.redaction import keep
+
+if TYPE_CHECKING:  # it takes long to import, and few processes use it
+    import aiohttp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +181,7 @@ def _holds(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -
 class ProxiedExchange:
     """A response whose headers have arrived through a proxy."""
 
-    response: aiohttp.ClientResponse
+    response: "aiohttp.ClientResponse"
     patience: Patience
     has_begun: bool = False
 
@@ -215,6 +218,8 @@ class ProxiedClient:
         self, proxy: Proxy, url: str, headers: Mapping[str, str], body: Body, patience: Patience
     ) -> AsyncGenerator[ProxiedExchange]:
         """Send a request; hold its connection until the caller has read the response."""
+        import aiohttp
+
         is_tls = parse_url(url).origin.is_tls
         credentials: dict[str, str] = {}
         if proxy.authorization:
@@ -246,7 +251,9 @@ class ProxiedClient:
             await self._session.close()
             self._session = None
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _opened(self) -> "aiohttp.ClientSession":
+        import aiohttp
+
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # `limit=0`: a request that waits for a free connection would time out as if the
@@ -265,6 +272,8 @@ class ProxiedClient:
 
     def _failure(self, proxy: Proxy, error: Exception, patience: Patience) -> ConnectionFailed:
         """Translate an aiohttp error. aiohttp's own texts are not used where they hold URLs."""
+        import aiohttp
+
         through = f"through the proxy {proxy.url}"
         # Subclasses first: the proxy errors are also response or connector errors. `is_unsent` is
         # claimed only where the request cannot have left; else a call might be charged and not
@@ -297,7 +306,9 @@ class ProxiedClient:
                 return ConnectionFailed(f"{error or type(error).__name__} {through}")
 
 
-def _timeout(patience: Patience) -> aiohttp.ClientTimeout:
+def _timeout(patience: Patience) -> "aiohttp.ClientTimeout":
+    import aiohttp
+
     # A long reply may take many minutes, so only silence ends it. `read_chunk` ends a shorter one.
     return aiohttp.ClientTimeout(
         total=None,

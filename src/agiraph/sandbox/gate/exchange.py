@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import aiohttp
-
+from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.gate.http_messages import (
     CHUNK_BYTES,
     Request,
@@ -14,6 +13,9 @@ from agiraph.sandbox.gate.http_messages import (
     read_body,
 )
 from agiraph.sandbox.gate.rules import Denied
+
+if TYPE_CHECKING:  # it takes long to import, and few processes use it
+    import aiohttp
 
 TEXT = "text/plain; charset=utf-8"
 
@@ -112,13 +114,13 @@ class Exchange:
             yield self.meter.count(piece)
 
 
-async def pieces_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def pieces_of(response: "aiohttp.ClientResponse") -> AsyncIterator[bytes]:
     """Yield the body of an answer as it arrives."""
     async for piece in response.content.iter_chunked(CHUNK_BYTES):
         yield piece
 
 
-async def whole_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
+async def whole_body(response: "aiohttp.ClientResponse", limit: int) -> bytes:
     """Return the body of an answer; raise `Denied` if it is longer than the limit."""
     body = bytearray()
     async for piece in response.content.iter_chunked(CHUNK_BYTES):

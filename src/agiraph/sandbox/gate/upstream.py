@@ -10,15 +10,17 @@ import base64
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import aiohttp
 from yarl import URL
 
 from agiraph.core.domain.errors import Refused
 from agiraph.sandbox.gate.rules import Denied, Endpoint, endpoint_of
 from agiraph.web.addresses import AddressPolicy, Target
-from agiraph.web.pinned import open_session, reason_of
+
+if TYPE_CHECKING:  # it takes long to import, and few processes use it
+    import aiohttp
 
 CONNECT_S = 20.0
 IDLE_S = 120.0
@@ -71,12 +73,14 @@ class Upstream:
         *,
         headers: Mapping[str, str] = {},
         body: AsyncIterator[bytes] | None = None,
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+    ) -> "AsyncGenerator[aiohttp.ClientResponse]":
         """Send a request and yield its answer, whose body is not decompressed.
 
         Redirects are not followed. Raises `Denied` if the address may not be opened or does not
         answer.
         """
+        import aiohttp
+
         target = await self._target(url)
         endpoint = Endpoint(target.host, target.port)
         exact = URL(url, encoded=True)
@@ -98,7 +102,7 @@ class Upstream:
     @asynccontextmanager
     async def get(
         self, url: str, *, accept: str = "*/*", method: str = "GET"
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+    ) -> "AsyncGenerator[aiohttp.ClientResponse]":
         """Send a request with no header of the client's, and follow redirects: each address on the
         way is checked like the first."""
         headers = {"Accept": accept, "Accept-Encoding": "identity"}
@@ -156,7 +160,11 @@ class Upstream:
             raise _unanswered(host, error) from error
         return Target(url=URL(url), host=host, port=port, addresses=found, connect_port=port)
 
-    def _session(self, scheme: str, endpoint: Endpoint, target: Target) -> aiohttp.ClientSession:
+    def _session(self, scheme: str, endpoint: Endpoint, target: Target) -> "aiohttp.ClientSession":
+        import aiohttp
+
+        from agiraph.web.pinned import open_session
+
         if (known := self._sessions.get((scheme, endpoint))) is not None:
             return known
 
@@ -177,4 +185,6 @@ class Upstream:
 
 
 def _unanswered(host: str, error: Exception) -> Denied:
+    from agiraph.web.pinned import reason_of
+
     return Denied(f"{host} does not answer: {reason_of(error)}.", status=502, host=host)

@@ -7,11 +7,10 @@ the private chat of the paired person counts; groups and other people are left a
 import base64
 import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import aiohttp
 import orjson
 
 from agiraph.core.domain.chat import Attachment
@@ -21,9 +20,13 @@ from agiraph.core.domain.records.acts import Act, describe
 from agiraph.core.domain.records.channels import Choice, DeliveryFailed, Incoming, Receipt, Received
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.text.visible import visible
+from agiraph.core.domain.value import dataclass
 from agiraph.core.services.lifecycle.conversation import words_for
 from agiraph.features.channels.kinds.webhook import connection_problem
 from agiraph.features.channels.kinds.wording import Shown, fits, shown
+
+if TYPE_CHECKING:  # it takes long to import, and few processes use it
+    import aiohttp
 
 log: logging.Logger = logging.getLogger("agiraph.channels")
 
@@ -196,6 +199,8 @@ class Telegram:
         self, method: str, request: dict[str, Any], *, timeout_s: float = TIMEOUT_S
     ) -> Any:
         """Return the result of a method of the Bot API; raise `DeliveryFailed` without the URL."""
+        import aiohttp
+
         address = f"{self.api_url}/bot{self.token}/{method}"
         try:
             async with (
@@ -209,7 +214,9 @@ class Telegram:
         except (aiohttp.ClientError, OSError) as error:
             raise DeliveryFailed(f"{method}: {connection_problem(error)}") from error
 
-    def _session(self, timeout_s: float) -> aiohttp.ClientSession:
+    def _session(self, timeout_s: float) -> "aiohttp.ClientSession":
+        import aiohttp
+
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(force_close=True),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -219,6 +226,8 @@ class Telegram:
         )
 
     async def _download(self, path: str) -> bytes:
+        import aiohttp
+
         address = f"{self.api_url}/file/bot{self.token}/{path}"
         try:
             async with (
@@ -233,7 +242,7 @@ class Telegram:
         return data
 
 
-async def _body(response: aiohttp.ClientResponse, *, most: int) -> bytes:
+async def _body(response: "aiohttp.ClientResponse", *, most: int) -> bytes:
     """Return the whole body; raise `DeliveryFailed` if it is larger than `most` bytes."""
     data = bytearray()
     async for part in response.content.iter_any():

@@ -3,16 +3,19 @@
 import hashlib
 import hmac
 import io
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import orjson
 from yarl import URL
 
 from agiraph.core.domain.messages import INBOX, MessageKind
 from agiraph.core.domain.records.channels import DeliveryFailed
 from agiraph.core.domain.records.deliveries import OutgoingMessage
+from agiraph.core.domain.value import dataclass
+
+if TYPE_CHECKING:  # it takes long to import, and few processes use it
+    import aiohttp
 
 TIMEOUT_S = 20.0
 """The time limit of one delivery, from the DNS lookup to the end of the response's headers."""
@@ -34,6 +37,8 @@ class Webhook:
         return f"webhook at {URL(self.url).host_port_subcomponent}{signed}"
 
     async def send(self, outgoing: OutgoingMessage) -> None:
+        import aiohttp
+
         body = as_json(outgoing)
         try:
             async with (
@@ -53,8 +58,10 @@ class Webhook:
         except (aiohttp.ClientError, OSError) as error:
             raise DeliveryFailed(connection_problem(error)) from error
 
-    def _session(self) -> aiohttp.ClientSession:
+    def _session(self) -> "aiohttp.ClientSession":
         """Return a session for one request. It keeps no cookies and ignores proxy variables."""
+        import aiohttp
+
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(force_close=True),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -111,7 +118,7 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
     return "v1=" + hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
 
 
-async def _refusal(response: aiohttp.ClientResponse) -> DeliveryFailed:
+async def _refusal(response: "aiohttp.ClientResponse") -> DeliveryFailed:
     reason = (await response.content.read(MAX_REASON_BYTES)).decode(errors="replace").strip()
     wait = response.headers.get("Retry-After", "")
     return DeliveryFailed(
@@ -122,6 +129,8 @@ async def _refusal(response: aiohttp.ClientResponse) -> DeliveryFailed:
 
 def connection_problem(error: Exception) -> str:
     """Return an error's text without the URL, which aiohttp puts into some of its texts."""
+    import aiohttp
+
     match error:
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
             return "the connection was closed before the end of the response"
