@@ -29,6 +29,7 @@ def early_acknowledgement() -> None:
     def early(self: SqliteStore, job: Any) -> None:
         perform(self, job)
         if job.verb is due.receive_request and job.error is None:
+            self._commit_seconds = WINDOW_SECONDS  # so that the writer thread commits it
             job.future.set_result(job.result)
             job.future = self._loop.create_future()
 

@@ -2,6 +2,7 @@
 
 A statement releases the interpreter's lock (GIL) and must acquire it again. In a thread beside a
 busy event loop that costs more than the statement itself, so the thread only waits for the disk.
+Where the disk is quick, a single verb is committed on the event loop, too.
 """
 
 import asyncio
@@ -37,6 +38,11 @@ GROUP = 256
 SHORT, LONG = 0.004, 0.02
 """Bounds, in seconds, of how long verbs run before they are committed and other tasks of the event
 loop run: about as long as a commit takes."""
+QUICK = 0.002
+"""A commit that will hardly take longer, in seconds, runs on the event loop: waking the thread, and
+being woken by it, costs more CPU time than the commit itself."""
+FORGOTTEN = 0.95
+"""What each commit leaves of the time of slower ones before it."""
 FILE_CHECK_S = 5.0
 """How often the store looks at its files, however long their folder has not changed."""
 
@@ -179,7 +185,8 @@ class SqliteStore:
         self._version = 0
         self._busy = False
         self._is_closed = self._has_closed_readers = False
-        self._commit_seconds = 0.0
+        self._commit_seconds = QUICK
+        """How long a commit may take: the last one, or a slow one shortly before it."""
         self._rested = asyncio.Event()
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._waiter = threading.Thread(target=self._wait, name="agiraph-write", daemon=True)
@@ -374,6 +381,9 @@ class SqliteStore:
             # Any error: if one got away from here, the transaction would stay open, `_busy` stay
             # set, and every later write would wait for ever.
             return self._give_up(error)
+        # Several verbs at once are many agents at work, for whom one commit should do.
+        if len(self._group) == 1 and self._commit_seconds < QUICK and self._files.loss() is None:
+            return self._commit_now()
         self._chores.put(self._commit)
         return None
 
@@ -409,27 +419,46 @@ class SqliteStore:
         return self._begin()
 
     def _commit(self) -> None:
+        """Commit on the writer thread."""
         # Before the commit: rows in an unlinked file are gone as soon as it is closed.
         if (loss := self._files.loss()) is not None:
             self._refuse(loss)
             return
-        began = time.monotonic()
         try:
-            self._connection.execute("commit")
+            loss = self._write_down()
         except sqlite3.Error as error:
             self._loop.call_soon_threadsafe(self._give_up, error)
             return
-        self._commit_seconds = time.monotonic() - began
+        if loss is not None:
+            self._refuse(loss)
+            return
+        self._loop.call_soon_threadsafe(self._acknowledge)
+
+    def _commit_now(self) -> None:
+        """Commit on the event loop."""
+        try:
+            loss = self._write_down()
+        except Exception as error:  # any error, as in `_wait`
+            return self._give_up(error)
+        if loss is None:
+            return self._acknowledge()
+        return self._chores.put(lambda: self._refuse(loss))
+
+    def _write_down(self) -> Loss | None:
+        """Commit. Return the loss of the file if the rows went into one that is gone."""
+        began = time.monotonic()
+        self._connection.execute("commit")
+        took = time.monotonic() - began
+        self._commit_seconds = max(took, self._commit_seconds * FORGOTTEN)
         loss = self._files.loss()
         if loss is not None and not loss.is_folder_moved:
             # The file was replaced during the commit: the rows went into an unlinked file. Callers
             # take an error for "not written", so from now on every write is refused.
             self._files.lost = loss
-            self._refuse(loss)
-            return
+            return loss
         for job in self._group:
             fault(f"db:after:{job.name}")
-        self._loop.call_soon_threadsafe(self._acknowledge)
+        return None
 
     def _give_up(self, error: Exception) -> None:
         """Roll back and fail all writes of this transaction: the disk, a lock or the file is at
