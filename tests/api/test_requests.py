@@ -9,7 +9,9 @@ from typing import Any
 
 import orjson
 import pytest
+from pydantic import TypeAdapter
 
+from agiraph.core.domain.costs import CostSum, TeamCosts, add_up, bills
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.services.lifecycle.teams import NewTeam
@@ -161,6 +163,36 @@ async def test_pages_of_a_list_have_every_item_once(on_each: Served) -> None:
             assert await pages(on_each, path, limit, key) == expected, (path, limit)
         for bad in ("limit=0", "limit=501", "limit=x"):
             assert (await on_each.ask("GET", f"{path}?{bad}"))[0] == 422
+
+
+async def test_pages_of_costs_have_every_node_once_and_the_first_has_the_sums(
+    on_each: Served,
+) -> None:
+    on_each.world.script(
+        "ada",
+        *(says(call("create_work_node", task=f"Count shelf {n}")) for n in range(4)),
+        says(call("finish", summary="done")),
+    )
+    founded = await on_each.world.found("Count")
+    await on_each.world.settle()
+    path = f"/teams/{founded.team.id}/cost"
+    _, whole = await on_each.ask("GET", path)
+    assert founded.node is not None
+    runs = bills(TypeAdapter(TeamCosts).validate_python(whole).nodes)
+    goal = next(bill for bill in runs if bill.node.node_id == founded.node.id)
+    assert [bill.node.title for bill in goal.below] == [f"Count shelf {n}" for n in range(4)]
+    assert add_up(bill.total for bill in runs) == CostSum(**whole["total"])
+    assert (whole["total"]["calls"] > 0, whole["next"]) == (True, None)
+
+    for limit in (1, 2, 5):
+        _, page = await on_each.ask("GET", f"{path}?limit={limit}")
+        assert {**page, "nodes": whole["nodes"], "next": None} == whole
+        found = page["nodes"]
+        while page["next"] is not None:
+            _, page = await on_each.ask("GET", f"{path}?limit={limit}&after={page['next']}")
+            assert (page["total"]["calls"], page["by_agent"], page["budget"]) == (0, {}, None)
+            found += page["nodes"]
+        assert found == whole["nodes"], limit
 
 
 async def test_a_conversation_is_read_backwards_in_pages(on_each: Served) -> None:

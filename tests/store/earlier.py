@@ -45,6 +45,11 @@ OTHERWISE: dict[int, tuple[str, ...]] = {
     ),
     41: ("drop index nodes_open",),
     42: ("drop index knowledge_changes_of_team",),
+    43: (
+        "drop index nodes_goals",
+        "drop index spend_of_team",
+        "create index spend_of_team on spend (team_id)",
+    ),
 }
 """What undoes the rest of a migration, before its columns are dropped."""
 

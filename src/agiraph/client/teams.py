@@ -1,7 +1,7 @@
 """Teams: operations on teams and their agents, work, messages, inbox and costs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -188,8 +188,15 @@ class TeamOperations(Connection):
         """Return what all teams have spent today, and the daily limit."""
         ...
 
-    @operation("GET", "/teams/{team}/cost")
-    async def cost(self, team: str) -> TeamCosts: ...
+    async def cost(self, team: str) -> TeamCosts:
+        """Return what a team has cost, with the nodes of all pages."""
+        path = path_of("teams", team, "cost")
+        found = page = await self.get(TeamCosts, path, limit=PAGE)
+        while page.next:
+            page = await self.get(TeamCosts, path, after=page.next, limit=PAGE)
+            found.nodes.extend(page.nodes)
+        return replace(found, next=None)
+
     @operation("POST", "/agents/{agent}/send", once=True)
     async def send(
         self,

@@ -892,7 +892,8 @@ export interface paths {
         };
         /**
          * Get Cost
-         * @description Return a team's costs as a tree of nodes, by agent, purpose and model, and its budget.
+         * @description Return a page of what a team's nodes have cost; the first with the sums by agent, purpose and
+         *     model, and the budget.
          */
         get: operations["get_cost"];
         put?: never;
@@ -5044,11 +5045,13 @@ export interface components {
         };
         /**
          * NodeCosts
-         * @description The costs of a node, with the bills of the nodes below it.
+         * @description What one node has cost, without the nodes below it.
          */
         NodeCosts: {
             /** Node Id */
             node_id: string;
+            /** Above Id */
+            above_id: string | null;
             /** Title */
             title: string;
             /**
@@ -5062,24 +5065,6 @@ export interface components {
             agent: string;
             /** Lines */
             lines?: components["schemas"]["CostLine"][];
-            /** Below */
-            below?: components["schemas"]["NodeCosts"][];
-            /**
-             * @default {
-             *       "calls": 0,
-             *       "searches": 0,
-             *       "lost": 0,
-             *       "input_tokens": 0,
-             *       "output_tokens": 0,
-             *       "cached_tokens": 0,
-             *       "cache_write_tokens": 0,
-             *       "thinking_tokens": 0,
-             *       "usd": 0,
-             *       "unpriced": 0,
-             *       "estimated": 0
-             *     }
-             */
-            total: components["schemas"]["CostSum"];
         };
         /** NodeDetail */
         NodeDetail: {
@@ -6555,25 +6540,46 @@ export interface components {
             /** @description Total limits of the team's goal, none below what is used. Work that stopped because a limit was used up resumes automatically. */
             budget?: components["schemas"]["ChangedBudget"] | null;
         };
-        /** TeamCosts */
+        /**
+         * TeamCosts
+         * @description A page of a team's costs. The sums are of the whole team, and stand on the first page only,
+         *     as the budget does.
+         */
         TeamCosts: {
             /** Team Id */
             team_id: string;
+            /**
+             * @default {
+             *       "calls": 0,
+             *       "searches": 0,
+             *       "lost": 0,
+             *       "input_tokens": 0,
+             *       "output_tokens": 0,
+             *       "cached_tokens": 0,
+             *       "cache_write_tokens": 0,
+             *       "thinking_tokens": 0,
+             *       "usd": 0,
+             *       "unpriced": 0,
+             *       "estimated": 0
+             *     }
+             */
             total: components["schemas"]["CostSum"];
             /** By Agent */
-            by_agent: {
+            by_agent?: {
                 [key: string]: components["schemas"]["CostSum"];
             };
             /** By Purpose */
-            by_purpose: {
+            by_purpose?: {
                 [key: string]: components["schemas"]["CostSum"];
             };
             /** By Model */
-            by_model: {
+            by_model?: {
                 [key: string]: components["schemas"]["CostSum"];
             };
-            /** Runs */
-            runs: components["schemas"]["NodeCosts"][];
+            /** Nodes */
+            nodes: components["schemas"]["NodeCosts"][];
+            /** Next */
+            next?: string | null;
             budget?: components["schemas"]["GoalBudget"] | null;
         };
         /**
@@ -15219,7 +15225,12 @@ export interface operations {
     };
     get_cost: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The last id of the previous page. */
+                after?: string;
+                /** @description The most entries to return. */
+                limit?: number;
+            };
             header?: never;
             path: {
                 team: string;

@@ -122,10 +122,12 @@ def extend_node(tx: Tx, node: str, body: ExtensionRequest, person: PersonDep) ->
 
 
 @cost_router.read("/teams/{team}/cost", 404)
-def get_cost(tx: Tx, team: str) -> TeamCosts:
-    """Return a team's costs as a tree of nodes, by agent, purpose and model, and its budget."""
+def get_cost(tx: Tx, team: str, after: After = "", limit: Limit = costs.PAGE) -> TeamCosts:
+    """Return a page of what a team's nodes have cost; the first with the sums by agent, purpose and
+    model, and the budget."""
     found = teams.find(tx, team).id
-    return replace(costs.of_team(tx, found), budget=continuations.goal_budget(tx, found))
+    page = costs.of_team(tx, found, after=after, limit=limit)
+    return page if after else replace(page, budget=continuations.goal_budget(tx, found))
 
 
 @cost_router.get("/cost", responses=documented())

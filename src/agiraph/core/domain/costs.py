@@ -1,6 +1,8 @@
 """Costs: what a team's model calls have cost, by node, agent, purpose and model."""
 
-from dataclasses import field
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import field, fields, replace
 from typing import Literal
 
 from agiraph.core.domain.ids import TeamId
@@ -30,6 +32,9 @@ class CostSum:
     """Calls of models without a known price."""
     estimated: int = 0
     """Calls whose tokens were estimated, because the vendor did not report them."""
+
+
+_COUNTS = [each.name for each in fields(CostSum)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,29 +84,66 @@ class CostLine:
 
 @value
 class NodeCosts:
-    """The costs of a node, with the bills of the nodes below it."""
+    """What one node has cost, without the nodes below it."""
 
     node_id: str
+    above_id: str | None
+    """The node above it, or the one that pays for it. None, or a node that is not listed: this is
+    the first node of a run."""
     title: str
     lane: Lane
     agent_id: str | None
     agent: str
     lines: list[CostLine] = field(default_factory=list[CostLine])
-    below: list["NodeCosts"] = field(default_factory=list["NodeCosts"])
-    total: CostSum = CostSum()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamCosts:
+    """A page of a team's costs. The sums are of the whole team, and stand on the first page only,
+    as the budget does."""
+
     team_id: TeamId
-    total: CostSum
-    by_agent: dict[str, CostSum]
-    by_purpose: dict[str, CostSum]
-    by_model: dict[str, CostSum]
-    runs: list[NodeCosts]
-    """One bill for each root node, with everything below it."""
+    total: CostSum = CostSum()
+    by_agent: dict[str, CostSum] = field(default_factory=dict[str, CostSum])
+    by_purpose: dict[str, CostSum] = field(default_factory=dict[str, CostSum])
+    by_model: dict[str, CostSum] = field(default_factory=dict[str, CostSum])
+    nodes: list[NodeCosts]
+    """The nodes of this page, oldest first."""
+    next: str | None = None
+    """The `after` of the next page; None: this is the last."""
     budget: GoalBudget | None = None
     """The limits of the last goal; None: the team has no goal."""
+
+
+@value
+class Bill:
+    """What a node has cost, with the bills of the nodes below it."""
+
+    node: NodeCosts
+    below: list["Bill"]
+    total: CostSum
+
+
+def add_up(sums: Iterable[CostSum]) -> CostSum:
+    """Return the sum of sums."""
+    listed = list(sums)
+    total = CostSum(**{name: sum(getattr(each, name) for each in listed) for name in _COUNTS})
+    return replace(total, usd=round(total.usd, 6))
+
+
+def bills(nodes: Iterable[NodeCosts]) -> list[Bill]:
+    """Return one bill for each run, of the nodes of all pages."""
+    listed = {node.node_id: node for node in nodes}
+    below: defaultdict[str | None, list[NodeCosts]] = defaultdict(list)
+    for node in listed.values():
+        below[node.above_id if node.above_id in listed else None].append(node)
+
+    def bill(node: NodeCosts) -> Bill:
+        under = [bill(each) for each in below[node.node_id]]
+        own = (line.sum for line in node.lines)
+        return Bill(node=node, below=under, total=add_up([*own, *(each.total for each in under)]))
+
+    return [bill(node) for node in below[None]]
 
 
 def day_text(today: DayCosts) -> str:

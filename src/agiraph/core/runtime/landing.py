@@ -54,7 +54,7 @@ async def _so_far(steps: Steps, ctx: RunContext) -> tuple[str, bool]:
     # Also a reply from before the landing: a partial result is better than none.
     if last is not None and last.text.strip() and not steps.breaker.silence.written_call(last):
         return last.text, True
-    node = await ctx.store.read(NODES.get, ctx.node.id)
+    node = await ctx.store.look(NODES.get, ctx.node.id)
     if node.checkpoint:
         return node.checkpoint, True
     said = (turn.text for turn in ctx.transcript.steps(LOOKED_AT) if turn.calls)

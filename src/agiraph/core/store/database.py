@@ -72,6 +72,14 @@ class Store(Protocol):
         """Run a query that changes nothing."""
         ...
 
+    async def look(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a query that changes nothing and reads a few rows, each found by an index.
+
+        SQLite runs it on the event loop: handing it to a thread costs more than such a query, and
+        beside a busy event loop much more.
+        """
+        ...
+
     def subscribe(self, listener: Callable[[Aftermath], None]) -> None:
         """Call the listener on the event loop after each transaction that this store commits."""
         ...

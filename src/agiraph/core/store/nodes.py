@@ -259,24 +259,28 @@ class Titled(NamedTuple):
     """A node of a list: its place in the tree, and what it is called."""
 
     id: NodeId
-    parent_id: NodeId | None
-    payer_id: NodeId | None
+    above_id: NodeId | None
+    """The node above it, or the one that pays for it."""
     lane: Lane
     assignee_id: AgentId | None
+    assignee: str
+    """The name of its agent; empty: it has none."""
     title: str
     task: str
 
-    @property
-    def is_work(self) -> bool:
-        return self.lane == "work"
 
-
-def titles(tx: Tx, team_id: TeamId) -> list[Titled]:
-    """Return all nodes of a team, of every lane, oldest first, with the start of their tasks."""
+def costed(tx: Tx, team_id: TeamId, *, after: str, limit: int) -> list[Titled]:
+    """Return a page of a team's work, and of what else has cost something; oldest first, with the
+    start of their tasks."""
     rows = tx.all(
-        "select id, parent_id, payer_id, lane, assignee_id, title, substr(task, 1, 2000)"
-        " from nodes where team_id = :team_id order by id",
+        "select n.id, coalesce(n.parent_id, n.payer_id), n.lane, n.assignee_id,"
+        " coalesce(a.name, ''), n.title, substr(n.task, 1, 2000)"
+        " from nodes n left join agents a on a.id = n.assignee_id"
+        " where n.team_id = :team_id and n.id > :after and (n.lane = 'work'"
+        " or exists (select 1 from spend s where s.node_id = n.id)) order by n.id limit :limit",
         team_id=team_id,
+        after=after,
+        limit=limit,
     )
     return [Titled(*row) for row in rows]
 

@@ -1,11 +1,14 @@
 """Spend: the summed cost of model calls, by node, agent, purpose, model and day."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 import orjson
 
 from agiraph.core.domain.chat import THINKING, Lease
+from agiraph.core.domain.costs import CostLine, CostSum
 from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
@@ -92,35 +95,72 @@ def of_team(tx: Tx, team_id: TeamId) -> list[Spend]:
     return SPEND.select(tx, "team_id = :team_id order by node_id, purpose, day", team_id=team_id)
 
 
-Counts = list[float]
-"""Calls, searches, lost calls, the tokens in the order of `Spend`, dollars, and the calls that are
-unpriced and estimated: sums that are added up as they are."""
-COUNTS = 11
+_COSTS = (
+    # Each group has one purpose, so its calls are all of models or all searches.
+    "sum(s.calls), sum(s.lost), sum(s.input_tokens), sum(s.output_tokens), sum(s.cached_tokens),"
+    " sum(s.cache_write_tokens), sum(s.thinking_tokens), sum(s.usd), sum(s.unpriced),"
+    " sum(s.estimated)"
+)
 
 
-class NodeSpend(NamedTuple):
-    """What one agent has spent on one node for one purpose with one model, on all days."""
+def _cost_sum(purpose: str, counts: Sequence[float]) -> CostSum:
+    *whole, usd, unpriced, estimated = counts
+    calls, lost, given, written, cached, stored, thinking = map(int, whole)
+    is_search = purpose == SEARCH
+    return CostSum(
+        calls=0 if is_search else calls,
+        searches=calls if is_search else 0,
+        lost=lost,
+        input_tokens=given,
+        output_tokens=written,
+        cached_tokens=cached,
+        cache_write_tokens=stored,
+        thinking_tokens=thinking,
+        usd=round_usd(usd),
+        unpriced=int(unpriced),
+        estimated=int(estimated),
+    )
 
-    node_id: str
-    agent_id: str
+
+class AgentSpend(NamedTuple):
+    """What one agent has spent for one purpose with one model, on all nodes and days."""
+
+    agent: str
+    """Its name."""
     purpose: str
     model: str
-    counts: Counts
+    sum: CostSum
 
 
-def by_node(tx: Tx, team_id: TeamId) -> list[NodeSpend]:
-    """Return what a team has spent, summed over the days."""
+def by_agent(tx: Tx, team_id: TeamId) -> list[AgentSpend]:
+    """Return what a team has spent."""
     rows = tx.all(
-        "select node_id, agent_id, purpose, model,"
-        " sum(case when purpose = :search then 0 else calls end),"
-        " sum(case when purpose = :search then calls else 0 end), sum(lost), sum(input_tokens),"
-        " sum(output_tokens), sum(cached_tokens), sum(cache_write_tokens), sum(thinking_tokens),"
-        " sum(usd), sum(unpriced), sum(estimated) from spend where team_id = :team_id"
-        " group by node_id, agent_id, purpose, model order by node_id, agent_id, purpose, model",
+        "select coalesce((select a.name from agents a where a.id = s.agent_id), s.agent_id),"
+        f" s.purpose, s.model, {_COSTS} from spend s where s.team_id = :team_id"
+        " group by s.agent_id, s.purpose, s.model order by s.agent_id, s.purpose, s.model",
         team_id=team_id,
-        search=SEARCH,
     )
-    return [NodeSpend(n, a, p, m, [*map(float, sums)]) for n, a, p, m, *sums in rows]
+    return [AgentSpend(a, p, m, _cost_sum(p, counts)) for a, p, m, *counts in rows]
+
+
+def of_nodes(
+    tx: Tx, team_id: TeamId, first: NodeId, last: NodeId
+) -> defaultdict[str, list[CostLine]]:
+    """Return what each node of a team has cost, of the nodes from the first to the last id: by
+    purpose and model, on all days, and whoever worked on it."""
+    rows = tx.all(
+        f"select s.node_id, s.purpose, s.model, {_COSTS} from nodes n join spend s"
+        " on s.node_id = n.id where n.team_id = :team_id and n.id >= :first and n.id <= :last"
+        " group by s.node_id, s.purpose, s.model order by s.node_id, s.purpose, s.model",
+        team_id=team_id,
+        first=first,
+        last=last,
+    )
+    found: defaultdict[str, list[CostLine]] = defaultdict(list)
+    for node_id, purpose, model, *counts in rows:
+        line = CostLine(purpose=purpose, model=model, sum=_cost_sum(purpose, counts))
+        found[node_id].append(line)
+    return found
 
 
 def of_node(tx: Tx, node_id: NodeId) -> list[Spend]:

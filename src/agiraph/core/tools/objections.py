@@ -69,7 +69,7 @@ async def doubts(
     ending: str,
 ) -> str | None:
     """Return what speaks against the result, or None; the first time, raise `Refused` for it."""
-    rows = await ctx.store.read(_load, ctx.node)
+    rows = await ctx.store.look(_load, ctx.node)
     node = rows.node
     named = in_text("\n".join((node.task, *node.lines_to_prove)))
     files, inputs = await asyncio.to_thread(_files, ctx, rows, named, evidence)

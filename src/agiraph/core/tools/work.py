@@ -70,7 +70,7 @@ GiveUp = Annotated[
 
 async def _wait_for_tasks(ctx: RunContext) -> InTransaction | None:
     """Return the wait for the tasks that were given away and can still end; None without any."""
-    if not await ctx.store.read(nodes.open_below, ctx.node.id):
+    if not await ctx.store.look(nodes.open_below, ctx.node.id):
         return None
     if not await ctx.store.write(unfinished.held_by, ctx.lease):
         return None
@@ -101,7 +101,7 @@ async def _submit(
     with it. A result that its agent does not call reached needs no review."""
     if waits := await _wait_for_tasks(ctx):
         return waits
-    summary = await ctx.store.read(_with_given_up, ctx.node.id, summary)
+    summary = await ctx.store.look(_with_given_up, ctx.node.id, summary)
     reached = reached or _last_verdict(ctx)
     doubts = await objections.doubts(ctx, summary, evidence, reached, ending=ending)
     reason = reason if reached == "yes" else _REASONS[reached or "partly"]

@@ -87,7 +87,7 @@ async def submit(
     """
     # A reviewer's findings would bring the team's words into a public thread.
     how = ctx.team.review if ctx.node.kind.is_reviewed else "never"
-    node = await ctx.store.read(NODES.get, ctx.node.id)  # its lines may be newer than the run
+    node = await ctx.store.look(NODES.get, ctx.node.id)  # its lines may be newer than the run
     copied = await _copies(ctx, node, evidence)
     if how == "never" or (how == "auto" and doubts):
         return await publish(_with_unseen(node, evidence, doubts, copied))

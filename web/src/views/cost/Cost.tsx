@@ -3,7 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { Link } from "@tanstack/react-router";
 import { ChevronRight, Coins } from "lucide-react";
 import { Fragment, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from "react";
-import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
+import { api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryKeys } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, compactNumber, money, plural } from "@/lib/format";
@@ -13,18 +13,17 @@ import { Button, Dialog, EmptyState, Header, Loading, Meter, Pills, ErrorPanel }
 import { screenHref, type ScreenProps } from "@/lib/screens";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { LANE_LABELS } from "@/parts/taskStatus";
-import { addSums, byCost, callsText, costRows, type CostSum, costText, hitRateText, modelCalls, NO_COST, type NodeCosts, otherWork, pathTo, tokensOf, tokensText } from "@/views/cost/costTree";
+import { addSums, type Bill, billsOf, byCost, callsText, costRows, type CostSum, costText, hitRateText, modelCalls, NO_COST, otherWork, pathTo, type TeamCosts, tokensOf, tokensText } from "@/views/cost/costTree";
 import { type Budget, LimitUses } from "@/views/settings/LimitUses";
 import { timeBuckets, type CallCost } from "@/views/cost/timeBuckets";
 
 const BudgetForm = lazyChunk(() => import("@/views/settings/BudgetForm"));
 
-type TeamCosts = Schemas["TeamCosts"];
 type By = "run" | "agent" | "purpose" | "model";
 const PURPOSE_LABELS: Record<string, string> = { work: "Work", reply: "Replies", reflection: "Reflection", compaction: "Summaries", briefing: "Briefings", harvest: "Reflection", search: "Web searches", "side call": "Titles and tags" };
 
 export default function Cost({ team }: ScreenProps) {
-  const query = useQuery({ queryKey: queryKeys.cost(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/cost", { params: { path: { team: team.id } } })) });
+  const query = useQuery({ queryKey: queryKeys.cost(team.id), queryFn: () => allCosts(team.id) });
   const [params, setParams] = useSearchParams();
   const by = (params.by ?? "run") as By;
   const costs = query.data;
@@ -63,6 +62,19 @@ export default function Cost({ team }: ScreenProps) {
       </div>
     </>
   );
+}
+
+/** Load the costs of a team, with the nodes of all pages. */
+async function allCosts(team: string): Promise<TeamCosts> {
+  const load = (after: string) => unwrap(api.GET("/api/teams/{team}/cost", { params: { path: { team }, query: { after } } }));
+  const first = await load("");
+  const nodes = [...first.nodes];
+  for (let next = first.next; next; ) {
+    const page = await load(next);
+    nodes.push(...page.nodes);
+    next = page.next;
+  }
+  return { ...first, nodes, next: null };
 }
 
 function Totals({ total }: { total: CostSum }) {
@@ -277,12 +289,13 @@ const HEADER_CELL = "px-3 py-2 text-left text-xs font-medium text-ink-3";
 const NUMBER_CELL = "tabular px-3 py-1.5 text-right whitespace-nowrap";
 
 function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string; highlighted: string | undefined }) {
-  const path = useMemo(() => (highlighted ? pathTo(costs.runs, highlighted) : []), [costs.runs, highlighted]);
-  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(costs.runs.length <= 3 ? costs.runs.map((run) => run.node_id) : []));
+  const runs = useMemo(() => billsOf(costs.nodes), [costs.nodes]);
+  const path = useMemo(() => (highlighted ? pathTo(runs, highlighted) : []), [runs, highlighted]);
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(runs.length <= 3 ? runs.map((run) => run.node_id) : []));
   useEffect(() => setOpen((now) => (path.length > 0 ? new Set([...now, ...path]) : now)), [path]);
   const row = useRef<HTMLTableRowElement>(null);
   useEffect(() => row.current?.scrollIntoView({ block: "center" }), [highlighted]);
-  const rows = costRows(costs.runs, open, costs.total);
+  const rows = costRows(runs, open, costs.total);
   const [limit, setLimit] = useState(200);
   const toggle = (id: string) =>
     setOpen((now) => {
@@ -306,7 +319,7 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
         </thead>
         <tbody>
           {rows.slice(0, limit).map(({ node, depth, hasMore, isOpen, share }) => {
-            const total = node.total!;
+            const total = node.total;
             const isHighlighted = node.node_id === highlighted;
             const href = node.lane === "work" ? screenHref(team, "board", "", `?node=${node.node_id}`) : null;
             return (
@@ -337,8 +350,8 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
                   <td className="max-w-40 truncate px-3 text-ink-2 max-md:hidden">{capitalize(node.agent)}</td>
                   <CostCells sum={total} share={share} />
                 </tr>
-                {isOpen && (node.below ?? []).length > 0 && <OwnCostRow node={node} depth={depth + 1} total={costs.total} />}
-                {isOpen && (node.below ?? []).length === 0 && <CostLineRows node={node} depth={depth + 1} />}
+                {isOpen && node.below.length > 0 && <OwnCostRow node={node} depth={depth + 1} total={costs.total} />}
+                {isOpen && node.below.length === 0 && <CostLineRows node={node} depth={depth + 1} />}
               </Fragment>
             );
           })}
@@ -382,7 +395,7 @@ const ShareBar = ({ fraction }: { fraction: number }) => (
 );
 
 /** The row of a task's own cost, without its subtasks. */
-function OwnCostRow({ node, depth, total }: { node: NodeCosts; depth: number; total: CostSum }) {
+function OwnCostRow({ node, depth, total }: { node: Bill; depth: number; total: CostSum }) {
   const lines = node.lines ?? [];
   if (lines.length === 0) return null;
   const ownSum = lines.reduce<CostSum>((all, { sum }) => addSums(all, sum), NO_COST);
@@ -395,7 +408,7 @@ function OwnCostRow({ node, depth, total }: { node: NodeCosts; depth: number; to
   );
 }
 
-function CostLineRows({ node, depth }: { node: NodeCosts; depth: number }) {
+function CostLineRows({ node, depth }: { node: Bill; depth: number }) {
   return (
     <>
       {(node.lines ?? []).map((line, at) => (
@@ -415,7 +428,7 @@ const purposeLabel = (name: string): string => PURPOSE_LABELS[name] ?? capitaliz
 
 function CostTable({ costs, by }: { costs: TeamCosts; by: Exclude<By, "run"> }) {
   const groups = { agent: costs.by_agent, purpose: costs.by_purpose, model: costs.by_model }[by];
-  const rows = Object.entries(groups).sort(([, a], [, b]) => byCost(a, b));
+  const rows = Object.entries(groups ?? {}).sort(([, a], [, b]) => byCost(a, b));
   const all = tokensOf(costs.total);
   const share = (sum: CostSum) => (costs.total.usd > 0 ? sum.usd / costs.total.usd : all > 0 ? tokensOf(sum) / all : 0);
   const title = { agent: "Agent", purpose: "Purpose", model: "Model" }[by];

@@ -3,9 +3,15 @@ import type { Schemas } from "@/api/client";
 import { compactNumber, money, plural } from "@/lib/format";
 
 export type NodeCosts = Schemas["NodeCosts"];
+export type TeamCosts = Schemas["TeamCosts"];
+/** What a node has cost with the nodes below it. */
+export interface Bill extends NodeCosts {
+  below: Bill[];
+  total: CostSum;
+}
 export type CostSum = Schemas["CostSum"];
 interface CostRow {
-  node: NodeCosts;
+  node: Bill;
   depth: number;
   hasMore: boolean;
   isOpen: boolean;
@@ -62,24 +68,33 @@ export function byCost(a: CostSum | undefined, b: CostSum | undefined): number {
   return (b?.usd ?? 0) - (a?.usd ?? 0) || tokens(b) - tokens(a);
 }
 
-export function costRows(nodes: readonly NodeCosts[], open: ReadonlySet<string>, total: CostSum, depth = 0): CostRow[] {
-  const share = (sum: CostSum | undefined): number => (total.usd > 0 ? (sum?.usd ?? 0) / total.usd : tokens(total) > 0 ? tokens(sum) / tokens(total) : 0);
+/** Return one bill for each run, of the nodes of all pages. */
+export function billsOf(nodes: readonly NodeCosts[]): Bill[] {
+  const bills = new Map(nodes.map((node) => [node.node_id, { ...node, below: [], total: NO_COST } as Bill]));
+  const runs: Bill[] = [];
+  for (const bill of bills.values()) (bills.get(bill.above_id ?? "")?.below ?? runs).push(bill);
+  const addUp = (bill: Bill): CostSum => (bill.total = [...(bill.lines ?? []).map((line) => line.sum), ...bill.below.map(addUp)].reduce(addSums, NO_COST));
+  runs.forEach(addUp);
+  return runs;
+}
+
+export function costRows(nodes: readonly Bill[], open: ReadonlySet<string>, total: CostSum, depth = 0): CostRow[] {
+  const share = (sum: CostSum): number => (total.usd > 0 ? sum.usd / total.usd : tokens(total) > 0 ? tokens(sum) / tokens(total) : 0);
   // Runs are sorted by time, newest first (ids sort by time); the tasks below them by cost.
   const sorted = depth === 0 ? [...nodes].sort((a, b) => (a.node_id < b.node_id ? 1 : -1)) : [...nodes].sort((a, b) => byCost(a.total, b.total));
   return sorted.flatMap((node) => {
-    const below = node.below ?? [];
     const isOpen = open.has(node.node_id);
-    const hasMore = below.length > 0 || (node.lines ?? []).length > 0;
+    const hasMore = node.below.length > 0 || (node.lines ?? []).length > 0;
     const row: CostRow = { node, depth, hasMore, isOpen, share: share(node.total) };
-    return isOpen ? [row, ...costRows(below, open, total, depth + 1)] : [row];
+    return isOpen ? [row, ...costRows(node.below, open, total, depth + 1)] : [row];
   });
 }
 
 /** Return the ids from a run down to the node, or an empty list if no run contains it. */
-export function pathTo(nodes: readonly NodeCosts[], nodeId: string): string[] {
+export function pathTo(nodes: readonly Bill[], nodeId: string): string[] {
   for (const node of nodes) {
     if (node.node_id === nodeId) return [nodeId];
-    const below = pathTo(node.below ?? [], nodeId);
+    const below = pathTo(node.below, nodeId);
     if (below.length > 0) return [node.node_id, ...below];
   }
   return [];

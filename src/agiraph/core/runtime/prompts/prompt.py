@@ -273,7 +273,7 @@ async def with_files(
     """Build a system prompt from the team's files as a new thread is shown them; `label` is what
     the thread carries anyway."""
     paths = shown_paths(ctx.agent, ctx.clock.now())
-    labelled = await ctx.store.read(file_labels.of, ctx.team.id, paths)
+    labelled = await ctx.store.look(file_labels.of, ctx.team.id, paths)
     while True:
         shown = ShownFiles(
             ctx.scope.team,
@@ -286,7 +286,7 @@ async def with_files(
         system = build(shown)
         # A thread stores the label before it writes the file: if the labels are still the same,
         # none of the files that were read has got untrusted text meanwhile.
-        before, labelled = labelled, await ctx.store.read(file_labels.of, ctx.team.id, paths)
+        before, labelled = labelled, await ctx.store.look(file_labels.of, ctx.team.id, paths)
         if labelled == before:
             return system, shown
 

@@ -231,6 +231,9 @@ class PostgresStore:
         name = name_of_verb(query)
         return await self._in_thread(self._waiting, lambda: self._retrying(name, run))
 
+    async def look(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.read(query, *args, **kwargs)
+
     async def _in_thread(self, queue: deque[_Job], run: Callable[[], T]) -> T:
         """Run this in a thread of the pool when its turn comes; what is in `_first` comes first."""
         future: Future[T] = Future()

@@ -18,6 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from agiraph.core.domain.errors import StoreLocked
 from agiraph.core.domain.events import TeamEvent
 from agiraph.core.domain.ids import AgentId, TeamId
 from agiraph.core.domain.times.time import Clock
@@ -172,6 +173,8 @@ class SqliteStore:
         self._files.remember()
         self._queries: queue.SimpleQueue[_Query | None] = queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
+        self._looker: sqlite3.Connection | None = None
+        """For short queries on the event loop."""
         self._first: deque[_Job] = deque()
         self._waiting: deque[_Job] = deque()
         self._alone: deque[_Job] = deque()
@@ -228,6 +231,17 @@ class SqliteStore:
         self._queries.put(_Query(query, args, kwargs, future))
         return await future
 
+    async def look(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._has_closed_readers:
+            raise RuntimeError(f"The store is closed: {name_of_verb(query)} cannot be read.")
+        if self._looker is None:
+            self._looker = self._open_reader()
+            self._looker.execute("pragma busy_timeout = 0")  # the loop must not wait for a lock
+        try:
+            return self._run_query(self._looker, query, args, kwargs)
+        except StoreLocked:
+            return await self.read(query, *args, **kwargs)
+
     def _read_queries(self) -> None:
         """Run a reader thread, which has a connection of its own."""
         connection: sqlite3.Connection | None = None
@@ -238,21 +252,27 @@ class SqliteStore:
             try:
                 if connection is None:
                     connection = self._open_reader()
-                result = self._run_query(connection, asked)
+                result = self._run_query(connection, asked.query, asked.args, asked.kwargs)
             except BaseException as error:  # whatever a query raises belongs to its caller
                 failure = error
             self._loop.call_soon_threadsafe(_hand_over, asked.future, result, failure)
         if connection is not None:
             connection.close()
 
-    def _run_query(self, connection: sqlite3.Connection, asked: "_Query") -> Any:
+    def _run_query(
+        self,
+        connection: sqlite3.Connection,
+        query: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         tx = SqliteTx(connection, self.clock.now())
         # A snapshot: in WAL mode all statements of the query see the state of its first one.
         connection.execute("begin")
         try:
-            return asked.query(tx, *asked.args, **asked.kwargs)
+            return query(tx, *args, **kwargs)
         except UNANSWERABLE as error:
-            raise answer_for(error, name_of_verb(asked.query)) from error
+            raise answer_for(error, name_of_verb(query)) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if not is_environment_error(error):
                 raise
@@ -290,6 +310,8 @@ class SqliteStore:
             self._queries.put(None)
         for thread in (self._waiter, *self._readers):
             await self._loop.run_in_executor(None, thread.join)
+        if self._looker is not None:
+            self._looker.close()
         # The writer last: the last connection to close checkpoints the WAL and removes it.
         self._connection.close()
         self._files.close()

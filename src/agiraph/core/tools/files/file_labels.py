@@ -30,7 +30,7 @@ async def label_of(ctx: RunContext, path: str) -> Label:
         return ctx.label
     if spot.area in (Area.OWN_SCRATCH, Area.OWN_SPEC, Area.OWN_PUBLISHED, Area.SOUL):
         return CLEAN
-    return await ctx.store.read(_label, ctx, spot)
+    return await ctx.store.look(_label, ctx, spot)
 
 
 def has_written(ctx: RunContext, spot: ScopedPath) -> bool:
@@ -88,7 +88,7 @@ async def fenced(ctx: RunContext, path: str, text: str, label: Label) -> str:
 
 async def find(ctx: RunContext, path: str) -> FileLabel | None:
     """Return what is known of a labelled file of the team; None if its words are clean."""
-    return await ctx.store.read(rows.find, ctx.team.id, path)
+    return await ctx.store.look(rows.find, ctx.team.id, path)
 
 
 async def record(

@@ -1,1 +1,0 @@
-export{t as default}from"./BudgetForm-D8xf6fED.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./BudgetForm-xFo7Eth0.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-f5_2lMQ9.js";

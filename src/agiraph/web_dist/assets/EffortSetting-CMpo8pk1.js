@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-m201LaBZ.js";
