@@ -4,13 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agiraph.core.domain.ids import TriggerId
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import Budget, Extension, NodeStatus, StopReason
 from agiraph.core.services.board import planning
 from agiraph.core.services.lifecycle import continuations, teams
 from agiraph.core.services.members import roster
 from agiraph.core.services.triggers import due
+from agiraph.core.services.triggers.kinds.heartbeat import AT_ONCE
 from agiraph.core.store import triggers as rows
+from agiraph.core.store import waits
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.acceptance import NO_EFFECT
 from agiraph.testing import World, call, says
@@ -98,6 +101,31 @@ async def test_a_heartbeat_with_nothing_new_costs_no_call_and_no_rows(world: Wor
     assert await firings(world, trigger) == []
     assert await world.events(founded.team.id) == events
     assert await world.board(founded.team.id) == []
+
+
+async def test_heartbeats_due_together_are_spread_over_their_interval(world: World) -> None:
+    founded = [await found_idle_team(world) for _ in range(AT_ONCE + 10)]
+    made = [await create_trigger(world, f, "heartbeat", {"interval_seconds": 600}) for f in founded]
+
+    def fire(tx: Tx) -> None:
+        for timer in waits.due(tx, limit=1000):
+            waits.take_due_timer(tx, timer)
+            due.fire_due(tx, TriggerId(timer.subject))
+
+    world.clock.advance(seconds=660)
+    began = world.clock.now()
+    await world.store.write(fire)
+    kept = [await reload(world, trigger) for trigger in made]
+    put_off = [t for t in kept if t.gate == "much else was due at the same time"]
+    late = [t.due_at - began for t in put_off if t.due_at is not None]
+    assert len(late) == 10  # the others were due with fewer
+    assert all(timedelta() <= each < timedelta(minutes=10) for each in late)
+    assert len({each // timedelta(seconds=1) for each in late}) > 5
+
+    world.clock.advance(seconds=600)
+    await world.store.write(fire)  # nothing is put off twice
+    kept = [await reload(world, trigger) for trigger in made]
+    assert [t.gate for t in kept if t.gate != "nothing new"] == []
 
 
 async def test_an_unread_message_lets_a_heartbeat_fire(world: World) -> None:

@@ -122,6 +122,13 @@ def next_due(tx: Tx) -> datetime | None:
     return None if row is None or row[0] is None else from_micros(row[0])
 
 
+def count_due(tx: Tx, *, limit: int) -> int:
+    """Return how many timers are due now, counted up to a limit."""
+    sql = "select count(*) from (select 1 from timers where due_at <= :now limit :limit) due"
+    row = tx.one(sql, now=to_micros(tx.now), limit=limit)
+    return 0 if row is None else int(row[0])
+
+
 def take_due_timer(tx: Tx, timer: Timer) -> bool:
     """Delete a timer that is due; return False if it is gone or not due."""
     sql = "delete from timers where id = :id and due_at <= :now"

@@ -7,6 +7,7 @@ costs nothing.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
+from zlib import crc32
 
 from pydantic import Field
 
@@ -19,10 +20,13 @@ from agiraph.core.services.board import labels, texts
 from agiraph.core.services.triggers import firing
 from agiraph.core.services.triggers.kinds.after_work import AfterWork
 from agiraph.core.services.triggers.kinds.base import FileHashes, Seconds, TriggerConfig
-from agiraph.core.store import messages, nodes, triggers
+from agiraph.core.store import messages, nodes, triggers, waits
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
 
+AT_ONCE = 20
+"""If more timers than this are due, heartbeats are spread over their intervals."""
+LONGEST_SPREAD_S = 3600.0
 MAX_BACKOFF_S = 86_400.0
 """The longest interval that backoff reaches: a day."""
 
@@ -93,6 +97,8 @@ class Heartbeat(AfterWork[HeartbeatConfig]):
             return firing.arm(tx, trigger, None)  # on_agent_idle sets the next due time
         if closed := _closed_for_all(tx, trigger, config):
             return self._sleep(tx, trigger, closed)
+        if closed := _closed_by_others(tx, trigger, config):
+            return self._sleep(tx, trigger, closed)
         ended = triggers.ended_since(tx, (agent.team_id, agent.id), _last_awake(trigger))
         news = _news(tx, agent, ended) + _changed_files(trigger, hashes)
         if not trigger.watched and hashes:
@@ -125,6 +131,17 @@ def _closed_for_all(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Close
             return _Closed(f"outside of {config.hours}", opens)
     closed = firing.closed_by_budget(tx, trigger)
     return None if closed is None else _Closed(closed, again)
+
+
+def _closed_by_others(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Closed | None:
+    """Return the agent's own place in the interval if much else is due now; only once, so that a
+    busy runtime puts no heartbeat off again and again."""
+    why = "much else was due at the same time"
+    if trigger.gate == why or waits.count_due(tx, limit=AT_ONCE) < AT_ONCE:
+        return None
+    place = crc32(trigger.agent_id.encode()) / 2**32
+    spread_s = min(config.interval_seconds, LONGEST_SPREAD_S)
+    return _Closed(why, tx.now + timedelta(seconds=place * spread_s))
 
 
 def _closed_without_news(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Closed | None:
