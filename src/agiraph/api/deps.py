@@ -23,7 +23,6 @@ from typing import (
 
 import orjson
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
-from pydantic_core import to_jsonable_python
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
@@ -418,8 +417,11 @@ class _Idempotent:
         return _json(status, body)
 
 
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+
+
 def _dumped(made: object) -> bytes:
-    return orjson.dumps(made, default=to_jsonable_python)
+    return orjson.dumps(made, default=lambda one: _ANYTHING.dump_python(one, mode="json"))
 
 
 def _json(status: int, body: bytes) -> Response:
