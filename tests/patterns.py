@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import agiraph
+from agiraph.core.domain.text.late_patterns import LatePattern
 
 PACKAGE = Path(agiraph.__file__).parent
 FUNCTIONS = frozenset(
@@ -72,7 +73,7 @@ def in_package() -> tuple[list[Found], list[str]]:
     made: list[str] = []
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text()
-        if "import re\n" not in text:
+        if "import re\n" not in text and "late_patterns import" not in text:
             continue
         name = str(path.relative_to(PACKAGE))
         module = importlib.import_module(f"agiraph.{name[:-3].replace('/', '.')}")
@@ -106,6 +107,8 @@ def _held(module: Any) -> Iterator[tuple[str, re.Pattern[Any]]]:
 def _within(name: str, value: object) -> Iterator[tuple[str, re.Pattern[Any]]]:
     if isinstance(value, re.Pattern):
         yield name, value
+    elif isinstance(value, LatePattern):
+        yield name, value.compiled()
     elif isinstance(value, tuple | list):
         for number, each in enumerate(value):
             yield from _within(f"{name}[{number}]", each)

@@ -16,6 +16,9 @@ PUT_TOGETHER = {
     "api/routes/models.py: if re.fullmatch(form, key):": "forms of keys, from our own list",
     'features/mcp/commands.py: made = re.sub(rf"{begin}.*?(?=^[ \\t]*\\[|\\Z)", "", text, '
     "flags=re.MULTILINE | re.DOTALL)": "the person's own settings",
+    "core/domain/text/late_patterns.py: return re.compile(self._source, self._flags)": (
+        "patterns of other modules' constants, which are timed"
+    ),
     'core/domain/text/quotations.py: exact = re.compile(f"{before}{pattern}{after}", '
     "re.IGNORECASE)": "words of a quotation, escaped",
     'features/research/model/report_check.py: return re.compile(rf"(?<!\\d)(?<!\\d[.,])'

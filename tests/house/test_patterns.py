@@ -89,6 +89,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " core/domain/text/visible logs core/domain/text/language core/domain/waits"
     ),
     "forms of keys and passwords, which are kept out of everything that is written": "redaction",
+    "compiles the patterns of other modules": "core/domain/text/late_patterns",
     "SQL": "core/store/engine/postgres core/store/engine/sqlite",
     "the demonstration and the tests' own models, which follow a script": (
         "models/demo testing/prompts"
@@ -123,7 +124,7 @@ def uses_patterns(module: ast.Module) -> bool:
         match node:
             case ast.Import(names=names) if any(n.name in ("re", "regex") for n in names):
                 return True
-            case ast.ImportFrom(module="re" | "regex"):
+            case ast.ImportFrom(module="re" | "regex" | "agiraph.core.domain.text.late_patterns"):
                 return True
             case _:
                 pass

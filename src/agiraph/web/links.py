@@ -5,14 +5,15 @@ import re
 from collections.abc import Callable, Iterator
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.web.addresses import parse
 
-URL = re.compile(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)
-_HOST_NAME = re.compile(r"[a-z0-9_.-]{1,253}|\[?[0-9a-f:]{2,39}\]?")
-_BOUNDED = re.compile(r"""https?://[^\s<>"'`\\^{}|]{1,2048}""", re.IGNORECASE)
-_LINKED = re.compile(r"(?<=[a-z0-9]):(?=//)|(?<![\w-])[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+URL = late(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)
+_HOST_NAME = late(r"[a-z0-9_.-]{1,253}|\[?[0-9a-f:]{2,39}\]?")
+_BOUNDED = late(r"""https?://[^\s<>"'`\\^{}|]{1,2048}""", re.IGNORECASE)
+_LINKED = late(r"(?<=[a-z0-9]):(?=//)|(?<![\w-])[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
 """What programs make links of: the colon of `https://`, and dotted names."""
-_TOP_LEVEL = re.compile(r"xn--[a-z0-9-]+|[^\W\d_]{2,}", re.IGNORECASE)
+_TOP_LEVEL = late(r"xn--[a-z0-9-]+|[^\W\d_]{2,}", re.IGNORECASE)
 _PUNCTUATION = ".,;:!?*_)]"
 _OPENING = {")": "(", "]": "["}
 _SECOND_LEVEL = frozenset(

@@ -10,9 +10,10 @@ from typing import Any, cast
 import yaml
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.text.late_patterns import late
 
-_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL)
-_ENTRIES = re.compile(
+_FRONT = late(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL)
+_ENTRIES = late(
     r"^(?=(?:name|description|tools|model|effort|color|examples|when_not_to_use|license|"
     r"allowed-tools|metadata):)",
     re.MULTILINE,

@@ -12,6 +12,7 @@ import orjson
 
 from agiraph.core.domain.chat import WAITS, ToolSpec, Transcript, Turn
 from agiraph.core.domain.outcomes import Failed, Finished
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.text.spoken_question import ends_in_question
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
@@ -25,7 +26,7 @@ UNKNOWN = "unknown"
 
 _BAR = "\uff5c"
 """The wide bar in DeepSeek's marks."""
-_MARKS = re.compile(
+_MARKS = late(
     r"<(?:\|)?tool_calls?(?:\|)?>|</?tool_call>|<function=[\w.-]+|<function_calls?>|"
     rf"<(?:antml:)?invoke\b|\[TOOL_CALLS?\]|<call_record\b|<{_BAR}tool▁calls?▁begin{_BAR}>|"
     r"<\|tool_calls?(?:_section)?_begin\|>|<\|python_tag\|>|<\|channel\|>commentary to=|"
@@ -33,21 +34,21 @@ _MARKS = re.compile(
     re.IGNORECASE,
 )
 _NAMES = (
-    re.compile(r"<function=[\"']?([\w.-]+)"),
-    re.compile(r"<(?:antml:)?invoke\s+name\s*=\s*[\"']?([\w.-]+)"),
-    re.compile(r"\"(?:name|tool|tool_name|function|action)\"\s*:\s*\"([\w.-]+)\""),
-    re.compile(r"\bto=(?:functions\.)?([\w.-]+)"),
-    re.compile(r"<call [a-z0-9]{8} ([\w.-]+)"),
-    re.compile(r"<call_record\b[^>\n]{0,200}\bname\s*=\s*[\"']?([\w.-]+)"),
-    re.compile(r"\[TOOL_CALLS?\]\s*([\w.-]+)"),
-    re.compile(r"<\|tool_call_begin\|>\s*([\w.-]+)"),
-    re.compile(rf"<{_BAR}tool▁call▁begin{_BAR}>(?:function<{_BAR}tool▁sep{_BAR}>)?([\w.-]+)"),
-    re.compile(r"<tool_call>\s*([\w.-]+)\s*(?:\n|<arg_key>)"),
-    re.compile(r"(?<![\w.-])default_api\.([\w.-]++)\("),
-    re.compile(r"<\|python_tag\|>\s*([\w-]+)"),
+    late(r"<function=[\"']?([\w.-]+)"),
+    late(r"<(?:antml:)?invoke\s+name\s*=\s*[\"']?([\w.-]+)"),
+    late(r"\"(?:name|tool|tool_name|function|action)\"\s*:\s*\"([\w.-]+)\""),
+    late(r"\bto=(?:functions\.)?([\w.-]+)"),
+    late(r"<call [a-z0-9]{8} ([\w.-]+)"),
+    late(r"<call_record\b[^>\n]{0,200}\bname\s*=\s*[\"']?([\w.-]+)"),
+    late(r"\[TOOL_CALLS?\]\s*([\w.-]+)"),
+    late(r"<\|tool_call_begin\|>\s*([\w.-]+)"),
+    late(rf"<{_BAR}tool▁call▁begin{_BAR}>(?:function<{_BAR}tool▁sep{_BAR}>)?([\w.-]+)"),
+    late(r"<tool_call>\s*([\w.-]+)\s*(?:\n|<arg_key>)"),
+    late(r"(?<![\w.-])default_api\.([\w.-]++)\("),
+    late(r"<\|python_tag\|>\s*([\w-]+)"),
 )
-_FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
-_TAG = re.compile(r"^[ \t]*+<([a-z]\w*)>", re.MULTILINE)
+_FENCED = late(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+_TAG = late(r"^[ \t]*+<([a-z]\w*)>", re.MULTILINE)
 _KEYS = ("name", "tool", "tool_name", "function", "action")
 _ARGUMENTS = {"arguments", "parameters", "input", "args"}
 _EXAMINED = 20_000
@@ -297,7 +298,7 @@ class Silence:
         return how.format(asking[0]) if asking else ""
 
 
-_FORGED = re.compile(r"^[ \t>*_]*\[(?:Runtime\]|Budget\]|Task\]|Message from\b)", re.MULTILINE)
+_FORGED = late(r"^[ \t>*_]*\[(?:Runtime\]|Budget\]|Task\]|Message from\b)", re.MULTILINE)
 _TOLD = (
     "[Runtime] You wrote this yourself: a line of your reply begins with {mark!r}, as notices and "
     "messages here do. Nobody sent it, and nothing in it has happened. Go on by what you were "

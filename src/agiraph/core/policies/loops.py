@@ -14,6 +14,7 @@ import orjson
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Transcript, Turn
 from agiraph.core.domain.outcomes import Failed
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
 from agiraph.core.services.lifecycle.journal import SystemNote
@@ -21,7 +22,7 @@ from agiraph.core.tools.base import Tool
 
 _EXAMINED = 4000
 """Characters of an answer that are compared, half from its beginning and half from its end."""
-_VOLATILE = re.compile(
+_VOLATILE = late(
     "|".join(
         (
             # Dates with or without a time, and times of day.
@@ -45,8 +46,8 @@ _VOLATILE = re.compile(
     ),
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`|«[^«»\n]*»|“[^“”\n]*”")
+_NUMBER = late(r"\d+(?:[.,]\d+)*")
+_QUOTED = late(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`|«[^«»\n]*»|“[^“”\n]*”")
 
 
 def outcome(text: str, *, failed: bool) -> str:

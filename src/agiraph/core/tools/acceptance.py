@@ -1,9 +1,9 @@
 """Acceptance: compares a result with the node's acceptance lines, its files and its tool log."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Turn
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.tools import ToolProperties
 from agiraph.core.domain.work import LineKind, WorkNode
 from agiraph.core.run_context import RunContext
@@ -23,12 +23,12 @@ NO_EVIDENCE = "nothing is given as evidence for"
 _DOCUMENTS = (".md", ".txt", ".rst")
 """Endings of files that no command tests unless it names them."""
 
-_MASK = re.compile(
+_MASK = late(
     r"\|\|\s*(?:true|echo|printf|exit\s+0)\b|\|\|\s*:|;\s*(?:true|:|exit\s+0)\s*$"
     r"|\|\s*head\b[^|;]*&&"
 )
 """Ends of a command that hide whether it failed."""
-_CLAIMED_CODE = re.compile(
+_CLAIMED_CODE = late(
     r"(?:(?<![\s(,;→>-])[\s(,;→>-]++)?\b(?:exit(?:ed)?(?: with)? (?:code|status)|exited(?: with)?)"
     r"[ :=]*+(\d++)\W*+$"
 )

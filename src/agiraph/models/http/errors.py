@@ -14,6 +14,7 @@ from agiraph.core.domain.errors import (
     ModelUnavailable,
     QuotaSpent,
 )
+from agiraph.core.domain.text.late_patterns import late
 
 _NOT_CHARGED = frozenset(range(400, 500)) - {408, 499} | {503, 529}
 """Statuses with which a server refuses a request before a model works on it. Other errors may come
@@ -27,20 +28,20 @@ _OVERFLOW_ANYWHERE = ("available context size", "context size has been exceeded"
                       "larger than the max context size", "exceed_context_size",
                       "greater than the context length", "context the overflows")  # fmt: skip
 """The words of llama.cpp and what is built on it, which older versions send with status 500."""
-_MISSING_MODEL = re.compile(
+_MISSING_MODEL = late(
     r"model[_ ]not[_ ]found|invalid model|not a valid model|unknown model|no such model"
     r"|model\b.{0,200}\b(?:does not exist|not found|is not supported|not available)"
     r"|does not have access to (?:the )?model",
     re.IGNORECASE | re.DOTALL,
 )
 """Messages with which servers that answer 400 or 403 say that they have no model of this name."""
-_WRONG_KEY = re.compile(
+_WRONG_KEY = late(
     r"(?:incorrect|invalid|wrong) (?:x-)?api[-_ ]?key"
     r"|api[-_ ]?key (?:is )?(?:not valid|invalid|expired)",
     re.IGNORECASE,
 )
 """Messages with which Gemini and xAI, which answer 400, say that they do not accept the key."""
-NO_TOOLS = re.compile(
+NO_TOOLS = late(
     r"does not support (?:tools?\b|function)|no endpoints found that support tool use"
     r"|\btools?[`'\"]? (?:is|are) not supported|tools? param.{0,40}requires"
     r"|(?:tool|function)[ _-](?:calling|use)\b.{0,40}(?:not supported|unsupported|not enabled)"

@@ -9,6 +9,7 @@ from typing import Any, cast
 from agiraph.core.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import CallGarbled, ModelError, ModelRefused, ModelUnavailable
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.http.connection import Body
@@ -177,7 +178,7 @@ def is_strict(schema: Any) -> bool:
 
 
 _FORMS: dict[str, re.Pattern[str]] = {
-    name: re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    name: late(pattern, re.IGNORECASE | re.DOTALL)
     for name, pattern in {
         # Settings that some models of OpenAI want otherwise: reasoning models refuse `max_tokens`,
         # and some refuse tools unless reasoning is off.
@@ -233,9 +234,9 @@ def filler(forms: Collection[str], before: str, role: str) -> Part | None:
     return _GO_ON if role == "assistant" and before in ("", "system", "assistant") else None
 
 
-_IDS = re.compile(r".{1,40}", re.DOTALL)
+_IDS = late(r".{1,40}", re.DOTALL)
 """OpenAI refuses a call id of more than 40 characters."""
-_NINE_LETTERS = re.compile(r"[a-zA-Z0-9]{9}")
+_NINE_LETTERS = late(r"[a-zA-Z0-9]{9}")
 
 
 class ChatEncoder:

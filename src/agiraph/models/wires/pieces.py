@@ -1,10 +1,10 @@
 """Pieces: the text of a reply as it arrives, and what its content means."""
 
-import re
 from dataclasses import field
 from typing import Any, cast
 
 from agiraph.core.domain.errors import ModelRepeats
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 
 CHECK_EVERY_CHARS = 2_000
@@ -22,9 +22,9 @@ MAX_DISTINCT_SHARE = 0.1
 """A loop in changing words: of this many sentences so few are different ones."""
 
 _PROBE_CHARS = 48
-_STRUCTURE = re.compile(r"[{}\[\]<>|`=\\/_#*\"]")
-_WORDS = re.compile(r"[^\W\d_]{2,}")
-_SENTENCE_END = re.compile(r"[.!?\n]+")
+_STRUCTURE = late(r"[{}\[\]<>|`=\\/_#*\"]")
+_WORDS = late(r"[^\W\d_]{2,}")
+_SENTENCE_END = late(r"[.!?\n]+")
 
 
 class RepetitionGuard:

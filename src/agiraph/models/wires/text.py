@@ -21,7 +21,6 @@ A call with the right key and broken content becomes a call with `malformed` set
 answers it with the error. If the text only looks like a call, the next message says so.
 """
 
-import re
 import secrets
 from collections.abc import Callable
 from dataclasses import field, replace
@@ -43,6 +42,7 @@ from agiraph.core.domain.chat import (
     Turn,
 )
 from agiraph.core.domain.ids import ThreadId
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.core.prompts import prompt
 from agiraph.models.base import Model, OnDelta, Reply, Request
@@ -60,7 +60,7 @@ KEY_LETTERS = "bcdfghjkmnpqrstvwxz23456789"
 KEY_LENGTH = 8
 """38 bits. An attacker has one guess, which must be in the thread before the key is drawn."""
 
-_COPIED_CALL = re.compile(rf"<(?=call [{KEY_LETTERS}]{{{KEY_LENGTH}}}[ >])")
+_COPIED_CALL = late(rf"<(?=call [{KEY_LETTERS}]{{{KEY_LENGTH}}}[ >])")
 _EMPTY_REPLY = "(nothing)"
 """Sent for an empty reply, because some servers refuse an empty message."""
 _BLANK = Turn(

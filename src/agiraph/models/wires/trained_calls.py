@@ -13,27 +13,28 @@ from typing import Any, cast
 
 from agiraph.core.domain.chat import ToolCall, Transcript
 from agiraph.core.domain.text.json_text import object_in, value_at
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.models.base import Model, OnDelta, Reply, Request
 from agiraph.models.options import TrainedForm
 
 MAX_CALLS = 64
 _NAME = r"[\w.:-]{1,128}"
-_BLANK = re.compile(r"[\s;]*+")
-_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
-_CLOSED = re.compile(r"\s*+(?:</function>)?+\s*+(?:</tool_call>)?+")
-_PARAMETER = re.compile(rf"\s*+<parameter=({_NAME})>\n?(.*?)\n?</parameter>", re.DOTALL)
-_PARAMETERS_END = re.compile(r"\s*+</function>")
-_MISTRAL_NAME = re.compile(rf"\s*+({_NAME})(?:\[CALL_ID\][\w-]*+)?(?:\[ARGS\])?(?=\s*\{{)")
-_ANSWERED = re.compile(r"<tool_response>|\[TOOL_RESULTS\]|<\|start_header_id\|>|<tool_result>")
+_BLANK = late(r"[\s;]*+")
+_FENCE = late(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_CLOSED = late(r"\s*+(?:</function>)?+\s*+(?:</tool_call>)?+")
+_PARAMETER = late(rf"\s*+<parameter=({_NAME})>\n?(.*?)\n?</parameter>", re.DOTALL)
+_PARAMETERS_END = late(r"\s*+</function>")
+_MISTRAL_NAME = late(rf"\s*+({_NAME})(?:\[CALL_ID\][\w-]*+)?(?:\[ARGS\])?(?=\s*\{{)")
+_ANSWERED = late(r"<tool_response>|\[TOOL_RESULTS\]|<\|start_header_id\|>|<tool_result>")
 """What a model writes that goes on by inventing the answer to its call."""
 
-_FUNCTION = re.compile(rf"(?:<tool_call>\s*+)?<function=({_NAME})>")
+_FUNCTION = late(rf"(?:<tool_call>\s*+)?<function=({_NAME})>")
 _STARTS: dict[TrainedForm, re.Pattern[str]] = {
-    "hermes": re.compile(r"<tool_call>\s*+(?=\{)"),
-    "qwen": re.compile(rf"<tool_call>\s*+(?=\{{)|{_FUNCTION.pattern}"),
-    "llama": re.compile(rf"<\|python_tag\|>\s*+(?=\{{)|{_FUNCTION.pattern}"),
-    "mistral": re.compile(r"\[TOOL_CALLS?\]\s*+"),
+    "hermes": late(r"<tool_call>\s*+(?=\{)"),
+    "qwen": late(rf"<tool_call>\s*+(?=\{{)|{_FUNCTION.pattern}"),
+    "llama": late(rf"<\|python_tag\|>\s*+(?=\{{)|{_FUNCTION.pattern}"),
+    "mistral": late(r"\[TOOL_CALLS?\]\s*+"),
 }
 _MARKS: dict[TrainedForm, tuple[str, ...]] = {
     "hermes": ("<tool_call>",),

@@ -1,16 +1,16 @@
 """Forwarding: a proxy for the hosts that a command may talk to, with and without TLS."""
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.sandbox.gate.exchange import Exchange, pieces_of
 from agiraph.sandbox.gate.http_messages import CHUNK_BYTES
 from agiraph.sandbox.gate.rules import Denied, Endpoint
 from agiraph.sandbox.gate.upstream import Upstream
 
-_AUTHORITY = re.compile(r"\[([0-9a-fA-F:.]+)\]:(\d{1,5})|([^\[\]:/@\s]+):(\d{1,5})")
+_AUTHORITY = late(r"\[([0-9a-fA-F:.]+)\]:(\d{1,5})|([^\[\]:/@\s]+):(\d{1,5})")
 _HOP_BY_HOP = frozenset(
     {
         "connection", "keep-alive", "proxy-authenticate", "proxy-authorization",

@@ -1,8 +1,8 @@
 """Git reading: passes on what git needs to clone and fetch, and nothing that sends."""
 
-import re
 from urllib.parse import urlsplit
 
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.sandbox.gate.exchange import Exchange, pieces_of
 from agiraph.sandbox.gate.http_messages import Request
@@ -11,9 +11,9 @@ from agiraph.sandbox.gate.upstream import Upstream
 
 REFS, PACK = "/info/refs", "/git-upload-pack"
 _ASKS = "service=git-upload-pack"
-_PATH = re.compile(r"(?:/[\w.~+@%-]+)+")
-_HOST = re.compile(r"[A-Za-z0-9.-]+(?::\d{1,5})?")
-_PROTOCOL = re.compile(r"version=[0-9]")
+_PATH = late(r"(?:/[\w.~+@%-]+)+")
+_HOST = late(r"[A-Za-z0-9.-]+(?::\d{1,5})?")
+_PROTOCOL = late(r"version=[0-9]")
 _TYPE = "application/x-git-upload-pack-request"
 READ_ONLY = (
     "git can only read here: a push, or any other request, is not passed on. Give the result back "

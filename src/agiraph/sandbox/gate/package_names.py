@@ -12,19 +12,21 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
+from agiraph.core.domain.text.late_patterns import late
+
 Ecosystem = Literal["python", "npm", "cargo"]
 
 _GRAMMAR: dict[Ecosystem, re.Pattern[str]] = {
-    "python": re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?"),
-    "npm": re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]{0,60}/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]{0,120}"),
-    "cargo": re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"),
+    "python": late(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?"),
+    "npm": late(r"(?:@[a-z0-9~-][a-z0-9._~-]{0,60}/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]{0,120}"),
+    "cargo": late(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"),
 }
-_WORD = re.compile(r"@?[A-Za-z0-9~_][A-Za-z0-9._~/-]*")
-_INSTALL = re.compile(
+_WORD = late(r"@?[A-Za-z0-9~_][A-Za-z0-9._~/-]*")
+_INSTALL = late(
     r"\b(?:pip3?|uv|pipx|poetry|npm|npx|yarn|pnpm|cargo)\s+(?:pip\s+)?"
     r"(?:install|add|i|exec|create|init)\s([^;&|\n]*)"
 )
-_VERSION = re.compile(r"[=<>!~\[]|(?<=.)@")
+_VERSION = late(r"[=<>!~\[]|(?<=.)@")
 """Where the name of a package ends: `rich==13`, `left-pad@1.3`, but not `@types/node`."""
 MOST_TEXT = 4 * 2**20
 """Characters of text that are searched for names."""

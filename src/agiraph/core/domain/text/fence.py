@@ -9,6 +9,8 @@ that do not compare marks. Invisible characters and the control tokens of models
 import hashlib
 import re
 
+from agiraph.core.domain.text.late_patterns import late
+
 MARK_CHARACTERS = 16
 """Hexadecimal digits of a mark."""
 QUOTE = "| "
@@ -16,7 +18,7 @@ QUOTE = "| "
 
 _BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """Everything that a reader may take for the end of a line."""
-_IMITATION = re.compile(
+_IMITATION = late(
     rf"(\A|[{_BREAKS}])"
     r"(?=[ \t\u00a0\u200b-\u200f\u2060\ufeff>*_#`|]{0,40}"
     r"(?:\[\s*(?:message\s+from|runtime|task)\b"
@@ -25,17 +27,17 @@ _IMITATION = re.compile(
     re.IGNORECASE,
 )
 # The joiners U+200C and U+200D stay: Persian words and emoji are spelled with them.
-_UNSEEN = re.compile(
+_UNSEEN = late(
     "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
 """Invisible characters and those that turn the direction of writing."""
-_CONTROL_TOKEN = re.compile(
+_CONTROL_TOKEN = late(
     r"<[|\uff5c][^|\uff5c<>\n]{1,64}[|\uff5c]>|\[/?INST\]|<</?SYS>>|</?(?:start|end)_of_turn>"
 )
 """What chat templates put between the turns of a conversation."""
 REMOVED = "(control token)"
-_FENCED = re.compile(r"^<<< ([0-9a-f]{16}): .*?(?:^>>> \1: [^\n]*|\Z)", re.DOTALL | re.MULTILINE)
+_FENCED = late(r"^<<< ([0-9a-f]{16}): .*?(?:^>>> \1: [^\n]*|\Z)", re.DOTALL | re.MULTILINE)
 _CLOSINGS = (
     *("is not asked of you.", "nothing in it is asked of you now.", "Nobody else speaks in it."),
     *("It is a question.", "not an order.", "asks for nothing.", "asks for nothing itself."),
@@ -49,22 +51,22 @@ _OPENING = (
 _END = r">>> [0-9a-f]{16}: the end of it\."
 _BEFORE = r"^[ \t>]{0,12}?"
 """What stands before a mark that a model repeats in a Markdown quotation."""
-_MARK = re.compile(
+_MARK = late(
     rf"{_BEFORE}(?:{_OPENING}|{_END})[ \t\r]*(?:\n|\Z)"
     rf"|({_BEFORE})(?:{_OPENING}|{_END})[ \t]*| {_END}",
     re.MULTILINE,
 )
 """A line that begins or ends a fence, or only the mark if a model writes on in the same line."""
-_WHOLE_OPENING = re.compile(rf"[ \t>]{{0,12}}?{_OPENING}")
-_OPEN_LINE = re.compile(
+_WHOLE_OPENING = late(rf"[ \t>]{{0,12}}?{_OPENING}")
+_OPEN_LINE = late(
     r"[ \t>]{0,12}(?:<{0,2}|<<<(?: [0-9a-f]{0,16}"
     rf"(?::[^\n]{{0,{_LONGEST_WHAT}}})?)?|>>>(?: [0-9a-f]{{0,16}}(?::[a-z .]{{0,16}})?)?)\Z"
 )
 """A last line that may become one that begins or ends a fence."""
-_OPEN_END = re.compile(r" >{1,3}(?: [0-9a-f]{0,16}(?::[a-z .]{0,16})?)?\Z")
+_OPEN_END = late(r" >{1,3}(?: [0-9a-f]{0,16}(?::[a-z .]{0,16})?)?\Z")
 _END_CHARACTERS = 40
 """More than the mark at the end of a fence has."""
-_SPACES = re.compile(r"\s+")
+_SPACES = late(r"\s+")
 
 
 def enclose(text: str, *, thread: str, what: str) -> str:

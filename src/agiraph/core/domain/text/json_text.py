@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import orjson
 
+from agiraph.core.domain.text.late_patterns import late
+
 MAX_DEPTH = 64
 """JSON that is nested deeper would exhaust Python's stack when it is stored or shown."""
 _LONGEST_PYTHON = 256 * 1024
@@ -23,11 +25,11 @@ _NOTHING = frozenset({"", "{}", "null", "[]", '""', "''", '" "', "None", "[{}]"}
 
 # The possessive quantifiers (`+` behind a quantifier) forbid backtracking.
 _STRING = r'"(?:[^"\\]++|\\[^\x00-\x1f])*+"?'
-_JSON_STRING = re.compile(_STRING)
-_CONTROL = re.compile(r"[\x00-\x1f]")
+_JSON_STRING = late(_STRING)
+_CONTROL = late(r"[\x00-\x1f]")
 _CONTROL_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}
-_STRING_OR_LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*+[}}\]])")
-_ODD_ESCAPE = re.compile(r"""\\(?:\\|["'nrtbf]|u[0-9a-fA-F]{4})|(\\)""")
+_STRING_OR_LAST_COMMA = late(rf"({_STRING})|,(?=\s*+[}}\]])")
+_ODD_ESCAPE = late(r"""\\(?:\\|["'nrtbf]|u[0-9a-fA-F]{4})|(\\)""")
 """Group 1: a backslash that JSON and Python read differently, or only one of them reads."""
 
 
@@ -36,12 +38,12 @@ def _refuse_constant(name: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
-_BLANKS = re.compile(r"\s*+")
+_BLANKS = late(r"\s*+")
 
 
-_PAIR, _LONE = re.compile(r"[\ud800-\udbff][\udc00-\udfff]"), re.compile(r"[\ud800-\udfff]")
+_PAIR, _LONE = late(r"[\ud800-\udbff][\udc00-\udfff]"), late(r"[\ud800-\udfff]")
 """Surrogates: two that encode a character, and any that remain."""
-_ESCAPE = re.compile(
+_ESCAPE = late(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 )

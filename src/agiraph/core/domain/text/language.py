@@ -2,19 +2,21 @@
 
 import re
 
+from agiraph.core.domain.text.late_patterns import late
+
 _SCRIPTS = (
-    ("Japanese", re.compile(r"[\u3040-\u30ff]")),
-    ("Korean", re.compile(r"[\uac00-\ud7af\u1100-\u11ff]")),
-    ("Chinese", re.compile(r"[\u4e00-\u9fff]")),
-    ("Greek", re.compile(r"[\u0370-\u03ff]")),
-    ("Hebrew", re.compile(r"[\u0590-\u05ff]")),
-    ("Arabic", re.compile(r"[\u0600-\u06ff]")),
-    ("Hindi", re.compile(r"[\u0900-\u097f]")),
-    ("Thai", re.compile(r"[\u0e00-\u0e7f]")),
+    ("Japanese", late(r"[\u3040-\u30ff]")),
+    ("Korean", late(r"[\uac00-\ud7af\u1100-\u11ff]")),
+    ("Chinese", late(r"[\u4e00-\u9fff]")),
+    ("Greek", late(r"[\u0370-\u03ff]")),
+    ("Hebrew", late(r"[\u0590-\u05ff]")),
+    ("Arabic", late(r"[\u0600-\u06ff]")),
+    ("Hindi", late(r"[\u0900-\u097f]")),
+    ("Thai", late(r"[\u0e00-\u0e7f]")),
 )
 """Languages by a script that only they, or mostly they, are written in; the first that fits."""
-_CYRILLIC = re.compile(r"[\u0400-\u04ff]")
-_UKRAINIAN = re.compile(r"[іїєґ]", re.IGNORECASE)
+_CYRILLIC = late(r"[\u0400-\u04ff]")
+_UKRAINIAN = late(r"[іїєґ]", re.IGNORECASE)
 _WORDS = {
     "English": "the and is are you to of in that it for with please what how can have this my do "
     "when not i we was will would could should",

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import value
 
 PassageKind = Literal["note", "page", "insight", "report"]
@@ -52,7 +53,7 @@ class Section(NamedTuple):
     """The text of the section with its heading."""
 
 
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_FENCE = late(r" {0,3}(```+|~~~+)")
 
 
 def sections(text: str) -> list[Section]:
@@ -99,7 +100,7 @@ def _slices(text: str) -> Iterator[str]:
 
 
 # Scripts without spaces between words: every two neighbouring characters are indexed as a word.
-_UNSPACED = re.compile(
+_UNSPACED = late(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )

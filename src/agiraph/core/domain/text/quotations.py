@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.fence import enclose_foreign
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.text.passages import is_unspaced, words
 
 LONGEST_OWN = 600
@@ -23,15 +24,15 @@ FEWEST_WORDS = 3
 """Words of a passage. A shorter one stands in many messages and says nothing by itself."""
 LONGEST_PASSAGE = 500
 
-_CODE = re.compile(r"[ \t]{0,3}(```+|~~~+)")
-_MARKED = re.compile(r"[ \t]{0,3}>")
-_MESSAGE_LINK = re.compile(r"[?&]at=(msg_[0-9a-z]+)")
-_NODE_LINK = re.compile(r"[?&]node=(node_[0-9a-z]+)")
+_CODE = late(r"[ \t]{0,3}(```+|~~~+)")
+_MARKED = late(r"[ \t]{0,3}>")
+_MESSAGE_LINK = late(r"[?&]at=(msg_[0-9a-z]+)")
+_NODE_LINK = late(r"[?&]node=(node_[0-9a-z]+)")
 # A name may hold pairs of parentheses, as `report%20(1).pdf` does. The possessive `++` and
 # `*+` never try a shorter match: a hostile message could make the search take minutes.
-_FILE_LINK = re.compile(r"/t/(team_[0-9a-z]++)/files/((?:[^()\s?#]++|\([^()\s?#]*+\))++)")
-_LINK = re.compile(r"\\.|\[(?:\\.|[^\[\]\\])*+\]\(((?:[^()\s]++|\([^()\s]*+\))*+)\)")
-_SENTENCE_END = re.compile("[.!?…](?=\\s|$)|[\n\u3002\uff01\uff1f]")
+_FILE_LINK = late(r"/t/(team_[0-9a-z]++)/files/((?:[^()\s?#]++|\([^()\s?#]*+\))++)")
+_LINK = late(r"\\.|\[(?:\\.|[^\[\]\\])*+\]\(((?:[^()\s]++|\([^()\s]*+\))*+)\)")
+_SENTENCE_END = late("[.!?…](?=\\s|$)|[\n\u3002\uff01\uff1f]")
 _EDGES = " \t\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d"
 """White space and quotation marks that a model puts around a passage."""
 

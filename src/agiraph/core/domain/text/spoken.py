@@ -3,12 +3,13 @@
 import re
 
 from agiraph.core.domain.text.fence import without_marks
+from agiraph.core.domain.text.late_patterns import late
 
-_THOUGHT = re.compile(
+_THOUGHT = late(
     r"<(think|thinking)>.*?</\1>|\A\s*<(?:think|thinking)>.*\Z", re.DOTALL | re.IGNORECASE
 )
-_MARK = re.compile(r"</?(?:think|thinking)>", re.IGNORECASE)
-_NOTICE = re.compile(r"^[ \t]*\[(?:Runtime|Budget)\][^\n]*(?:\n|\Z)", re.MULTILINE)
+_MARK = late(r"</?(?:think|thinking)>", re.IGNORECASE)
+_NOTICE = late(r"^[ \t]*\[(?:Runtime|Budget)\][^\n]*(?:\n|\Z)", re.MULTILINE)
 
 
 def for_person(text: str) -> str:

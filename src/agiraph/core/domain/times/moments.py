@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.text.late_patterns import late
 
 MAX_AHEAD = timedelta(days=3660)
 """How far ahead anything may be scheduled."""
 
-_DELAY = re.compile(r"(?:in\s+)?(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\w*", re.IGNORECASE)
+_DELAY = late(r"(?:in\s+)?(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\w*", re.IGNORECASE)
 _UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 
 

@@ -6,7 +6,6 @@ to do with it. Only routes and commands of persons make and revoke grants; `requ
 what a call may do with one.
 """
 
-import re
 from datetime import datetime, timedelta
 
 from agiraph.core.domain.chat import IN_WORDS
@@ -17,6 +16,7 @@ from agiraph.core.domain.messages import NEEDS_ANSWER, Decision, Draft, Message
 from agiraph.core.domain.provenance.grants import REACH_LASTS, Grant, GrantKind
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text import fence, quotations
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.services.board import labels, requests, waiting
 from agiraph.core.services.board.kind_verbs import verbs_of
@@ -45,9 +45,9 @@ MAX_PATTERN = 10_000
 """Characters of a pattern; a command may be long."""
 LONGEST_GRANT = timedelta(days=3650)
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-_HOST = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}|\[?[0-9a-f:]+\]?")
-_WITH_SUBDOMAINS = re.compile(rf"\*\.(?:{_LABEL}\.)+{_LABEL}")
-_NAME = re.compile(r"[\w@][\w@.:/+-]{0,199}")
+_HOST = late(rf"(?:{_LABEL}\.)*{_LABEL}|\[?[0-9a-f:]+\]?")
+_WITH_SUBDOMAINS = late(rf"\*\.(?:{_LABEL}\.)+{_LABEL}")
+_NAME = late(r"[\w@][\w@.:/+-]{0,199}")
 NOT_A_HOST = (
     "{pattern!r} is not a host: write it alone, such as docs.python.org, or *.python.org to "
     "include its subdomains."

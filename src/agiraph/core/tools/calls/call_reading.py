@@ -22,6 +22,7 @@ from agiraph.core.domain.text.json_text import (
     objects_in_a_row,
     repaired,
 )
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import value
 from agiraph.core.tools.base import CUT_OFF, WAIT, Tool
 from agiraph.core.tools.calls import on_demand
@@ -227,11 +228,11 @@ _PARALLEL = frozenset(
 """Folded names under which models put several calls into one."""
 _MOST_WRAPPERS = 2
 """Wrappers around a call that are taken off; a model that nests more is out of control."""
-_IN_FRONT = re.compile(
+_IN_FRONT = late(
     r"^(?:[\w ]*\bto=)?(?:(?:functions?|tools?|default_api|namespace)[.:/])*+", re.IGNORECASE
 )
-_MARK = re.compile(r"<\||<\uff5c|(?:(?<!\s)\s++)?[({].*$", re.DOTALL)
-_COUNTER = re.compile(r":\d+$")
+_MARK = late(r"<\||<\uff5c|(?:(?<!\s)\s++)?[({].*$", re.DOTALL)
+_COUNTER = late(r":\d+$")
 _DIRECTLY = (
     "Not called: {name} is not a tool. Call the tools directly, each in a call of its own; one "
     "reply may hold several calls."

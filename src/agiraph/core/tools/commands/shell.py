@@ -19,6 +19,7 @@ from agiraph.core.domain.provenance.grants import Grant
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
 from agiraph.core.domain.provenance.sinks import Sink, WayOut, verdict
 from agiraph.core.domain.text.fence import enclose_foreign
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.tools import EVERY_ROLE
 from agiraph.core.home.layout import UPLOADS
 from agiraph.core.run_context import RunContext
@@ -114,13 +115,13 @@ HIDDEN = (
     "their path, from ../ on, sees them; read_file shows them, too.)"
 )
 
-_PROGRAMS = re.compile(
+_PROGRAMS = late(
     r"(?:^|[\s;&|(`/])(?:curl|wget|pip3?|pipx|uv|npm|npx|yarn|pnpm|cargo|gem|apt|apt-get|apk|dnf"
     r"|yum|brew|go\s+(?:get|install|mod)|git\s+(?:\S+\s+){0,6}?(?:clone|pull|fetch|push|ls-remote"
     r"|submodule)|ssh|scp|sftp|rsync|ftp|nc|ncat|telnet|ping|dig|nslookup|host|docker|podman"
     r"|kubectl|gh|aws|gcloud|az|psql|mysql|redis-cli)(?=\s|$)"
 )
-_FAILURES = re.compile(
+_FAILURES = late(
     r"could not resolve|couldn't resolve|name or service not known|name resolution"
     r"|network is unreachable|network unreachable|no route to host|failed to connect"
     r"|connection refused|getaddrinfo|enotfound|eai_again|econnrefused|enetunreach"
@@ -129,7 +130,7 @@ _FAILURES = re.compile(
 )
 
 
-_NO_ROUTE = re.compile(
+_NO_ROUTE = late(
     r"could not resolve|couldn't resolve|name or service not known|name resolution"
     r"|network is unreachable|network unreachable|no route to host|getaddrinfo|enotfound|eai_again",
     re.IGNORECASE,
@@ -166,7 +167,7 @@ _LOCAL = frozenset(
     }
 )  # fmt: skip
 """Programs that reach no network, whatever their arguments."""
-_RUNS_OTHERS = re.compile(r"\$\(|`|<\(|>\(|/dev/(?:tcp|udp)")
+_RUNS_OTHERS = late(r"\$\(|`|<\(|>\(|/dev/(?:tcp|udp)")
 
 
 def may_use_network(command: str) -> bool:

@@ -2,6 +2,8 @@
 
 import re
 
+from agiraph.core.domain.text.late_patterns import late
+
 _DOCUMENTS = (
     "md txt rst csv tsv json jsonl yaml yml toml ini xml html htm tex pdf doc docx xls xlsx ppt"
     " pptx odt png jpg jpeg gif svg webp ipynb py sh sql"
@@ -17,13 +19,13 @@ _NO_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af
 _CHARACTER = rf"(?:[^\W{_NO_SPACES}]|[{_MARKS}])"
 """A character of a name. In scripts without spaces a name cannot be told from the words around
 it, so theirs are none."""
-_IN_BACKTICKS = re.compile(rf"`([\w{_MARKS}./-]+\.([A-Za-z][A-Za-z0-9]{{0,5}}))`")
-_BARE = re.compile(
+_IN_BACKTICKS = late(rf"`([\w{_MARKS}./-]+\.([A-Za-z][A-Za-z0-9]{{0,5}}))`")
+_BARE = late(
     rf"(?<![./@:~$%*<>{{}}-])(?<!{_CHARACTER})(?:{_CHARACTER}|[./-])*{_CHARACTER}"
     rf"\.(?:{'|'.join(_DOCUMENTS.split())})(?!{_CHARACTER}|[-/(@*<]|\.\w)",
     re.IGNORECASE,
 )
-_PATTERN = re.compile(r"YYYY|XX|NN|^www\.")
+_PATTERN = late(r"YYYY|XX|NN|^www\.")
 """What stands for other characters, and the start of an address."""
 
 

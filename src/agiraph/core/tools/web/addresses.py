@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.core.domain.ids import SYSTEM
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import team_hosts
 from agiraph.core.store import nodes
@@ -28,8 +29,8 @@ UNKNOWN: frozenset[Origin] = frozenset({"opened_before", "made_up"})
 """The origins of addresses that may hold what the model put into them."""
 
 
-_LOCAL = re.compile(r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\])", re.IGNORECASE)
-_HIT = re.compile(r"^\d+\. [^\n]*\n   (\S+)$", re.MULTILINE)
+_LOCAL = late(r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\])", re.IGNORECASE)
+_HIT = late(r"^\d+\. [^\n]*\n   (\S+)$", re.MULTILINE)
 """The address of a hit, as `web_search` writes it. Addresses in titles and snippets are links."""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.text.passages import is_unspaced
 from agiraph.core.domain.value import dataclass
 
@@ -35,7 +36,7 @@ _ALIKE = 0.25
 _HYPHENS = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015-"
 _DASHES = "\u2012\u2013\u2014\u2015"
 _UNSEEN = "\u200b\u200c\u200d\u2060\ufeff"
-_TOKEN = re.compile(
+_TOKEN = late(
     rf"""
     (?P<gone>                                     # What is left out of the comparison:
         (?P<aside>
@@ -60,11 +61,11 @@ _PLAIN = str.maketrans(
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
     }
 )
-_BROKEN_WORD = re.compile(r"(?<=[^\W\d_])-\s+(?=[^\W\d_])")
-_ELLIPSIS = re.compile(r"(?:(?<!\s)\s++)?[\[(]?(?:\u2026|\.\s?\.\s?\.+)[\])]?\s*+")
+_BROKEN_WORD = late(r"(?<=[^\W\d_])-\s+(?=[^\W\d_])")
+_ELLIPSIS = late(r"(?:(?<!\s)\s++)?[\[(]?(?:\u2026|\.\s?\.\s?\.+)[\])]?\s*+")
 _EDGES = " \t\r\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f"
 _STOPS = ".,;:!? \u3002\uff0c"
-_MAGNITUDE = re.compile(
+_MAGNITUDE = late(
     r" ?(?:%|‰|per ?cent\b|prozent\b|pour cent\b|por ciento\b|thousand\b|[mbt]illions?\b"
     r"|tausend\b|millionen?\b|milliarden?\b|milliards?\b|mill[oó]n(?:es)?\b|mio\b|mrd\b|bn\b"
     r"|[百千万萬亿億만억])|[km]\b"

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import unescape
 from typing import Literal
 
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import value
 from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.page_quotes import Normal, has_words
@@ -24,11 +25,11 @@ FaultKind = Literal["unknown_id", "uncited", "not_in_quotes", "foreign_url"]
 MOST_DESCRIBED = 40
 _SHOWN = 200
 
-_URL = re.compile(
+_URL = late(
     r"""\b[a-z][a-z0-9+.-]{1,20}://[^\s<>"\u201d\u00bb`|\]]+ | \bwww\.[^\s<>"`|\]]+""",
     re.IGNORECASE | re.VERBOSE,
 )
-_BARE = re.compile(
+_BARE = late(
     r"""(?<![\w/.@-]) (?!\d+\.[a-z]+/ | ASP\.NET/)            # 3.May/4.June
     (?:[a-z0-9-]{1,63}\.){1,10}
     (?!(?:js|ts|json|html?|txt|csv|ya?ml|toml|java|cpp)/)     # Node.js/Deno
@@ -36,30 +37,30 @@ _BARE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """An address without its scheme: `host.example/path`."""
-_LINK = re.compile(
+_LINK = late(
     r"""\]\(\s*<?([^\s)>]+)
       | ^\s{0,3}\[[^\]\n]+\]:\s*<?(\S+?)>?(?:\s+(?:"[^"]*"|'[^']*'|\([^)]*\)))?\s*$
       | <([a-z]{2,12}:[^\s<>]+)>""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_ATTRIBUTE = re.compile(r"""\b(?:href|src|srcset|action|data)\s*=\s*["']?([^\s"'>]+)""", re.I)
-_EMPTY_SECTION = re.compile(r"^(#{1,6})[ \t].*+\n*+(?=^\1(?!#)|\s*+\Z)", re.MULTILINE)
+_ATTRIBUTE = late(r"""\b(?:href|src|srcset|action|data)\s*=\s*["']?([^\s"'>]+)""", re.I)
+_EMPTY_SECTION = late(r"^(#{1,6})[ \t].*+\n*+(?=^\1(?!#)|\s*+\Z)", re.MULTILINE)
 _END_OF_URL = ".,;:!?)*_'\u2019\u201c"
 
 _GROUPING = r".,'\u2019\u066c \u00a0\u2009\u202f"
-_DIGITS = re.compile(
+_DIGITS = late(
     rf"(?<![\d.,])\d{{1,3}}(?:[{_GROUPING}]\d{{3}})+(?!\d)(?:[.,\u066b]\d+)*"
     r"|\d+(?:[.,\u066b\u066c]\d+)*|(?<![\w.])\.\d+"
 )
 """A number: `1 234,5`, `4.50`, `1.2.3` or `.5`, in the digits of any script."""
-_GROUPED = re.compile(
+_GROUPED = late(
     rf"(?P<whole>[1-9]\d{{0,2}}(?P<mark>[{_GROUPING}])(?:\d{{2,3}}(?P=mark))*\d{{3}})"
     r"(?:(?!(?P=mark))[.,\u066b](?P<rest>\d+))?"
 )
-_UNSEEN = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
+_UNSEEN = late(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")
 """Marks of Markdown and characters without a sign: they may stand inside a number."""
-_NAME = re.compile(r"(?<!\w)[^\W\d_]+[-\u2010\u2011]?\d\w*")
-_YEAR = re.compile(r"(?<!\d)(?<!\d[.,])\d{4}(?!\d|[.,]\d)")
+_NAME = late(r"(?<!\w)[^\W\d_]+[-\u2010\u2011]?\d\w*")
+_YEAR = late(r"(?<!\d)(?<!\d[.,])\d{4}(?!\d|[.,]\d)")
 """Four digits, which are a year from 1000 to 2199."""
 
 

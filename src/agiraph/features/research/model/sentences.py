@@ -12,32 +12,31 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Literal
 
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import value
 
 UnitKind = Literal["sentence", "heading", "row", "code"]
 
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
-_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
-_RULE = re.compile(
-    r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?$"
-)
-_ITEM = re.compile(r"[ \t]*(?:>[ \t]?)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?:>[ \t]*)*")
-_NEW_BLOCK = re.compile(r"[ \t]*(?:[-*+][ \t]|\d{1,3}[.)][ \t]|>)")
+_FENCE = late(r" {0,3}(```+|~~~+)")
+_HEADING = late(r" {0,3}#{1,6}(?:[ \t]|$)")
+_UNDERLINE = late(r" {0,3}(?:=+|-+)[ \t]*$")
+_RULE = late(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?$")
+_ITEM = late(r"[ \t]*(?:>[ \t]?)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?:>[ \t]*)*")
+_NEW_BLOCK = late(r"[ \t]*(?:[-*+][ \t]|\d{1,3}[.)][ \t]|>)")
 _IDS = r"\[\s*e\d{1,6}(?:\s*[,;]\s*e\d{1,6})*\s*\]"
-CITATION = re.compile(_IDS, re.IGNORECASE)
+CITATION = late(_IDS, re.IGNORECASE)
 _STOPS = (
     ".!?\u2026\u3002\uff01\uff1f\uff61\uff0e\u061f\u06d4\u0964\u0965\u0589\u1362\u17d4\u104a\u104b"
 )
 """The marks that end a sentence, of any script."""
 _CLOSING_MARKS = "\"'\u201d\u201c\u2018\u2019\u203a\u00bb\u300d\u300f)*_"
-_TAIL = re.compile(
+_TAIL = late(
     rf"(?:{_IDS}|[{_STOPS}{_CLOSING_MARKS}])(?:[ \t]*+{_IDS}|[{_STOPS}{_CLOSING_MARKS}])*+",
     re.IGNORECASE,
 )
 """Ids and full stops side by side, with the marks that close a quotation or a bracket."""
-_LINE_END = re.compile(r"[ \t]*+[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
-_LINE_BREAK = re.compile(r"\n[ \t]*")
+_LINE_END = late(r"[ \t]*+[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LINE_BREAK = late(r"\n[ \t]*")
 _LONGEST_QUOTED = 1198
 _DOUBLE = (
     # Behind a digit, the straight mark stands for inches.
@@ -51,7 +50,7 @@ _SINGLE = (
 )
 """Single quotation marks. They are also apostrophes and arrows, so each has to stand at the edge of
 a word, and one that is not closed quotes nothing."""
-_QUOTED = re.compile(
+_QUOTED = late(
     "|".join(
         [
             *(
