@@ -2,11 +2,13 @@
 
 import ast
 import asyncio
+import gc
 import importlib
 import os
 import sys
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import click
 from click.shell_completion import CompletionItem
@@ -79,6 +81,18 @@ def _short_help(name: str) -> str:
     return described.get_short_help_str(limit=SHORT_HELP)
 
 
+def _imported(place: str) -> ModuleType:
+    """Return the module, imported without searching for garbage: code and classes stay."""
+    if (known := sys.modules.get(place)) is not None:
+        return known
+    gc.disable()
+    try:
+        return importlib.import_module(place)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 class Commands(click.Group):
     """A group that imports a command's module when the command is used."""
 
@@ -88,7 +102,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if (place := places().get(cmd_name)) is None:
             return None
-        return getattr(importlib.import_module(place), cmd_name)
+        return getattr(_imported(place), cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
