@@ -54,6 +54,18 @@ class Reply:
     after_lost: bool = False
     """Whether a try before it got no answer, although the vendor may charge for it."""
 
+    def by(self, model: str, usage: Usage) -> "Reply":
+        """Return the reply as that of this model, with this usage."""
+        return Reply(
+            text=self.text,
+            calls=self.calls,
+            usage=usage,
+            provider_data=self.provider_data,
+            is_cut=self.is_cut,
+            model=model,
+            after_lost=self.after_lost,
+        )
+
 
 class Model(Protocol):
     @property

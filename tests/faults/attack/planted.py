@@ -1,5 +1,6 @@
 """Planted: bugs that the entry plants in the server, to show that the attack finds them."""
 
+import math
 import os
 import shutil
 import time
@@ -29,7 +30,7 @@ def early_acknowledgement() -> None:
     def early(self: SqliteStore, job: Any) -> None:
         perform(self, job)
         if job.verb is due.receive_request and job.error is None:
-            self._commit_seconds = WINDOW_SECONDS  # so that the writer thread commits it
+            self._slow_until = math.inf  # so that the writer thread commits it
             job.future.set_result(job.result)
             job.future = self._loop.create_future()
 

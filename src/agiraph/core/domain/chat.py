@@ -1,6 +1,6 @@
 """Chat: threads of turns. A thread is the checkpoint from which work continues after a crash."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal, cast
@@ -290,6 +290,8 @@ class Turn:
     @property
     def as_sent(self) -> "Turn":
         """The turn as every later request repeats it: see `ToolCall.as_sent`."""
+        if not self.calls:
+            return self
         sent = tuple(call.as_sent for call in self.calls)
         return self if sent == self.calls else replace(self, calls=sent)
 
@@ -319,6 +321,8 @@ class Transcript:
         self._replies: list[Turn] = []
         self._steps: list[Turn] = []
         """The replies that are steps of the work, without those to `HOUSEKEEPING` notes."""
+        self._firsts: list[dict[str, Any] | None] = []
+        """The arguments of each step's first call; None if it makes none."""
         self._tried = 0
         """How many of the steps belong to earlier attempts."""
         self._before_cut = 0
@@ -357,6 +361,7 @@ class Transcript:
                 self._replies.append(turn)
                 if self._last_note not in HOUSEKEEPING:
                     self._steps.append(turn)
+                    self._firsts.append(turn.calls[0].arguments if turn.calls else None)
                 self._called.update([c.id for c in turn.calls])
             if turn.role != "intent":
                 self._last_note = turn.note if turn.role in ("user", "system") else ""
@@ -375,8 +380,10 @@ class Transcript:
     def _count(self, turn: Turn) -> None:
         given = sent = 0
         for call in turn.calls:
-            given += len(str(call.arguments))
-            sent += len(str(call.as_sent.arguments))
+            length = len(str(call.arguments))
+            is_whole = length <= LONGEST_SENT and call.via is None
+            given += length
+            sent += length if is_whole else len(str(call.as_sent.arguments))
         if turn.role == "assistant" and turn.usage.input_tokens:
             self._counted, self._uncounted = turn.usage.tokens, sent - given
         else:
@@ -410,13 +417,21 @@ class Transcript:
         first = max(self._tried, self._before_cut if since_cut else 0)
         return self._steps[max(first, len(self._steps) - most) :][::-1]
 
+    def alike(self, most: int) -> int:
+        """Return how many of so many newest steps begin with the arguments of the newest step."""
+        firsts = self._firsts[-most:]
+        return firsts.count(firsts[-1])
+
     def open_calls(self) -> list[ToolCall]:
         """Return the calls of the last reply that have no answer yet."""
         reply = self.last_reply
         return [c for c in reply.calls if c.id not in self._answered] if reply else []
 
-    def with_unique_ids(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    def with_unique_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Return the calls with ids that are unique in this thread; some vendors repeat ids."""
+        ids = {call.id for call in calls}
+        if len(ids) == len(calls) and "" not in ids and ids.isdisjoint(self._called):
+            return tuple(calls)
         taken: set[str] = set()
         apart: list[ToolCall] = []
         for call in calls:

@@ -40,14 +40,23 @@ class Done:
     @property
     def details(self) -> dict[str, Any]:
         """What the turn that holds the answer keeps of it, besides its text."""
-        return {
-            "failed": self.failed,
-            "sends_back": self.sends_back,
-            "exit_code": self.exit_code,
-            "is_repeated": self.is_repeated,
-            "reminds_of": self.reminds_of,
-            "label": self.label,
-        }
+        # Most answers have none of them.
+        found: dict[str, Any] = {}
+        if self.failed:
+            found["failed"] = True
+        if self.sends_back:
+            found["sends_back"] = True
+        if self.exit_code is not None:
+            found["exit_code"] = self.exit_code
+        if self.is_repeated:
+            found["is_repeated"] = True
+        if self.reminds_of is not None:
+            found["reminds_of"] = self.reminds_of
+        if self.label:
+            found["label"] = self.label
+        if self.did is not None:
+            found["did"] = self.did
+        return found
 
 
 @dataclass(frozen=True, slots=True)

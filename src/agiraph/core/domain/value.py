@@ -7,6 +7,8 @@ never called. With hundreds of classes, that was a third of the time that a comm
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
+from functools import cache
+from operator import attrgetter
 from reprlib import recursive_repr
 from typing import Any, NoReturn, TypeVar, cast, dataclass_transform
 
@@ -29,6 +31,19 @@ def value(cls: type[T]) -> type[T]:
     5 % of a whole turn.
     """
     return _make(cls, frozen=False, hashes=True, slots=True, kw_only=True, eq=True)
+
+
+def changed(thing: T, **changes: Any) -> T:
+    """Return a copy of a value with these fields changed: `dataclasses.replace`, but several times
+    as fast where there are many fields."""
+    names, values_of = _getter_of(type(thing))
+    return type(thing)(**dict(zip(names, values_of(thing), strict=True)) | changes)
+
+
+@cache
+def _getter_of(cls: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = tuple(one.name for one in fields(cls))
+    return names, attrgetter(*names)
 
 
 def _make(
@@ -94,7 +109,10 @@ def _init_of(made: type, frozen: bool) -> Any:
             default = f"=default_{name}"
             given = given or f"default_{name}"
         elif one.default_factory is not MISSING:
-            known[f"make_{name}"] = one.default_factory
+            # To call `list[str]` sets an attribute of the list, which fails, and takes ten times
+            # longer than to call `list`.
+            factory = one.default_factory
+            known[f"make_{name}"] = getattr(factory, "__origin__", factory)
             default = "=MISSING_"
             made_anew = f"make_{name}()"
             given = f"{made_anew} if {name} is MISSING_ else {name}" if given else made_anew

@@ -1,6 +1,6 @@
 """Work: the node, its statuses and the moves between them, and its budget."""
 
-from dataclasses import field, replace
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, cast
@@ -9,7 +9,7 @@ from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import IllegalMove
 from agiraph.core.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.value import value
+from agiraph.core.domain.value import changed, value
 from agiraph.core.domain.work_kinds import SINGLE_ANSWER, TASK, Lane, WorkKind
 
 Source = Literal["user", "delegation", "trigger", "self", "system"]
@@ -286,6 +286,19 @@ class Usage:
             is_estimated=self.is_estimated is True,
         )
 
+    def priced(self, usd: float | None) -> "Usage":
+        """Return the usage with this price."""
+        return Usage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cached_tokens=self.cached_tokens,
+            usd=usd,
+            cache_write_tokens=self.cache_write_tokens,
+            thinking_tokens=self.thinking_tokens,
+            searches=self.searches,
+            is_estimated=self.is_estimated,
+        )
+
     def _is_bounded(self, counts: tuple[object, ...]) -> bool:
         return (
             {*map(type, counts)} == {int}
@@ -409,4 +422,4 @@ class WorkNode:
         """Return a copy in this status; `IllegalMove` if MOVES forbids it."""
         if to not in MOVES[self.status]:
             raise IllegalMove(self.id, self.status, to)
-        return replace(self, status=to, **changes)
+        return changed(self, status=to, **changes)

@@ -7,7 +7,7 @@ body, the prompt. Agent files of Claude Code load unchanged; their tool names ar
 import contextlib
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, cast
@@ -89,6 +89,13 @@ class LiveSpecialists(Mapping[str, Specialist]):
 
     def __len__(self) -> int:
         return len(self._current())
+
+    # One look at the files for all entries, not one for each.
+    def items(self) -> ItemsView[str, Specialist]:
+        return self._current().items()
+
+    def values(self) -> ValuesView[Specialist]:
+        return self._current().values()
 
 
 def _stamp(home: Home) -> object:

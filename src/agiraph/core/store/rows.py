@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from operator import attrgetter
 from typing import (
     Any,
     Generic,
@@ -131,27 +132,33 @@ class Table(Generic[T]):
                 self._encode[column] = encode, may_lack
             if decode is not _same:
                 self._decode.append((place, decode, may_lack))
+        self._values_of = attrgetter(*self.fields)
         self.columns: str = ", ".join(self.fields)
         marks = ", ".join(f":{f}" for f in self.fields)
         self._insert = f"insert into {name} ({self.columns}) values ({marks})"
         self._by_key = f"select {self.columns} from {name} where {key} = :key"
 
     def insert(self, tx: Tx, thing: T) -> T:
-        tx.run(self._insert, **self._stored({f: getattr(thing, f) for f in self.fields}))
+        tx.run(self._insert, **self._row_of(thing))
         return thing
+
+    def _row_of(self, thing: T) -> dict[str, Any]:
+        return self._stored(dict(zip(self.fields, self._values_of(thing), strict=True)))
 
     def _stored(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the fields' values as the row holds them."""
-        for field, (encode, may_lack) in self._encode.items():
-            if field in values and (values[field] is not None or not may_lack):
-                values[field] = encode(values[field])
+        codecs = self._encode
+        for field, value in values.items():
+            if field in codecs:
+                encode, may_lack = codecs[field]
+                if value is not None or not may_lack:
+                    values[field] = encode(value)
         return values
 
     def insert_if_new(self, tx: Tx, thing: T) -> None:
         """Insert a row; do nothing if there is a row with its key, or with an equal value in a
         unique column."""
-        values = self._stored({f: getattr(thing, f) for f in self.fields})
-        tx.run(f"{self._insert} on conflict do nothing", **values)
+        tx.run(f"{self._insert} on conflict do nothing", **self._row_of(thing))
 
     def load(self, row: Sequence[Any]) -> T:
         values = [*row]

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, TypedDict, cast
 
 from agiraph.core.domain.chat import (
@@ -21,6 +22,8 @@ from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.records.acts import Act
 from agiraph.core.store.rows import from_json
 
+_COUNTS = tuple(Usage.__dataclass_fields__)
+_count = attrgetter(*_COUNTS)
 _INTENT_KEYS = frozenset({"label", "seconds"})
 
 
@@ -45,8 +48,8 @@ class Details(TypedDict, total=False):
 
 def stored_usage(usage: Usage) -> dict[str, Any]:
     """Return the counts of a call without the zeros; a price of zero is a known price and stays."""
-    counts = {name: getattr(usage, name) for name in Usage.__dataclass_fields__}
-    return {name: count for name, count in counts.items() if count or name == "usd"}
+    counts = zip(_COUNTS, _count(usage), strict=True)
+    return {name: count for name, count in counts if count or name == "usd"}
 
 
 def _act(stored: dict[str, Any]) -> Act:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -247,5 +247,6 @@ class Priced:
         usage = reply.usage.bounded()
         # OpenRouter sends what the call really cost, which is better than any list.
         name = self.name
-        usd = usage.usd if usage.usd is not None else self.prices.usd(name, usage)
-        return replace(reply, usage=replace(usage, usd=usd), model=name)
+        if usage.usd is None:
+            usage = usage.priced(self.prices.usd(name, usage))
+        return reply.by(name, usage)

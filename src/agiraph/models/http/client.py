@@ -91,6 +91,8 @@ class HttpClient:
         """Return the patience with the server of this URL, as the settings have it for the model
         `provider/model` or its provider."""
         found, settings = self._patience or default_patience(url), self._patience_settings
+        if not settings:
+            return found
         found = found.changed(settings.get(model.partition("/")[0], {}))
         return found.changed(settings.get(model, {}))
 

@@ -143,6 +143,10 @@ class HttpConnection(asyncio.Protocol):
     async def _write(self, pieces: Body) -> None:
         # Joined, and so copied: a transport that keeps a view of a thread's bytearray would make
         # the next append to that bytearray fail with BufferError.
+        if sum(map(len, pieces)) <= SEND_CHUNK_BYTES:
+            self._transport.write(b"".join(pieces))
+            self._is_sent = True
+            return
         chunk, size = list[bytes | bytearray | memoryview](), 0
         for piece in pieces:
             for start in range(0, len(piece), SEND_CHUNK_BYTES):

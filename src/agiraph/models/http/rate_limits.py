@@ -46,6 +46,7 @@ _TOKEN_HEADERS = tuple(
     )
 )
 """The headers with a limit, with what is left of it, and with the time until it is whole again."""
+_LIMIT_HEADERS = frozenset(names[0] for names in (*_REQUEST_HEADERS, *_TOKEN_HEADERS))
 _PART = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)(ms|s|m|h|d)")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -208,6 +209,8 @@ class RateLimiter:
 
     def _learn(self, headers: Mapping[str, str]) -> None:
         """Take over the limits that a response reports; odd ones are ignored."""
+        if headers.keys().isdisjoint(_LIMIT_HEADERS):
+            return
         now = self.clock.monotonic()
         for names, bucket, under_way in (
             (_REQUEST_HEADERS, self._requests, float(self._requests_under_way)),

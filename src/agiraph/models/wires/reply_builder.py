@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
-from agiraph.core.domain.chat import ProviderData, ToolCall, VendorParts
+from agiraph.core.domain.chat import NO_DATA, ProviderData, ToolCall, VendorParts
 from agiraph.core.domain.errors import ModelDeclined, ModelGarbled
 from agiraph.core.domain.text.json_text import without_surrogates
 from agiraph.core.domain.value import dataclass
@@ -85,7 +85,9 @@ class ReplyBuilder:
                 vendor=VendorParts(vendor=self.vendor, parts=parts) if parts else None,
                 served_model=self.served_model,
                 refusal=self.refusal,
-            ),
+            )
+            if thinking or parts or self.served_model or self.refusal
+            else NO_DATA,
             is_cut=self.is_truncated or bool(self.refusal),
         )
 

@@ -4,8 +4,10 @@ Each event type is one class in a module of this package; `registry` maps type s
 This module defines no event class, so that a command that only reads `Event` rows starts quickly.
 """
 
+from collections.abc import Callable
 from dataclasses import field, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 from agiraph.core.domain.ids import TeamId
@@ -96,10 +98,12 @@ class TeamEvent:
     # Precomputed by `event`: every model turn emits two or three events.
     required_fields: ClassVar[tuple[str, ...]]
     optional_fields: ClassVar[tuple[str, ...]]
+    _values: ClassVar[Callable[[Any], tuple[Any, ...]]] = staticmethod(lambda _: ())
+    """Returns the values of the required fields."""
 
     def data(self) -> dict[str, Any]:
         """Return the payload as stored and sent: an optional field that is None is left out."""
-        data = {name: getattr(self, name) for name in self.required_fields}
+        data = dict(zip(self.required_fields, type(self)._values(self), strict=True))
         for name in self.optional_fields:
             if (content := getattr(self, name)) is not None:
                 data[name] = content
@@ -121,6 +125,11 @@ def event(cls: type[E]) -> type[E]:
     # A default of None marks a field as optional; the stored JSON leaves it out when it is None.
     made.required_fields = tuple(f.name for f in fields(made) if f.default is not None)  # pyright: ignore
     made.optional_fields = tuple(f.name for f in fields(made) if f.default is None)  # pyright: ignore
+    # Of fewer than two names, `attrgetter` would return no tuple.
+    names = made.required_fields
+    made._values = staticmethod(  # pyright: ignore[reportPrivateUsage]
+        attrgetter(*names) if len(names) > 1 else lambda one: tuple(getattr(one, n) for n in names)
+    )
     REGISTERED[made.event_type] = made
     return made
 

@@ -385,7 +385,6 @@ class _ThreadWriter:
             role="tool",
             ref=call.id,
             text=done.text,
-            did=done.did,
             **done.details,
         )
 

@@ -182,6 +182,8 @@ def _checked(draft: Draft, *, refusable: bool) -> Draft:
     if not refusable:
         text, title = texts.fit_message(text), texts.truncate(title, texts.TITLE)
     _check_text(text)
+    if (text, title) == (draft.text, draft.title):
+        return draft
     return replace(draft, text=text, title=title)
 
 

@@ -2,7 +2,7 @@
 
 A statement releases the interpreter's lock (GIL) and must acquire it again. In a thread beside a
 busy event loop that costs more than the statement itself, so the thread only waits for the disk.
-Where the disk is quick, a single verb is committed on the event loop, too.
+Where the disk is quick, the event loop commits, too.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ SHORT, LONG = 0.004, 0.02
 """Bounds, in seconds, of how long verbs run before they are committed and other tasks of the event
 loop run: about as long as a commit takes."""
 QUICK = 0.002
-"""A commit that will hardly take longer, in seconds, runs on the event loop: waking the thread, and
-being woken by it, costs more CPU time than the commit itself."""
-FORGOTTEN = 0.95
-"""What each commit leaves of the time of slower ones before it."""
+"""A commit that takes no longer, in seconds, is better made on the event loop. A thread that is to
+make it has to be woken and to wake the loop, and beside a busy loop it waits for the GIL."""
+SPARED = 100
+"""How many times as long as a slow commit took, the thread makes those after it."""
 FILE_CHECK_S = 5.0
 """How often the store looks at its files, however long their folder has not changed."""
 
@@ -188,8 +188,9 @@ class SqliteStore:
         self._version = 0
         self._busy = False
         self._is_closed = self._has_closed_readers = False
-        self._commit_seconds = QUICK
-        """How long a commit may take: the last one, or a slow one shortly before it."""
+        self._commit_seconds = 0.0
+        self._slow_until = 0.0
+        """Until when the thread commits, because a commit on the event loop was slow."""
         self._rested = asyncio.Event()
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._waiter = threading.Thread(target=self._wait, name="agiraph-write", daemon=True)
@@ -394,17 +395,15 @@ class SqliteStore:
             if self._was_alone:
                 is_whole = self._run(self._alone, until, most=1)
             else:
-                is_whole = self._run(self._first, until) and (
-                    bool(self._alone) or self._run(self._waiting, until)
-                )
+                is_whole = not self._first or self._run(self._first, until)
+                is_whole = is_whole and (bool(self._alone) or self._run(self._waiting, until))
             if not is_whole:
                 return self._undo()
         except Exception as error:
             # Any error: if one got away from here, the transaction would stay open, `_busy` stay
             # set, and every later write would wait for ever.
             return self._give_up(error)
-        # Several verbs at once are many agents at work, for whom one commit should do.
-        if len(self._group) == 1 and self._commit_seconds < QUICK and self._files.loss() is None:
+        if time.monotonic() >= self._slow_until and self._files.loss() is None:
             return self._commit_now()
         self._chores.put(self._commit)
         return None
@@ -462,6 +461,8 @@ class SqliteStore:
             loss = self._write_down()
         except Exception as error:  # any error, as in `_wait`
             return self._give_up(error)
+        if self._commit_seconds > QUICK:
+            self._slow_until = time.monotonic() + SPARED * self._commit_seconds
         if loss is None:
             return self._acknowledge()
         return self._chores.put(lambda: self._refuse(loss))
@@ -470,8 +471,7 @@ class SqliteStore:
         """Commit. Return the loss of the file if the rows went into one that is gone."""
         began = time.monotonic()
         self._connection.execute("commit")
-        took = time.monotonic() - began
-        self._commit_seconds = max(took, self._commit_seconds * FORGOTTEN)
+        self._commit_seconds = time.monotonic() - began
         loss = self._files.loss()
         if loss is not None and not loss.is_folder_moved:
             # The file was replaced during the commit: the rows went into an unlinked file. Callers
@@ -516,13 +516,15 @@ class SqliteStore:
     def _acknowledge(self) -> None:
         group, self._group = self._group, []
         # Persons' callers continue before the next transaction is filled, others beside its commit.
-        self._answer(job for job in group if job.is_first)
+        first = [job for job in group if job.is_first]
+        if first:
+            self._answer(first)
         if self._alone or self._first or self._waiting:
             self._loop.call_soon(self._begin)
         else:
             self._busy = False
             self._rested.set()
-        self._answer(job for job in group if not job.is_first)
+        self._answer([job for job in group if not job.is_first] if first else group)
 
     def _answer(self, jobs: Iterable[_Job]) -> None:
         for job in jobs:
