@@ -290,3 +290,76 @@ async def test_a_question_and_its_options_are_shown_exactly(visit: Visit) -> Non
     await read(page.locator("[data-question]"))
     await page.get_by_role("link", name=re.compile("Reply")).click()
     await read(page.locator("#thread [data-question]"))
+
+
+TOO_SOON_MS = 400
+"""A press that comes sooner after a card than a person can react was meant for something else."""
+WATCH_PRESSES = """
+(tooSoon) => {
+  window.came = new Map();
+  window.presses = {young: new Set(), late: new Set()};
+  const look = () => {
+    for (const { dataset } of document.querySelectorAll("[data-question]"))
+      if (!came.has(dataset.question)) came.set(dataset.question, performance.now());
+  };
+  look();
+  new MutationObserver(look).observe(document, { childList: true, subtree: true });
+  const press = () => {
+    const [id, at] = [...came].at(-1);
+    presses[performance.now() - at < tooSoon ? "young" : "late"].add(id);
+  };
+  for (const name of ["pointerdown", "keydown"]) addEventListener(name, press, { capture: true });
+}
+"""
+
+
+async def test_no_press_decides_on_a_card_that_has_just_come(visit: Visit) -> None:
+    await press_as_cards_come(visit, cards=10)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_none_of_200_presses_decides_on_a_card_that_has_just_come(visit: Visit) -> None:
+    await press_as_cards_come(visit, cards=200)
+
+
+async def press_as_cards_come(visit: Visit, *, cards: int) -> None:
+    """Press a key, and the place where *Approve* will be, until the next card is there."""
+
+    def play(seen: Seen) -> Step:
+        if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
+            return says("There is nothing to add.")
+        if reply_count(seen) == cards:
+            return says(call("ask_human", question="What next?"))
+        step = f"{reply_count(seen) + 100}"
+        wrote = call("write_file", path=f"{step}.md", content=step)  # else refusals are a loop
+        return says(wrote, call("bash", command=f"echo {step}"))
+
+    desk = await visit(play, path="/settings")
+    page = desk.page
+    team = await desk.found("Run it", permissions=ASK[:1])
+    await desk.up.wait_for_event(team["id"], "node.waiting")
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    approve = page.locator("#thread").get_by_role("button", name="Approve")
+    await expect(approve).to_be_in_viewport()
+    box = await approve.bounding_box()
+    assert box is not None
+    await page.evaluate(WATCH_PRESSES, TOO_SOON_MS)
+    for shown in range(1, cards + 1):
+        await page.wait_for_function("(shown) => came.size >= shown", arg=shown)
+        card: str = await page.evaluate("[...came.keys()].at(-1)")
+        was_late = await page.evaluate("(card) => presses.late.has(card)", card)
+        answer = {"text": "", "decision": "deny"}
+        if not (await desk.up.ask("GET", f"/inbox/{card}"))["needs_answer"]:
+            assert was_late, f"{card} was approved by a press that came too soon"
+        else:
+            await desk.up.ask("POST", f"/inbox/{card}/answer", answer)
+        has_come = False
+        while not has_come:
+            # The last press comes when the card is there, as soon as the test can know it.
+            has_come = await page.evaluate("(shown) => came.size > shown", shown)
+            await page.mouse.click(box["x"] + 40, box["y"] + box["height"] / 2)
+            await page.keyboard.press("1")
+    assert await page.evaluate("presses.young.size") > cards / 2
+    # On a busy machine a press may come late, and decide while the test denies.
+    desk.watch.faults[:] = [fault for fault in desk.watch.faults if "409" not in fault]

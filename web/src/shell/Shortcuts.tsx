@@ -7,6 +7,7 @@ import { beginGo, followsGo } from "@/parts/goKeys";
 import { isField, isForMessage, isModal, keepForPalette, openPalette } from "@/shell/openPalette";
 import { sidebarRows, sortTeams } from "@/shell/sidebarRows";
 import { questionAfter, unansweredItems } from "@/parts/unanswered";
+import { isSettledForKeys } from "@/parts/settled";
 import { useShell } from "@/parts/shellState";
 import { SCREENS } from "@/views";
 
@@ -78,7 +79,7 @@ export function Shortcuts() {
         case "a":
           return go(nextQuestion(location.pathname + location.search));
         default:
-          return /^[1-9]$/.test(key) && clickLast(`[data-question] [data-option="${key}"]`, isOnScreen);
+          return /^[1-9]$/.test(key) && choose(key);
       }
     };
     addEventListener("keydown", onKey);
@@ -91,6 +92,16 @@ export function Shortcuts() {
   return null;
 }
 
+/** Choose an option of the marked card. In a request for approval the key only goes to the button: a second key, Enter, decides. */
+function choose(key: string): boolean {
+  const card = document.activeElement?.closest("[data-question]") ?? document.querySelector("[data-question][data-marked]");
+  const button = card?.querySelector<HTMLButtonElement>(`[data-option="${key}"], [data-choose="${key}"]`);
+  if (!button || !isOnScreen(button) || !isSettledForKeys(button.closest("[data-form]")!)) return false;
+  if (button.dataset.choose) button.focus();
+  else button.click();
+  return true;
+}
+
 /** Whether the element is visible. The virtualizer also renders rows outside the visible part; a key must not answer a question that the person does not see. */
 function isOnScreen(element: HTMLElement): boolean {
   const { left, top, right, bottom } = element.getBoundingClientRect();
@@ -98,9 +109,9 @@ function isOnScreen(element: HTMLElement): boolean {
   return at !== null && element.contains(at);
 }
 
-/** Click the last eligible element, which is the newest: conversations grow downwards. Return whether there was one. */
-function clickLast(selector: string, isEligible: (element: HTMLElement) => boolean = () => true): boolean {
-  const found = [...document.querySelectorAll<HTMLElement>(selector)].filter(isEligible).at(-1);
+/** Click the last such element, which is the newest: conversations grow downwards. Return whether there was one. */
+function clickLast(selector: string): boolean {
+  const found = [...document.querySelectorAll<HTMLElement>(selector)].at(-1);
   found?.click();
   return found !== undefined;
 }

@@ -12,7 +12,7 @@ const listShortcuts = (): [string, string][] => [
   ["g c", "The team's coordinator"],
   ...SCREENS.filter((screen) => screen.key).map((screen): [string, string] => [`g ${screen.key}`, screen.label]),
   ["a", "Next question that waits for you"],
-  ["1 – 9", "Choose an option of the question on screen"],
+  ["1 – 9", "Choose an option of the marked question; Enter approves or denies"],
   ["r", "Write a message"],
   ["Esc", "Leave the text box; go to the end of the conversation"],
   ["Alt ↑ / Alt ↓", "Previous or next member"],

@@ -1,6 +1,8 @@
 // @vitest-environment jsdom
-import { act, fireEvent, render, screen } from "@testing-library/react";
+import { createRootRoute, createRouter, RouterContextProvider } from "@tanstack/react-router";
+import { act, fireEvent, render as renderIn, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
+import type { ReactElement } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Message } from "@/api/client";
 import { QuestionCard } from "@/views/conversation/QuestionCard";
@@ -15,9 +17,11 @@ class Observer {
   disconnect = () => waiting.forEach((report, mark) => report === this.report && waiting.delete(mark));
 }
 
+const router = createRouter({ routeTree: createRootRoute() });
+const render = (element: ReactElement) => renderIn(element, { wrapper: ({ children }) => <RouterContextProvider router={router as never}>{children}</RouterContextProvider> });
 const see = (...marks: Element[]) => act(() => marks.forEach((target) => waiting.get(target)?.([{ isIntersecting: true, target }])));
 const marks = () => [...document.querySelectorAll("[data-end]")];
-const isOpen = () => !document.querySelector<HTMLButtonElement>("[data-option='1']")!.disabled;
+const isOpen = () => !document.querySelector<HTMLButtonElement>("[data-choose='1']")!.disabled;
 const card = (id: string, tool: string, command: string) => (
   <QuestionCard id={id} text="May I?" at="2030-01-01T00:00:00Z" kind="approval" asker="Ada" answered={null} message={{ options: [], call: { name: tool, arguments: { command } } } as unknown as Message} />
 );

@@ -1,6 +1,7 @@
 /** QuestionCard: a question or approval that waits for the person. Conversation, inbox and board show the same card; toasts show its body and form. */
 import { Check, Hourglass, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
-import { type KeyboardEvent, Suspense, useId, useState } from "react";
+import { useRouterState } from "@tanstack/react-router";
+import { type FocusEvent, type KeyboardEvent, Suspense, useId, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import { ApiError, api, errorMessage, type Message, type Schemas, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
@@ -13,6 +14,7 @@ import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Input, Kbd, Problem } from "@/ui";
 import { ApprovalCall, Literal, QuestionText } from "@/reading/Literal";
 import { ReadGate, scrollToMark, useUnread } from "@/reading/ReadGate";
+import { useSettling } from "@/parts/settled";
 
 const ChangeModel = lazyChunk(async () => ({ default: (await import("@/views/conversation/FailureActions")).ChangeModel }));
 
@@ -36,6 +38,7 @@ interface Props {
 }
 
 export function QuestionCard({ id, text, at, kind, asker, message, answered, always, isLate = false, onDone }: Props) {
+  const mark = useMark(id);
   const isAnswered = answered !== null || (message?.answered_at ?? null) !== null;
   const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
   if (isAnswered) return <AnsweredCard {...{ text, asker, kind, message, answered }} />;
@@ -44,8 +47,9 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
     <div
       role="group"
       data-question={id}
+      {...mark}
       aria-label={`${asker} asks`}
-      className="max-w-[640px] rounded-lg border border-wait-line bg-wait-bg p-4"
+      className="max-w-[640px] rounded-lg border border-wait-line bg-wait-bg p-4 data-marked:ring-2 data-marked:ring-wait-line"
     >
       <div className="mb-1.5 flex items-center gap-2 text-sm font-semibold text-wait">
         <Icon className="size-4 shrink-0" aria-hidden />
@@ -67,6 +71,17 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
       </ReadGate>
     </div>
   );
+}
+
+/** The card is marked if the person went to it: with a link or a key that names it in the URL, or with the focus. */
+function useMark(id: string) {
+  const isNamed = useRouterState({ select: (state) => state.location.href.includes(id) });
+  const [hasFocus, setHasFocus] = useState(false);
+  return {
+    "data-marked": isNamed || hasFocus || undefined,
+    onFocus: () => setHasFocus(true),
+    onBlur: (event: FocusEvent) => setHasFocus(event.currentTarget.contains(event.relatedTarget)),
+  };
 }
 
 function headingOf(asker: string, kind: Props["kind"], isLate: boolean): string {
@@ -97,8 +112,8 @@ export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind
   );
 }
 
-/** A key decides in a card only: a toast may appear just when the person presses a key. */
-const KEY_HINT = "not-in-[[data-question]]:hidden";
+/** A key chooses in the marked card only: another one may appear just when the person presses it. */
+const KEY_HINT = "not-in-[[data-marked]]:hidden";
 
 interface FormProps {
   id: string;
@@ -116,6 +131,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
   const { isSending, problem, answer } = useAnswer(id);
   const unread = useUnread();
   const canApprove = unread.length === 0 && !isSending;
+  const { ref, isNew, isRefused, guards } = useSettling();
   const labelId = useId();
   const unreadId = useId();
   const reportDone = (isAccepted: boolean) => {
@@ -134,7 +150,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
     }
   };
   return (
-    <div className="mt-3">
+    <div ref={ref} {...guards} data-form className={cx("mt-3", isNew && "pointer-events-none")}>
       {kind === "question" && options.length > 0 && (
         <div className="mb-2 flex flex-wrap gap-2">
           {options.map((option, index) => (
@@ -178,10 +194,10 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           </Button>
         ) : (
           <>
-            <Button className="h-9" disabled={isSending} data-option="2" onClick={() => decide("deny")}>
+            <Button className="h-9" disabled={isSending} data-choose="2" onClick={() => decide("deny")}>
               <X className="size-4" /> Deny <Kbd className={KEY_HINT}>2</Kbd>
             </Button>
-            <Button variant="primary" className="h-9" disabled={!canApprove} aria-describedby={unread.length > 0 ? unreadId : undefined} data-option="1" onClick={() => decide("approve")}>
+            <Button variant="primary" className="h-9" disabled={!canApprove} aria-describedby={unread.length > 0 ? unreadId : undefined} data-choose="1" onClick={() => decide("approve")}>
               <Check className="size-4" /> Approve <Kbd className={cx("border-paper/40 text-paper", KEY_HINT)}>1</Kbd>
             </Button>
           </>
@@ -202,6 +218,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           </span>
         </Button>
       )}
+      {isRefused && <p role="status" className="mt-2 text-xs text-ink-2">The card came here just as you pressed. Look at it, then press again.</p>}
       <Problem of={problem} className="mt-2 text-xs" />
     </div>
   );
