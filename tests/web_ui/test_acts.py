@@ -59,6 +59,9 @@ async def desk(
 
 async def say(page: Page, text: str) -> None:
     before = await page.get_by_label("What this reply did").count()
+    instead = page.get_by_role("button", name="Write a message instead")
+    if await instead.count():
+        await instead.click()
     await page.locator("#composer").fill(text)
     await page.locator("#composer").press("Enter")
     await expect(page.get_by_label("What this reply did")).to_have_count(before + 1)

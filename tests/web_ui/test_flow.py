@@ -171,6 +171,61 @@ async def test_a_question_is_answered_from_the_toast(visit: Visit) -> None:
     await expect(thread(page).get_by_text("Painted it blue.")).not_to_have_count(0)
 
 
+def chats_meanwhile(seen: Seen) -> Step:
+    if is_reply(seen):
+        return says(NOTED, call("no_work_needed"))
+    return asks_with_options(seen)
+
+
+async def test_what_is_typed_below_an_open_question_answers_it(visit: Visit) -> None:
+    desk = await visit(chats_meanwhile, path=EMPTY)
+    page = desk.page
+    team = await desk.found("Paint it", name="paint")
+    await desk.up.wait_for_event(team["id"], "question.asked")
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    chip = page.locator("[data-composer]").get_by_role("status")
+    await expect(chip).to_have_text("Answering: Red or blue?")
+    # As a message, it leaves the question open.
+    await chip.get_by_role("button", name="Write a message instead").click()
+    await expect(chip).to_contain_text("Not an answer")
+    await page.locator("#composer").fill("How long does blue last?")
+    await page.keyboard.press("Enter")
+    await thread(page).get_by_text(NOTED).wait_for()
+    await expect(thread(page).get_by_role("button", name="Answer")).to_be_visible()
+
+    await chip.get_by_role("button", name="Answer it").click()
+    await page.locator("#composer").fill("Blue, please")
+    await page.keyboard.press("Enter")
+
+    await thread(page).get_by_text("You answered: Blue, please").wait_for()
+    await expect(chip).to_have_count(0)
+    await expect(page.locator("#composer")).to_have_value("")
+    await thread(page).get_by_text("Painted it Blue, please.").first.wait_for()
+    await expect(page).to_have_title(re.compile(r"^(?!\()"))
+
+
+async def test_words_begun_before_a_question_came_do_not_answer_it(visit: Visit) -> None:
+    gate = Gate()
+
+    async def play(seen: Seen) -> Step:
+        if not (is_reply(seen) or is_reflection(seen)):
+            await gate.wait()
+        return chats_meanwhile(seen)
+
+    desk = await visit(play, path=EMPTY)
+    page = desk.page
+    team = await desk.found("Paint it", name="paint")
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    await page.locator("#composer").fill("Take your time")
+    gate.set()
+    await thread(page).get_by_role("button", name="Answer").wait_for()
+    await page.locator("#composer").press("Enter")
+
+    await thread(page).get_by_text(NOTED).wait_for()
+    [asked] = [one for one in (await desk.up.ask("GET", "/inbox"))["items"] if one["needs_answer"]]
+    assert asked["message"]["text"] == "Red or blue?"
+
+
 async def test_a_call_approved_in_the_inbox_is_made_once(visit: Visit) -> None:
     def play(seen: Seen) -> Step:
         if is_reply(seen) or is_reflection(seen):

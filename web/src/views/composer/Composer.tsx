@@ -11,6 +11,7 @@ import { randomId } from "@/lib/randomId";
 import { useIsStopped, WAITS } from "@/parts/serverQueries";
 import { showNote } from "@/parts/toast";
 import { Button, IconButton, Kbd } from "@/ui";
+import { AnsweringChip, useAnswering } from "@/views/composer/Answering";
 import { AttachmentList } from "@/views/composer/AttachmentList";
 import { type Attachment, MAX_PASTE, pastedFiles, textAsFile, tooLong } from "@/views/composer/attachments";
 import type { CompletionKeys } from "@/views/composer/Completion";
@@ -72,10 +73,11 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
 
   const mentioned = mentionedIn(text, agents);
   const problem = tooLong(text);
+  const answering = useAnswering(team.id, agent.id, { isPlain: mentioned.length === 0 && files.length === 0 && !isNudge });
   const canSend = (text.trim() !== "" || files.length > 0) && problem === null;
   const send = async () => {
     if (!canSend) return;
-    const unsent = await sendWritten(agent.id, agents, isNudge ? "nudge" : "send");
+    const unsent = answering?.isOn ? await answering.send() : await sendWritten(agent.id, agents, isNudge ? "nudge" : "send");
     if (unsent !== null) return refuse(unsent);
     setTyped(null);
     // This button exists only while the conversation is scrolled up. Clicking it shows the message that was just sent, unless the person has opened another conversation meanwhile.
@@ -190,6 +192,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
             <Completion team={team} agents={agents} typed={typed} onChoose={complete} onClose={closeCompletion} onActive={setActiveOption} keys={completion} />
           </Suspense>
         )}
+        {answering && <AnsweringChip {...answering} />}
         <textarea
           dir="auto"
           ref={input}
@@ -238,7 +241,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
               Don't reply
             </Button>
           )}
-          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? mentioned.length === 0 && replyHint(agent, isCoordinator, isStopped) : "Not connected: your message is sent when the connection is back"}</span>
+          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? mentioned.length === 0 && !answering?.isOn && replyHint(agent, isCoordinator, isStopped) : "Not connected: your message is sent when the connection is back"}</span>
           {canBroadcast && text.trim() && <BroadcastButton team={team} agent={agent} text={text} onSent={clearText} />}
           {isBusy && agent.node_id && <StopButton agent={agent} />}
           <Button variant="primary" onClick={() => void send()} disabled={!canSend} aria-label="Send">

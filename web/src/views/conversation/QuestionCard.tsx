@@ -3,8 +3,7 @@ import { Check, Hourglass, MessageCircleQuestion, RotateCw, ShieldQuestion, X } 
 import { useRouterState } from "@tanstack/react-router";
 import { type FocusEvent, type KeyboardEvent, Suspense, useId, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
-import { ApiError, api, errorMessage, type Message, type Schemas, unwrap } from "@/api/client";
-import { queryClient, queryKeys } from "@/api/queries";
+import type { Message, Schemas } from "@/api/client";
 import type { GivenAnswer } from "@/live/log";
 import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
@@ -14,6 +13,7 @@ import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Input, Kbd, Problem } from "@/ui";
 import { ApprovalCall, Literal, QuestionText } from "@/reading/Literal";
 import { ReadGate, scrollToMark, useUnread } from "@/reading/ReadGate";
+import { useAnswer } from "@/parts/answer";
 import { useSettling } from "@/parts/settled";
 
 const ChangeModel = lazyChunk(async () => ({ default: (await import("@/views/conversation/FailureActions")).ChangeModel }));
@@ -134,8 +134,8 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
   const { ref, isNew, isRefused, guards } = useSettling();
   const labelId = useId();
   const unreadId = useId();
-  const reportDone = (isAccepted: boolean) => {
-    if (!isAccepted) return;
+  const reportDone = (refusal: string | null) => {
+    if (refusal !== null) return;
     setTyped("");
     onDone?.();
   };
@@ -270,36 +270,4 @@ function AnsweredCard({ text, asker, kind, message, answered }: Pick<Props, "tex
       </p>
     </div>
   );
-}
-
-interface AnswerState {
-  isSending: boolean;
-  problem: string;
-  answer: (given: { text: string } | { decision: "approve" | "deny"; note?: string; always?: boolean }) => Promise<boolean>;
-}
-
-/** Send the person's answer to a question or an approval. The server accepts the first answer only. */
-function useAnswer(id: string): AnswerState {
-  const [isSending, setIsSending] = useState(false);
-  const [problem, setProblem] = useState("");
-  const answer: AnswerState["answer"] = async (given) => {
-    setIsSending(true);
-    setProblem("");
-    const body = "text" in given ? { text: given.text, note: "", always: false } : { text: "", decision: given.decision, note: given.note ?? "", always: given.always ?? false };
-    try {
-      // A question is answered once, so a request whose response was lost can be sent again without an idempotency key.
-      await unwrap(api.POST("/api/inbox/{item}/answer", { params: { path: { item: id } }, body }));
-      return true;
-    } catch (error) {
-      const isLate = error instanceof ApiError && error.status === 409;
-      setProblem(isLate ? "This question is already answered. The first answer counts." : errorMessage(error));
-      return false;
-    } finally {
-      setIsSending(false);
-      void queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
-      void queryClient.invalidateQueries({ queryKey: queryKeys.digest });
-      void queryClient.invalidateQueries({ queryKey: ["conversation"] });
-    }
-  };
-  return { isSending, problem, answer };
 }
