@@ -171,6 +171,33 @@ async def test_a_question_is_answered_from_the_toast(visit: Visit) -> None:
     await expect(thread(page).get_by_text("Painted it blue.")).not_to_have_count(0)
 
 
+async def test_the_conversation_shows_what_its_agent_is_doing(visit: Visit) -> None:
+    gate = Gate()
+
+    async def play(seen: Seen) -> Step:
+        if is_reply(seen) or is_reflection(seen):
+            return says(NOTED)
+        if reply_count(seen) == 0:
+            return says(call("bash", command="until test -e go; do sleep 0.05; done"))
+        await gate.wait()
+        return says(call("finish", summary="It is counted."))
+
+    desk = await visit(play, path=EMPTY)
+    page = desk.page
+    team = await desk.found("Count the devices", name="count")
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+
+    doing = page.locator("#thread [data-live]")
+    await expect(doing).to_contain_text("Coordinator runs until test -e go; do sleep 0.05; done")
+    [scratch] = desk.home.glob("teams/*/nodes/*/scratch")
+    (scratch / "go").write_text("")
+    await gate.reached()
+    await expect(doing).to_contain_text("Coordinator is thinking")
+    gate.set()
+    await thread(page).get_by_text("It is counted.").first.wait_for()
+    await expect(doing).to_have_count(0)
+
+
 def chats_meanwhile(seen: Seen) -> Step:
     if is_reply(seen):
         return says(NOTED, call("no_work_needed"))

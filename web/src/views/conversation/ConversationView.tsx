@@ -13,12 +13,15 @@ import { HUMAN } from "@/lib/participants";
 import { Button, EmptyState, Loading, ErrorPanel } from "@/ui";
 import type { ViewMode } from "@/views/conversation/folding";
 import { buildItems, firstUnread, type Item } from "@/views/conversation/items";
+import { LiveRow } from "@/views/conversation/LiveRow";
 import { DraftItem, TeamContext, ItemView } from "@/views/conversation/rows";
 import { useShell } from "@/parts/shellState";
 import { showNote, showToast } from "@/parts/toast";
 
 const NO_ROWS: Row[] = [];
 const NO_NODES: Record<string, NodeSummary> = {};
+/** Stands for the draft of an agent that works and writes nothing. */
+const NOTHING_WRITTEN = "";
 /** A scroll position closer to the end than this counts as the end. */
 const AT_END_PX = 80;
 /** A message counts as read after it was visible this long. */
@@ -42,7 +45,8 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
   const log = useLive((state) => state.logs[team.id]);
   const hasHello = useLive((state) => state.epoch !== null);
   const unsent = useLive(useShallow((state) => state.unsent.filter((one) => one.agentId === agent.id)));
-  const drafts = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && (one.lane === "reply" || (one.lane === "work" && view === "work"))).map((one) => one.threadId)));
+  const written = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && one.lane !== "reflection").map((one) => one.threadId)));
+  const drafts = useMemo(() => (written.length === 0 && agent.status === "working" ? [NOTHING_WRITTEN] : written), [written, agent.status]);
   const [loadError, setLoadError] = useState<unknown>(null);
   const hasLog = log !== undefined;
   useEffect(() => {
@@ -85,7 +89,7 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
           </EmptyState>
         </div>
       ) : (
-        <Scroller key={agent.id} items={items} drafts={drafts} at={at} team={team} agent={agent} messages={messages} onFold={fold} />
+        <Scroller key={agent.id} items={items} drafts={drafts} rows={rows} at={at} team={team} agent={agent} messages={messages} onFold={fold} />
       )}
     </TeamContext>
   );
@@ -114,6 +118,7 @@ const readHere = new Set<string>();
 interface ScrollerProps {
   items: Item[];
   drafts: string[];
+  rows: readonly Row[];
   at?: string;
   team: Team;
   agent: Agent;
@@ -121,7 +126,7 @@ interface ScrollerProps {
   onFold: (key: string, isOpen: boolean) => void;
 }
 
-function Scroller({ items, drafts, at, team, agent, messages, onFold }: ScrollerProps) {
+function Scroller({ items, drafts, rows, at, team, agent, messages, onFold }: ScrollerProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setIsAtEnd] = useState(true);
   const [seenKey, setSeenKey] = useState<string | undefined>();
@@ -294,6 +299,8 @@ function Scroller({ items, drafts, at, team, agent, messages, onFold }: Scroller
               <div key={virtualItem.key} data-index={virtualItem.index} ref={virtualizer.measureElement} className="absolute inset-x-0 top-0">
                 {item ? (
                   <ItemView item={item} isHighlighted={item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))} onEarlier={loadEarlier} onFold={fold} isLoading={isLoading} agentId={agent.id} />
+                ) : drafts[virtualItem.index - items.length] === NOTHING_WRITTEN ? (
+                  <LiveRow agentId={agent.id} rows={rows} />
                 ) : (
                   <DraftItem threadId={drafts[virtualItem.index - items.length]!} />
                 )}

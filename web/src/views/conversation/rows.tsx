@@ -50,7 +50,7 @@ export const TeamContext = createContext<TeamInfo>({ members: new Map(), team: "
 
 const FailureActions = lazyChunk(() => import("@/views/conversation/FailureActions"));
 
-const senderName = (info: TeamInfo, id: string): string => (id === HUMAN ? "You" : id === SYSTEM ? "agiraph" : (info.members.get(id)?.name ?? "A former member"));
+export const senderName = (info: TeamInfo, id: string): string => (id === HUMAN ? "You" : id === SYSTEM ? "agiraph" : (info.members.get(id)?.name ?? "A former member"));
 
 interface Props {
   item: Item;
@@ -454,7 +454,7 @@ function ToolCalls({ row }: { row: ToolsRow }) {
 }
 
 /** Return the first line of the argument that says most about a call. */
-function mainArgument(call: ToolCall): string {
+export function mainArgument(call: ToolCall): string {
   const names = ["path", "command", "query", "url", "content", "task", "message", "question", "summary", "name"];
   const found = names.map((name) => call.arguments[name]).find((value) => typeof value === "string");
   return String(found ?? Object.values(call.arguments)[0] ?? "").split("\n")[0]!;
