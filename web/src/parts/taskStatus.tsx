@@ -36,12 +36,13 @@ export function displayStatusOf(node: Pick<WorkNode, "status" | "doubts">, isAsk
   return node.status === "completed" && node.doubts ? "doubts" : node.status;
 }
 
-export function StatusChip({ status, className }: { status: DisplayStatus; className?: string }) {
+/** `isNarrow`: on a phone only its icon is shown. */
+export function StatusChip({ status, className, isNarrow = false }: { status: DisplayStatus; className?: string; isNarrow?: boolean }) {
   const { label, tone, icon: Icon } = STATUS_STYLES[status];
   return (
     <Chip tone={tone} className={className}>
       <Icon className={cx("size-3.5", status === "running" && "animate-[spin_2.4s_linear_infinite]")} aria-hidden />
-      {label}
+      <span className={cx(isNarrow && "max-md:sr-only")}>{label}</span>
     </Chip>
   );
 }

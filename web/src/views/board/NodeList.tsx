@@ -1,4 +1,4 @@
-/** NodeList: the board as a filtered list, for small screens and for many tasks. */
+/** NodeList: the board as a filtered list, for small screens and for many tasks. A task stands indented below the one it is part of. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import type { WorkNode } from "@/api/client";
@@ -11,7 +11,8 @@ import { useNow } from "@/parts/RelativeTime";
 import { isFinished } from "@/lib/endings";
 import { elapsed, StatusChip, stopReasonText } from "@/parts/taskStatus";
 import type { CardData } from "@/views/board/Card";
-import type { Lane, BoardLayout } from "@/views/board/layout";
+import type { BoardLayout } from "@/views/board/layout";
+import { asTree } from "@/views/board/tree";
 
 type Filter = "all" | "open" | "you" | "failed" | "done";
 const FILTERS = [["all", "All"], ["open", "Open"], ["you", "Waiting for you"], ["failed", "Failed or partial"], ["done", "Done"]] as const;
@@ -22,33 +23,27 @@ const MATCHES: Record<Filter, (card: CardData) => boolean> = {
   failed: ({ node }) => node.status === "failed" || node.status === "partial",
   done: ({ node }) => node.status === "completed",
 };
-type Row = { kind: "lane"; lane: Lane; count: number } | { kind: "node"; card: CardData };
+/** Deeper tasks are not moved further to the right: their titles need the room. */
+const MOST_INDENTED = 6;
+const INDENT_PX = 20;
 
 export function NodeList({ layout, cards, selected, onOpen }: { layout: BoardLayout; cards: Map<string, CardData>; selected: string | undefined; onOpen: (id: string) => void }) {
   const [filter, setFilter] = useState<Filter>("all");
   const [text, setText] = useState("");
   const now = useNow(1000, [...cards.values()].some(({ node }) => node.status === "running"));
+  const stages = useMemo(() => new Map(layout.lanes.filter((lane) => lane.kind === "stage").map((lane) => [lane.id, `Stage ${lane.number}: ${capitalize(lane.title)}`])), [layout]);
   const rows = useMemo(() => {
     const needle = text.trim().toLowerCase();
-    const rows: Row[] = [];
-    for (const lane of layout.lanes) {
-      const matching = lane.nodeIds
-        .map((id) => cards.get(id))
-        .filter((card): card is CardData => card !== undefined && MATCHES[filter](card) && (!needle || `${card.node.title} ${card.node.assignee ?? ""} ${card.node.id}`.toLowerCase().includes(needle)));
-      if (matching.length > 0) rows.push({ kind: "lane", lane, count: matching.length }, ...matching.map((card): Row => ({ kind: "node", card })));
-    }
-    return rows;
-  }, [layout, cards, filter, text]);
+    const parts = [...cards.values()].map((card) => ({ id: card.node.id, parent_id: card.node.parent_id, card })).sort((a, b) => (a.id < b.id ? -1 : 1));
+    return asTree(parts, ({ card }) => MATCHES[filter](card) && (!needle || `${card.node.title} ${card.node.assignee ?? ""} ${card.node.id}`.toLowerCase().includes(needle)));
+  }, [cards, filter, text]);
 
   const scroller = useRef<HTMLDivElement>(null);
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
-    estimateSize: (index) => (rows[index]!.kind === "lane" ? 40 : 52),
-    getItemKey: (index) => {
-      const row = rows[index]!;
-      return row.kind === "lane" ? `lane:${row.lane.id}` : row.card.node.id;
-    },
+    estimateSize: () => 52,
+    getItemKey: (index) => rows[index]!.part.id,
     overscan: 12,
   });
 
@@ -57,13 +52,12 @@ export function NodeList({ layout, cards, selected, onOpen }: { layout: BoardLay
     const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
     if (!id || !step || event.metaKey || event.ctrlKey || event.altKey) return;
     event.preventDefault();
-    let index = rows.findIndex((row) => row.kind === "node" && row.card.node.id === id) + step;
-    while (rows[index]?.kind === "lane") index += step;
+    const index = rows.findIndex(({ part }) => part.id === id) + step;
     const next = rows[index];
-    if (next?.kind !== "node") return;
+    if (!next) return;
     virtualizer.scrollToIndex(index);
     // The row exists only after the virtualizer has rendered it, so the focus waits for the next frame.
-    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(next.card.node.id)}"]`)?.focus());
+    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(next.part.id)}"]`)?.focus());
   }
 
   return (
@@ -81,15 +75,7 @@ export function NodeList({ layout, cards, selected, onOpen }: { layout: BoardLay
               const row = rows[item.index]!;
               return (
                 <div key={item.key} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${item.start}px)`, height: item.size }}>
-                  {row.kind === "lane" ? (
-                    <h2 dir="auto" className="flex h-full items-end gap-2 px-4 pb-1.5 text-sm font-semibold">
-                      {capitalize(row.lane.title)}
-                      {row.lane.number > 0 && <span className="text-xs font-normal text-ink-3">Stage {row.lane.number}</span>}
-                      <span className="tabular text-xs font-normal text-ink-3">{row.count}</span>
-                    </h2>
-                  ) : (
-                    <NodeRow card={row.card} isSelected={row.card.node.id === selected} now={now} onOpen={onOpen} />
-                  )}
+                  <NodeRow card={row.part.card} depth={row.depth} stage={stages.get(row.part.card.node.stage_id ?? "")} isSelected={row.part.id === selected} now={now} onOpen={onOpen} />
                 </div>
               );
             })}
@@ -100,7 +86,16 @@ export function NodeList({ layout, cards, selected, onOpen }: { layout: BoardLay
   );
 }
 
-function NodeRow({ card, isSelected, now, onOpen }: { card: CardData; isSelected: boolean; now: number; onOpen: (id: string) => void }) {
+interface RowProps {
+  card: CardData;
+  depth: number;
+  stage: string | undefined;
+  isSelected: boolean;
+  now: number;
+  onOpen: (id: string) => void;
+}
+
+function NodeRow({ card, depth, stage, isSelected, now, onOpen }: RowProps) {
   const { node, displayStatus, order, isCoordinator, openDependencies } = card;
   return (
     <button
@@ -110,12 +105,13 @@ function NodeRow({ card, isSelected, now, onOpen }: { card: CardData; isSelected
       onClick={() => onOpen(node.id)}
       className={cx("flex size-full items-center gap-3 border-b border-line px-4 text-left text-sm outline-offset-[-2px] hover:bg-hover", isSelected && "bg-press hover:bg-press")}
     >
-      <span className="w-[136px] shrink-0 max-md:w-auto">
-        <StatusChip status={displayStatus} />
+      <span className="w-[136px] shrink-0 max-md:w-8">
+        <StatusChip status={displayStatus} isNarrow />
       </span>
-      <span className="min-w-0 flex-1">
+      <span data-depth={depth} className={cx("min-w-0 flex-1", depth > 0 && "border-l border-line-2 pl-2.5")} style={{ marginLeft: Math.min(depth, MOST_INDENTED) * INDENT_PX }}>
+        {depth > 0 && <span className="sr-only">Level {depth + 1}: </span>}
         <span dir="auto" className="block truncate font-medium">{node.title}</span>
-        <span dir="auto" className="block truncate text-xs text-ink-3">{secondLine(node, openDependencies)}</span>
+        <span dir="auto" className="block truncate text-xs text-ink-3">{[stage, secondLine(node, openDependencies)].filter(Boolean).join(" · ")}</span>
       </span>
       {node.assignee && (
         <span className="flex w-32 shrink-0 items-center gap-2 text-xs text-ink-2 max-md:w-auto">
