@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-f5_2lMQ9.js";

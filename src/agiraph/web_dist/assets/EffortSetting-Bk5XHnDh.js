@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-4m64EQ3w.js";

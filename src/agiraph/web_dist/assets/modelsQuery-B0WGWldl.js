@@ -1,1 +1,0 @@
-import{or as e,tr as t}from"./frame-DVCSnIWJ.js";import{A as n}from"./libraries-H5LK6gJf.js";var r=n({queryKey:[`models`],queryFn:()=>e(t.GET(`/api/models`))});export{r as t};
