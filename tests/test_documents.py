@@ -1,6 +1,7 @@
 """The documents name only modules, names, settings, commands and words that exist."""
 
 import ast
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -317,3 +318,14 @@ def test_the_glossary_has_at_most_forty_words() -> None:
 def test_the_check_of_the_glossary_finds_an_unused_word() -> None:
     glossary = "| **yield point** | … |\n| **aftermath**, **ailment** | … |\n| **fault pint** | … |"
     assert unused_words(glossary, source().parts) == ["ailment", "fault pint"]
+
+
+def test_the_readme_shows_the_kept_run_of_the_benchmark() -> None:
+    run = json.loads((ROOT / "bench/kept_run.json").read_text())
+    shown = (ROOT / "README.md").read_text().partition("<!-- bench -->")[2]
+    table = shown.partition("<!-- end of bench -->")[0].splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table if line][2:]
+    kept = [row for row in run["rows"] if row["goal"]]
+    assert len(rows) >= 20
+    assert [row[:3] for row in rows] == [[row["what"], row["value"], row["goal"]] for row in kept]
+    assert [row[3] for row in rows] == ["" if row["met"] else "missed" for row in kept]

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from pydantic import TypeAdapter
 
-from agiraph.core.domain.costs import CostSum, TeamCosts, add_up, bills
+from agiraph.core.domain.costs import CostSum, TeamCosts, add_up, joined
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.services.lifecycle.teams import NewTeam
@@ -178,21 +178,22 @@ async def test_pages_of_costs_have_every_node_once_and_the_first_has_the_sums(
     path = f"/teams/{founded.team.id}/cost"
     _, whole = await on_each.ask("GET", path)
     assert founded.node is not None
-    runs = bills(TypeAdapter(TeamCosts).validate_python(whole).nodes)
-    goal = next(bill for bill in runs if bill.node.node_id == founded.node.id)
-    assert [bill.node.title for bill in goal.below] == [f"Count shelf {n}" for n in range(4)]
+    read = TypeAdapter(TeamCosts).validate_python
+    runs = read(whole).runs
+    goal = next(bill for bill in runs if bill.node_id == founded.node.id)
+    assert [bill.title for bill in goal.below] == [f"Count shelf {n}" for n in range(4)]
     assert add_up(bill.total for bill in runs) == CostSum(**whole["total"])
     assert (whole["total"]["calls"] > 0, whole["next"]) == (True, None)
 
     for limit in (1, 2, 5):
         _, page = await on_each.ask("GET", f"{path}?limit={limit}")
-        assert {**page, "nodes": whole["nodes"], "next": None} == whole
-        found = page["nodes"]
+        assert {**page, "runs": whole["runs"], "next": None} == whole
+        pages = [page]
         while page["next"] is not None:
             _, page = await on_each.ask("GET", f"{path}?limit={limit}&after={page['next']}")
             assert (page["total"]["calls"], page["by_agent"], page["budget"]) == (0, {}, None)
-            found += page["nodes"]
-        assert found == whole["nodes"], limit
+            pages.append(page)
+        assert joined(map(read, pages)) == read(whole), limit
 
 
 async def test_a_conversation_is_read_backwards_in_pages(on_each: Served) -> None:

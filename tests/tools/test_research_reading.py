@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agiraph.core.domain.chat import ToolCall, Turn
-from agiraph.core.domain.costs import CostSum, bills
+from agiraph.core.domain.costs import CostSum
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import NodeId, ThreadId
 from agiraph.core.domain.records.search import Hit, Results, SearchFailed
@@ -145,11 +145,10 @@ async def test_each_search_is_a_row_of_the_costs_and_no_model_call(tmp_path: Pat
         def read(tx: Tx) -> tuple[list[tuple[str, int, int, float]], CostSum, Total]:
             [team_id] = [row[0] for row in tx.all("select id from teams")]
             [root] = [node for node in nodes.everything(tx, team_id) if node.lane == "work"]
-            listed = costs.of_team(tx, team_id).nodes
-            [bill] = [run for run in bills(listed) if run.node.lane == "work"]
+            [bill] = [run for run in costs.of_team(tx, team_id).runs if run.lane == "work"]
             found = [
                 (line.model, line.sum.calls, line.sum.searches, line.sum.usd)
-                for line in bill.node.lines
+                for line in bill.lines
                 if line.purpose == spend.SEARCH
             ]
             return found, bill.total, spend.total(tx, root.id)

@@ -36,7 +36,7 @@ from agiraph.cli.session import (
 )
 from agiraph.cli.talk import SCHEDULES, cron_of, find_agent
 from agiraph.client import Client
-from agiraph.core.domain.costs import Bill, CostSum, TeamCosts, bills, day_text
+from agiraph.core.domain.costs import CostSum, NodeCosts, TeamCosts, day_text
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.moments import as_text, local, parse_deadline
@@ -215,16 +215,15 @@ async def cost(team: str | None) -> Told:
 
 def of_cost(name: str, costs: TeamCosts) -> Tree:
     tree = Tree(f"[bold]{shown(name)}[/] [dim]{costs.team_id}[/]  {sum_text(costs.total)}")
-    for bill in bills(costs.nodes):
+    for bill in costs.runs:
         _branch(tree, bill)
     return tree
 
 
-def _branch(tree: Tree, bill: Bill) -> None:
-    node = bill.node
-    branch = tree.add(f"{shown(node.title)} [dim]{shown(node.agent)}[/]  {sum_text(bill.total)}")
-    if len(node.lines) > 1 or any(line.purpose != "work" for line in node.lines):
-        for line in node.lines:
+def _branch(tree: Tree, bill: NodeCosts) -> None:
+    branch = tree.add(f"{shown(bill.title)} [dim]{shown(bill.agent)}[/]  {sum_text(bill.total)}")
+    if len(bill.lines) > 1 or any(line.purpose != "work" for line in bill.lines):
+        for line in bill.lines:
             branch.add(f"[dim]{line.purpose} · {shown(line.model)}[/]  {sum_text(line.sum)}")
     for below in bill.below:
         _branch(branch, below)

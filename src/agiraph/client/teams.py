@@ -1,14 +1,14 @@
 """Teams: operations on teams and their agents, work, messages, inbox and costs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
 from agiraph.api import decision_views, views
 from agiraph.client.connection import PAGE, Connection, operation, path_of
 from agiraph.core.domain.agents import Mode, Review, Trust
-from agiraph.core.domain.costs import DayCosts, TeamCosts
+from agiraph.core.domain.costs import DayCosts, TeamCosts, joined
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import NotFound
 from agiraph.core.domain.messages import Box, Decision, Filing, MessageKind, Rating
@@ -191,11 +191,10 @@ class TeamOperations(Connection):
     async def cost(self, team: str) -> TeamCosts:
         """Return what a team has cost, with the nodes of all pages."""
         path = path_of("teams", team, "cost")
-        found = page = await self.get(TeamCosts, path, limit=PAGE)
-        while page.next:
-            page = await self.get(TeamCosts, path, after=page.next, limit=PAGE)
-            found.nodes.extend(page.nodes)
-        return replace(found, next=None)
+        pages = [await self.get(TeamCosts, path, limit=PAGE)]
+        while after := pages[-1].next:
+            pages.append(await self.get(TeamCosts, path, after=after, limit=PAGE))
+        return joined(pages)
 
     @operation("POST", "/agents/{agent}/send", once=True)
     async def send(

@@ -5045,7 +5045,7 @@ export interface components {
         };
         /**
          * NodeCosts
-         * @description What one node has cost, without the nodes below it.
+         * @description What a node has cost, with the nodes below it that are listed.
          */
         NodeCosts: {
             /** Node Id */
@@ -5065,6 +5065,24 @@ export interface components {
             agent: string;
             /** Lines */
             lines?: components["schemas"]["CostLine"][];
+            /** Below */
+            below?: components["schemas"]["NodeCosts"][];
+            /**
+             * @default {
+             *       "calls": 0,
+             *       "searches": 0,
+             *       "lost": 0,
+             *       "input_tokens": 0,
+             *       "output_tokens": 0,
+             *       "cached_tokens": 0,
+             *       "cache_write_tokens": 0,
+             *       "thinking_tokens": 0,
+             *       "usd": 0,
+             *       "unpriced": 0,
+             *       "estimated": 0
+             *     }
+             */
+            total: components["schemas"]["CostSum"];
         };
         /** NodeDetail */
         NodeDetail: {
@@ -6576,8 +6594,8 @@ export interface components {
             by_model?: {
                 [key: string]: components["schemas"]["CostSum"];
             };
-            /** Nodes */
-            nodes: components["schemas"]["NodeCosts"][];
+            /** Runs */
+            runs: components["schemas"]["NodeCosts"][];
             /** Next */
             next?: string | null;
             budget?: components["schemas"]["GoalBudget"] | null;

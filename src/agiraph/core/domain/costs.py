@@ -1,7 +1,7 @@
 """Costs: what a team's model calls have cost, by node, agent, purpose and model."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field, fields, replace
 from typing import Literal
 
@@ -84,17 +84,19 @@ class CostLine:
 
 @value
 class NodeCosts:
-    """What one node has cost, without the nodes below it."""
+    """What a node has cost, with the nodes below it that are listed."""
 
     node_id: str
     above_id: str | None
     """The node above it, or the one that pays for it. None, or a node that is not listed: this is
-    the first node of a run."""
+    the first node of a run, or the page has only what is below."""
     title: str
     lane: Lane
     agent_id: str | None
     agent: str
     lines: list[CostLine] = field(default_factory=list[CostLine])
+    below: list["NodeCosts"] = field(default_factory=list["NodeCosts"])
+    total: CostSum = CostSum()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,21 +109,12 @@ class TeamCosts:
     by_agent: dict[str, CostSum] = field(default_factory=dict[str, CostSum])
     by_purpose: dict[str, CostSum] = field(default_factory=dict[str, CostSum])
     by_model: dict[str, CostSum] = field(default_factory=dict[str, CostSum])
-    nodes: list[NodeCosts]
-    """The nodes of this page, oldest first."""
+    runs: list[NodeCosts]
+    """The nodes of this page as trees, one for each run if the page has all of it."""
     next: str | None = None
     """The `after` of the next page; None: this is the last."""
     budget: GoalBudget | None = None
     """The limits of the last goal; None: the team has no goal."""
-
-
-@value
-class Bill:
-    """What a node has cost, with the bills of the nodes below it."""
-
-    node: NodeCosts
-    below: list["Bill"]
-    total: CostSum
 
 
 def add_up(sums: Iterable[CostSum]) -> CostSum:
@@ -131,19 +124,32 @@ def add_up(sums: Iterable[CostSum]) -> CostSum:
     return replace(total, usd=round(total.usd, 6))
 
 
-def bills(nodes: Iterable[NodeCosts]) -> list[Bill]:
-    """Return one bill for each run, of the nodes of all pages."""
+def as_trees(nodes: Iterable[NodeCosts]) -> list[NodeCosts]:
+    """Return these nodes, given without any below, as trees with their sums."""
     listed = {node.node_id: node for node in nodes}
     below: defaultdict[str | None, list[NodeCosts]] = defaultdict(list)
     for node in listed.values():
         below[node.above_id if node.above_id in listed else None].append(node)
 
-    def bill(node: NodeCosts) -> Bill:
-        under = [bill(each) for each in below[node.node_id]]
+    def tree(node: NodeCosts) -> NodeCosts:
+        under = [tree(each) for each in below[node.node_id]]
         own = (line.sum for line in node.lines)
-        return Bill(node=node, below=under, total=add_up([*own, *(each.total for each in under)]))
+        return replace(node, below=under, total=add_up([*own, *(each.total for each in under)]))
 
-    return [bill(node) for node in below[None]]
+    return [tree(node) for node in below[None]]
+
+
+def joined(pages: Iterable[TeamCosts]) -> TeamCosts:
+    """Return the costs of a team as if they were one page."""
+    first, *others = pages
+    nodes = (node for page in (first, *others) for node in _each_of(page.runs))
+    return replace(first, runs=as_trees(sorted(nodes, key=lambda node: node.node_id)), next=None)
+
+
+def _each_of(runs: Iterable[NodeCosts]) -> Iterator[NodeCosts]:
+    for node in runs:
+        yield replace(node, below=[], total=CostSum())
+        yield from _each_of(node.below)
 
 
 def day_text(today: DayCosts) -> str:

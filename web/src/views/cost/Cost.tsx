@@ -13,7 +13,7 @@ import { Button, Dialog, EmptyState, Header, Loading, Meter, Pills, ErrorPanel }
 import { screenHref, type ScreenProps } from "@/lib/screens";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { LANE_LABELS } from "@/parts/taskStatus";
-import { addSums, type Bill, billsOf, byCost, callsText, costRows, type CostSum, costText, hitRateText, modelCalls, NO_COST, otherWork, pathTo, type TeamCosts, tokensOf, tokensText } from "@/views/cost/costTree";
+import { addSums, type Bill, byCost, callsText, costRows, type CostSum, costText, hitRateText, joinRuns, modelCalls, NO_COST, otherWork, pathTo, type TeamCosts, tokensOf, tokensText } from "@/views/cost/costTree";
 import { type Budget, LimitUses } from "@/views/settings/LimitUses";
 import { timeBuckets, type CallCost } from "@/views/cost/timeBuckets";
 
@@ -68,13 +68,13 @@ export default function Cost({ team }: ScreenProps) {
 async function allCosts(team: string): Promise<TeamCosts> {
   const load = (after: string) => unwrap(api.GET("/api/teams/{team}/cost", { params: { path: { team }, query: { after } } }));
   const first = await load("");
-  const nodes = [...first.nodes];
-  for (let next = first.next; next; ) {
+  const pages = [first.runs];
+  for (let { next } = first; next; ) {
     const page = await load(next);
-    nodes.push(...page.nodes);
+    pages.push(page.runs);
     next = page.next;
   }
-  return { ...first, nodes, next: null };
+  return { ...first, runs: joinRuns(pages), next: null };
 }
 
 function Totals({ total }: { total: CostSum }) {
@@ -289,7 +289,7 @@ const HEADER_CELL = "px-3 py-2 text-left text-xs font-medium text-ink-3";
 const NUMBER_CELL = "tabular px-3 py-1.5 text-right whitespace-nowrap";
 
 function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string; highlighted: string | undefined }) {
-  const runs = useMemo(() => billsOf(costs.nodes), [costs.nodes]);
+  const runs = costs.runs as Bill[];
   const path = useMemo(() => (highlighted ? pathTo(runs, highlighted) : []), [runs, highlighted]);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(runs.length <= 3 ? runs.map((run) => run.node_id) : []));
   useEffect(() => setOpen((now) => (path.length > 0 ? new Set([...now, ...path]) : now)), [path]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { otherLimits } from "@/views/settings/budgetFields";
-import { addSums, type Bill, billsOf, callsText, costRows, type CostSum, costText, hitRate, hitRateText, NO_COST, type NodeCosts, otherWork, pathTo, tokensText } from "@/views/cost/costTree";
+import { addSums, type Bill, callsText, costRows, type CostSum, costText, hitRate, hitRateText, joinRuns, NO_COST, type NodeCosts, otherWork, pathTo, tokensText } from "@/views/cost/costTree";
 import { timeBuckets, bucketWidthMs } from "@/views/cost/timeBuckets";
 
 const sum = (usd: number, input_tokens = 0): CostSum => ({ calls: 1, searches: 0, lost: 0, input_tokens, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, thinking_tokens: 0, usd, unpriced: 0, estimated: 0 });
@@ -53,9 +53,9 @@ describe("the cost tree", () => {
     expect(costRows(runs, new Set(["n1"]), sum(5)).map((row) => [row.node.node_id, row.depth, row.share])).toEqual([["n5", 0, 0.2], ["n1", 0, 0.8], ["n3", 1, 0.6], ["n2", 1, 0.2]]);
   });
   it("adds up what is below a node, whichever page has it", () => {
-    const own = (node_id: string, above_id: string | null, usd: number): NodeCosts => ({ node_id, above_id, title: node_id, lane: "work", agent_id: null, agent: "", lines: [{ purpose: "work", model: "m", sum: sum(usd) }] });
-    const [first, second, ...more] = billsOf([own("n3", "n2", 4), own("n1", null, 1), own("n2", "n1", 2), own("n4", "not listed", 8)]);
-    expect([first!.node_id, first!.total.usd, first!.below.map((bill) => [bill.node_id, bill.total.usd])]).toEqual(["n1", 7, [["n2", 6]]]);
+    const own = (node_id: string, above_id: string | null, usd: number): NodeCosts => ({ node_id, above_id, title: node_id, lane: "work", agent_id: null, agent: "", lines: [{ purpose: "work", model: "m", sum: sum(usd) }], total: NO_COST });
+    const [first, second, ...more] = joinRuns([[{ ...own("n3", "n2", 4), below: [own("n5", "n3", 16)] }], [own("n1", null, 1), own("n2", "n1", 2), own("n4", "not listed", 8)]]);
+    expect([first!.node_id, first!.total.usd, first!.below.map((bill) => [bill.node_id, bill.total.usd])]).toEqual(["n1", 23, [["n2", 22]]]);
     expect([second!.node_id, second!.total.usd, more]).toEqual(["n4", 8, []]);
   });
   it("compares tokens where no price is known", () => {

@@ -68,9 +68,10 @@ export function byCost(a: CostSum | undefined, b: CostSum | undefined): number {
   return (b?.usd ?? 0) - (a?.usd ?? 0) || tokens(b) - tokens(a);
 }
 
-/** Return one bill for each run, of the nodes of all pages. */
-export function billsOf(nodes: readonly NodeCosts[]): Bill[] {
-  const bills = new Map(nodes.map((node) => [node.node_id, { ...node, below: [], total: NO_COST } as Bill]));
+/** Return the trees of the nodes of all pages. */
+export function joinRuns(pages: readonly NodeCosts[][]): Bill[] {
+  const each = (nodes: readonly NodeCosts[]): NodeCosts[] => nodes.flatMap((node) => [node, ...each(node.below ?? [])]);
+  const bills = new Map(pages.flatMap(each).map((node) => [node.node_id, { ...node, below: [], total: NO_COST } as Bill]));
   const runs: Bill[] = [];
   for (const bill of bills.values()) (bills.get(bill.above_id ?? "")?.below ?? runs).push(bill);
   const addUp = (bill: Bill): CostSum => (bill.total = [...(bill.lines ?? []).map((line) => line.sum), ...bill.below.map(addUp)].reduce(addSums, NO_COST));

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agiraph.core.domain.costs import CostSum, NodeCosts, TeamCosts, add_up
+from agiraph.core.domain.costs import CostSum, NodeCosts, TeamCosts, add_up, as_trees
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.services.board import texts
 from agiraph.core.store import nodes, spend
@@ -25,7 +25,7 @@ def of_team(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = PAGE) -> T
         by_agent=_by((group.agent, group.sum) for group in groups),
         by_purpose=_by((group.purpose, group.sum) for group in groups),
         by_model=_by((group.model, group.sum) for group in groups),
-        nodes=[
+        runs=as_trees(
             NodeCosts(
                 node_id=node.id,
                 above_id=node.above_id,
@@ -36,7 +36,7 @@ def of_team(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = PAGE) -> T
                 lines=lines.get(node.id, []),
             )
             for node in page
-        ],
+        ),
         next=page[-1].id if len(found) > limit else None,
     )
 

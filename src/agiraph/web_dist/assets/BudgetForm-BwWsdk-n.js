@@ -1,1 +1,0 @@
-export{t as default}from"./BudgetForm-C4abzxo6.js";

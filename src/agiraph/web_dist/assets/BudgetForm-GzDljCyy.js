@@ -1,0 +1,1 @@
+export{t as default}from"./BudgetForm-B23H4Nxu.js";

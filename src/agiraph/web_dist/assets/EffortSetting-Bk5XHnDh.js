@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-4m64EQ3w.js";
