@@ -23,6 +23,7 @@ from agiraph.core.domain.chat import Turn
 from agiraph.core.domain.ids import PersonId, TeamId
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.provenance.grants import Grant
+from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.records.acts import Act, describe
 from agiraph.core.domain.records.digest import Digest, Entry
 from agiraph.core.domain.stages import Stage
@@ -103,19 +104,35 @@ def agent_view(tx: Tx, member: Member, viewer: PersonId) -> AgentView:
 
 
 def node_view(tx: Tx, node: WorkNode) -> NodeView:
-    return NodeView.of(
-        node,
-        title=texts.subject_of(node),
-        task=without_marks(node.task),
-        creator=planning.name_of(tx, node.creator_id),
-        assignee=None if node.assignee_id is None else planning.name_of(tx, node.assignee_id),
-        depends_on=[needed.id for needed in dependencies.needs(tx, node.id)],
-        is_public=not node.kind.sees_team,
-        sources=(node.label | threads.label_of_node(tx, node.id)).sources,
-        worked_seconds=timing.worked_seconds(node),
-        running_since=_running_since(node),
-        cost=CostView.of(spend.spent(tx, node.id)),
-    )
+    return node_views(tx, [node])[0]
+
+
+def node_views(tx: Tx, page: Sequence[WorkNode]) -> list[NodeView]:
+    """Return the views of nodes of one team, in a fixed number of statements but for the names."""
+    if not page:
+        return []
+    team, ids = page[0].team_id, (min(node.id for node in page), max(node.id for node in page))
+    needs = dependencies.of_team(tx, team, ids)
+    labels = dict(threads.labelled(tx, team, ids))
+    spent = spend.spent_between(tx, team, ids)
+    people = {node.creator_id for node in page} | {node.assignee_id for node in page}
+    names = {who: planning.name_of(tx, who) for who in people if who is not None}
+    return [
+        NodeView.of(
+            node,
+            title=texts.subject_of(node),
+            task=without_marks(node.task),
+            creator=names[node.creator_id],
+            assignee=None if node.assignee_id is None else names[node.assignee_id],
+            depends_on=needs.get(node.id, []),
+            is_public=not node.kind.sees_team,
+            sources=(node.label | labels.get(node.id, CLEAN)).sources,
+            worked_seconds=timing.worked_seconds(node),
+            running_since=_running_since(node),
+            cost=CostView.of(spent.get(node.id, spend.NOTHING)),
+        )
+        for node in page
+    ]
 
 
 def _running_since(node: WorkNode) -> datetime | None:

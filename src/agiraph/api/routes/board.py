@@ -6,7 +6,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from agiraph.api.deps import After, Api, ApiDep, Limit, PersonDep
-from agiraph.api.presenters import job_view, node_view, stage_view
+from agiraph.api.presenters import job_view, node_view, node_views, stage_view
 from agiraph.api.problems import documented
 from agiraph.api.requests import NO_EFFORT, ChangedBudget, EffortChange, chosen_effort
 from agiraph.api.routing import Body, Router
@@ -41,7 +41,7 @@ class ExtensionRequest(ChangedBudget, example={"turns": 50, "usd": 1}):
 def get_board(tx: Tx, team: str, after: After = "", limit: Limit = 500) -> list[NodeView]:
     """List the nodes of a team in the order of creation."""
     found = teams.find(tx, team)
-    return [node_view(tx, n) for n in nodes.board(tx, found.id, after=after, limit=limit)]
+    return node_views(tx, nodes.board(tx, found.id, after=after, limit=limit))
 
 
 @router.read("/teams/{team}/jobs", 404)

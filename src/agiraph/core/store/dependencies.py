@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.work import WorkNode
+from agiraph.core.store import nodes
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 
@@ -50,12 +51,17 @@ def dependents(tx: Tx, node_id: NodeId) -> list[WorkNode]:
     return NODES.select(tx, where, id=node_id)
 
 
-def of_team(tx: Tx, team_id: str) -> dict[NodeId, list[NodeId]]:
-    """Return, for each node of a team, the nodes it needs."""
+def of_team(
+    tx: Tx, team_id: str, between: tuple[NodeId, NodeId] | None = None
+) -> dict[NodeId, list[NodeId]]:
+    """Return, for each node of a team, or for those whose ids lie between two ids, the nodes it
+    needs."""
+    only, ids = nodes.only_between(between)
     rows = tx.all(
-        "select d.node_id, d.needs_id from dependencies d join nodes n on n.id = d.node_id"
-        " where n.team_id = :team order by d.node_id, d.needs_id",
+        "select d.node_id, d.needs_id from nodes n join dependencies d on d.node_id = n.id"
+        f" where n.team_id = :team{only} order by d.node_id, d.needs_id",
         team=team_id,
+        **ids,
     )
     found: dict[NodeId, list[NodeId]] = {}
     for node_id, needs_id in rows:

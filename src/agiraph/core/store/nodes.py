@@ -16,6 +16,13 @@ from agiraph.core.store.tx import Tx
 NODES = Table("nodes", WorkNode)
 
 
+def only_between(ids: tuple[NodeId, NodeId] | None) -> tuple[str, dict[str, NodeId]]:
+    """Return the condition that `n` is one of the nodes from an id to another, and its values."""
+    if ids is None:
+        return "", {}
+    return " and n.id >= :first and n.id <= :last", {"first": ids[0], "last": ids[1]}
+
+
 def running(tx: Tx, queue: Queue) -> WorkNode | None:
     """Return the running node of a queue; a unique index allows only one."""
     where = "assignee_id = :agent and lane = :lane and status = 'running'"

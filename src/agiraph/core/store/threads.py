@@ -18,7 +18,7 @@ from agiraph.core.domain.ids import AgentId, NodeId, PersonId, TeamId, ThreadId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.value import value
 from agiraph.core.domain.work import Usage
-from agiraph.core.store import turn_details
+from agiraph.core.store import nodes, turn_details
 from agiraph.core.store.messages import is_heard_in
 from agiraph.core.store.rows import (
     Table,
@@ -183,12 +183,17 @@ def label_of_node(tx: Tx, node_id: str) -> Label:
     return CLEAN if row is None else to_label(row[0])
 
 
-def labelled(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, Label]]:
-    """Return each node of a team whose thread is labelled, and its label."""
+def labelled(
+    tx: Tx, team_id: TeamId, between: tuple[NodeId, NodeId] | None = None
+) -> list[tuple[NodeId, Label]]:
+    """Return each node of a team whose thread is labelled, and its label; of all nodes, or of those
+    whose ids lie between two ids."""
+    only, ids = nodes.only_between(between)
     rows = tx.all(
         "select n.id, t.label from nodes n join threads t on t.id = n.thread_id"
-        " where t.team_id = :team and t.label is not null",
+        f" where n.team_id = :team{only} and t.label is not null",
         team=team_id,
+        **ids,
     )
     return [(row[0], to_label(row[1])) for row in rows]
 
