@@ -210,14 +210,24 @@ def _request_head(target: Target, headers: dict[str, str], body: Body) -> bytes:
     return b"%scontent-length: %d\r\n\r\n" % (fixed, sum(map(len, body)))
 
 
+def lookup_head(target: Target, headers: dict[str, str], body: bytes | None) -> bytes:
+    """Return the head of a GET, or of a POST if there is a body."""
+    if body is not None:
+        return _request_head(target, headers, [body])
+    fixed = _fixed_head(target.path, target.host_header, *headers.items(), method="GET")
+    return fixed + b"\r\n"
+
+
 @lru_cache(256)
-def _fixed_head(path: str, host_header: bytes, *headers: tuple[str, str]) -> bytes:
+def _fixed_head(
+    path: str, host_header: bytes, *headers: tuple[str, str], method: str = "POST"
+) -> bytes:
     """Return the part of a request head that is the same for every turn of a thread."""
     _refuse_line_breaks(path, dict(headers).values())
     lines = "".join(f"{key}: {value}\r\n" for key, value in headers)
     # Without "identity" a gateway may compress the stream. `HttpConnection` cannot decompress it,
     # and a compressor holds events back until it has a full block.
-    start = f"POST {path} HTTP/1.1\r\nhost: {host_header.decode()}\r\n{lines}"
+    start = f"{method} {path} HTTP/1.1\r\nhost: {host_header.decode()}\r\n{lines}"
     return f"{start}accept-encoding: identity\r\n".encode()
 
 

@@ -1,17 +1,20 @@
 """Lookup: short questions to a model server about itself, answered with JSON."""
 
+import asyncio
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 
+from agiraph.core.domain.errors import Misconfigured
+from agiraph.models.http.client import lookup_head
+from agiraph.models.http.connection import ConnectionFailed, ConnectionPool, parse_url
 from agiraph.models.http.errors import error_text
 from agiraph.models.http.errors import is_wrong_key as says_wrong_key
-from agiraph.models.http.proxy import Proxies
-
-if TYPE_CHECKING:  # it takes long to import, and few processes use it
-    import aiohttp
+from agiraph.models.http.patience import Patience
+from agiraph.models.http.proxy import Proxies, Proxy
 
 TIMEOUT_S = 3.0
 """A server that has not answered a question about itself after this long is not asked again now."""
@@ -45,25 +48,62 @@ async def look_up(
     proxies: Proxies | None = None,
 ) -> Any:
     """Return the JSON of a GET, or of a POST if there is a body; raise `LookupFailed`."""
-    import aiohttp
 
     proxy = proxies.for_url(url) if proxies is not None else None
-    through = None if proxy is None else proxy.url
-    timeout = aiohttp.ClientTimeout(total=timeout_s)
     told = {**(headers or {}), "accept": "application/json"}
-    if proxy is not None and proxy.authorization:
-        told["proxy-authorization"] = proxy.authorization
-    method = "GET" if body is None else "POST"
-    session = aiohttp.ClientSession(timeout=timeout, trust_env=False)
+    content = None if body is None else orjson.dumps(body)
+    if content is not None:
+        told["content-type"] = "application/json"
     try:
-        # A redirect is not followed: it would send the API key to another host.
-        sending = session.request(
-            method, url, headers=told, json=body, proxy=through, allow_redirects=False
-        )
-        async with sending as response:
-            return await _read_json(response)
+        async with asyncio.timeout(timeout_s):
+            # aiohttp takes long to import, and most servers are asked without it.
+            if proxy is None and "@" not in urlsplit(url).netloc:
+                return await _directly(url, told, content)
+            return await _by_aiohttp(url, told, content, proxy)
     except TimeoutError as error:
         raise LookupFailed(f"no answer within {timeout_s:g} s") from error
+
+
+async def _directly(url: str, headers: dict[str, str], body: bytes | None) -> Any:
+    target, pool = parse_url(url), ConnectionPool()
+    try:
+        connection = await pool.acquire(target.origin)
+        try:
+            head = lookup_head(target, headers, body)
+            await connection.send_request(head, [] if body is None else [body], Patience())
+            # A redirect is not followed: it would send the API key to another host.
+            return await _read_json(connection.status, connection.read_chunk)
+        finally:
+            connection.close()
+    except Misconfigured as error:
+        raise LookupFailed(str(error)) from error
+    except ConnectionFailed as error:
+        cause = error.__cause__
+        known = isinstance(cause, OSError) and (cause.errno or 0) > 0
+        reason = os.strerror(cause.errno or 0).lower() if known else str(error)
+        raise LookupFailed(reason) from error
+
+
+async def _by_aiohttp(
+    url: str, headers: dict[str, str], body: bytes | None, proxy: Proxy | None
+) -> Any:
+    import aiohttp
+
+    if proxy is not None and proxy.authorization:
+        headers["proxy-authorization"] = proxy.authorization
+    through = None if proxy is None else proxy.url
+    session = aiohttp.ClientSession(trust_env=False)
+    try:
+        sending = session.request(
+            "GET" if body is None else "POST",
+            url,
+            headers=headers,
+            data=body,
+            proxy=through,
+            allow_redirects=False,
+        )
+        async with sending as response:
+            return await _read_json(response.status, response.content.readany)
     except aiohttp.ClientConnectorError as error:
         # The error's own text names the address again, as every message of ours does.
         number = error.os_error.errno
@@ -78,23 +118,19 @@ async def look_up(
         await session.close()
 
 
-async def _read_json(response: "aiohttp.ClientResponse") -> Any:
-    if response.status != 200:
-        reason = error_text(await response.content.read(MAX_ERROR_BYTES))
-        # 403 may mean that the key is good for models and not for their list.
-        is_wrong_key = response.status != 403 and says_wrong_key(response.status, reason)
-        raise LookupFailed(
-            f"it answered {response.status}",
-            status=response.status,
-            is_wrong_key=is_wrong_key,
-            reason=reason,
-        )
-    raw = bytearray()
-    async for chunk in response.content.iter_chunked(2**16):
+async def _read_json(status: int, read_chunk: Callable[[], Awaitable[bytes]]) -> Any:
+    raw, limit = bytearray(), MAX_ANSWER_BYTES if status == 200 else MAX_ERROR_BYTES
+    while len(raw) <= limit and (chunk := await read_chunk()):
         raw += chunk
-        if len(raw) > MAX_ANSWER_BYTES:
-            raise LookupFailed("the answer is too long", status=response.status)
+    if status != 200:
+        reason = error_text(bytes(raw[:limit]))
+        # 403 may mean that the key is good for models and not for their list.
+        is_wrong_key = status != 403 and says_wrong_key(status, reason)
+        said = f"it answered {status}"
+        raise LookupFailed(said, status=status, is_wrong_key=is_wrong_key, reason=reason)
+    if len(raw) > limit:
+        raise LookupFailed("the answer is too long", status=status)
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise LookupFailed("the answer is not JSON", status=response.status) from error
+        raise LookupFailed("the answer is not JSON", status=status) from error
