@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -26,6 +27,16 @@ CLIENT_COMMANDS = {
 
 
 MODULES = sorted({*CLIENT_COMMANDS.values(), places()["channels"]})
+USED_LATER = (
+    "aiohttp", "asyncpg", "fastapi", "genai_prices", "html_to_markdown", "httpx", "httpx2",
+    "pgqueuer", "prompt_toolkit", "psycopg", "pypdfium2", "xml", "yaml", "agiraph.api.schema",
+    "agiraph.api.event_models", "agiraph.features.channels.inlet", "agiraph.features.mcp.transport",
+    "agiraph.testing", "agiraph.web.markdown", "agiraph.web.pinned",
+)  # fmt: skip
+"""What neither a server nor a run needs before its first request, page or price."""
+MOST_MODULES = {"agiraph.cli.teams": 440, "agiraph.cli.run": 850, "agiraph.cli.up": 960}
+"""A bound, so that nothing makes every start slower unseen: import what few processes use where
+they use it."""
 LOOK = """
 import importlib, json, os, sys, agiraph.cli.progress
 for module in sys.argv[1:]:
@@ -41,7 +52,7 @@ for module in sys.argv[1:]:
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, list[str]]:
     """The names of all modules that are loaded after the import of each command's module."""
-    line = [sys.executable, "-c", LOOK, *MODULES]
+    line = [sys.executable, "-c", LOOK, *MODULES, "agiraph.cli.run", "agiraph.cli.up"]
     told = subprocess.run(line, capture_output=True, check=True, text=True)
     return dict(json.loads(line) for line in told.stdout.splitlines())
 
@@ -51,11 +62,45 @@ def test_a_client_command_imports_no_server_module(
     loaded: dict[str, list[str]], module: str
 ) -> None:
     assert module in loaded[module]
-    assert [
-        name
-        for name in loaded[module]
-        if f"{name}.".startswith(tuple(f"{h}." for h in SERVER_MODULES))
-    ] == []
+    assert _below(SERVER_MODULES, loaded[module]) == []
+
+
+def _below(packages: Iterable[str], modules: Iterable[str]) -> list[str]:
+    starts = tuple(f"{package}." for package in packages)
+    return [name for name in modules if f"{name}.".startswith(starts)]
+
+
+@pytest.mark.parametrize("module", ["agiraph.cli.run", "agiraph.cli.up"])
+def test_work_begins_without_what_only_some_work_needs(
+    loaded: dict[str, list[str]], module: str
+) -> None:
+    assert _below(USED_LATER, loaded[module]) == []
+
+
+@pytest.mark.parametrize("module", MOST_MODULES)
+def test_a_command_imports_a_bounded_number_of_modules(
+    loaded: dict[str, list[str]], module: str
+) -> None:
+    assert len(loaded[module]) <= MOST_MODULES[module]
+
+
+def test_a_server_starts_without_what_only_some_work_needs(tmp_path: Path) -> None:
+    told = tmp_path / "imports"
+    environ = {"PATH": os.environ["PATH"], "AGIRAPH_HOME": str(tmp_path / "home")}
+    environ |= {"AGIRAPH_PORT": "0", "AGIRAPH_MODEL": "demo"}
+    line = [sys.executable, "-X", "importtime", "-m", "agiraph", "up"]
+    with (
+        told.open("w") as log,
+        subprocess.Popen(
+            line, stdout=subprocess.PIPE, stderr=log, text=True, env=environ
+        ) as server,
+    ):
+        assert server.stdout is not None
+        assert any("is up at" in line for line in iter(server.stdout.readline, ""))
+        server.terminate()
+    modules = {line.rpartition("|")[2].strip() for line in told.read_text().splitlines()}
+    assert "agiraph.serving" in modules
+    assert _below({*USED_LATER} - {"agiraph.features.channels.inlet"}, modules) == []
 
 
 @pytest.mark.parametrize(

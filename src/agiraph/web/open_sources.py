@@ -13,7 +13,6 @@ from html import unescape
 from itertools import chain, zip_longest
 from typing import Any, cast
 from urllib.parse import quote
-from xml.etree import ElementTree
 
 import orjson
 
@@ -146,6 +145,8 @@ def _arxiv_query(query: str, limit: int, contact: str) -> dict[str, str]:
 
 
 def _read_arxiv(raw: bytes, site: str) -> list[Hit]:
+    from xml.etree import ElementTree
+
     if b"<!DOCTYPE" in raw[:2000] or b"<!ENTITY" in raw:
         raise SourceFailed("its response declares entities")
     try:

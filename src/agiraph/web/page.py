@@ -19,7 +19,6 @@ import orjson
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.text.conversion import Converter
 from agiraph.core.domain.value import dataclass
-from agiraph.web import markdown
 from agiraph.web.fetch import Fetched, is_pdf
 from agiraph.web.pdf_page import ALL, PageRange, read_pdf
 
@@ -93,6 +92,8 @@ async def read(fetched: Fetched, converter: Converter, wanted: PageRange = ALL) 
         raise NoText(
             f"There is no text on {fetched.asked}; it may need a browser. Try another source."
         )
+    from agiraph.web import markdown  # it imports the parsers of its own process
+
     is_bare = len(text) < markdown.LITTLE_TEXT and len(source) > markdown.LONG_SOURCE
     page = await in_thread(_page, fetched, about, text, is_cut=is_cut)
     return replace(page, is_bare=is_bare)
@@ -188,6 +189,8 @@ async def _converted(
     source: str, fetched: Fetched, kind: str, converter: Converter
 ) -> tuple[dict[str, str], str]:
     """Return the title and the other facts of a page, and its text."""
+    from agiraph.web import markdown
+
     found = await converter.convert(
         Path(markdown.__file__),
         (fetched.url, kind),

@@ -7,8 +7,6 @@ creates no objects but text, numbers, lists and dictionaries.
 import re
 from typing import Any, cast
 
-import yaml
-
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.text.late_patterns import late
 
@@ -40,6 +38,8 @@ def _front_matter(text: str) -> dict[str, Any]:
 
 
 def _yaml(text: str) -> dict[str, Any] | None:
+    import yaml
+
     try:
         # People copy these files from the internet: `safe_load` creates no Python objects. Deep
         # nesting makes the parser recurse.
