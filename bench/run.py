@@ -31,6 +31,7 @@ from bench import (
     commands,
     crowd,
     fanout,
+    growth,
     idle,
     kills,
     lists,
@@ -184,6 +185,15 @@ def _crowd() -> None:
     _profile_if_missed(crowd.measure, before)
 
 
+def _growth() -> None:
+    few, many = growth.SIZES
+    print(f"{growth.WORKING} agents at work in a store that holds {few}, and {many:,}")
+    us = uvloop.run(growth.measure())
+    print("  CPU in user mode a call: " + " / ".join(f"{us[size]:.0f} µs" for size in us))
+    ratio = us[many] / us[few]
+    _goal(f"a call among {many:,} agents ÷ among {few}", f"{ratio:.2f}", "≤ 1.05", ratio <= 1.05)
+
+
 def _fanout() -> None:
     print(
         f"One coordinator, {fanout.WORKERS} workers with {fanout.TURNS} turns each, 200 ms a call"
@@ -302,6 +312,7 @@ def main() -> int:
         _prefixes()
         _fanout()
         _crowd()
+        _growth()
         _chat()
         _idle()
         _recall()
