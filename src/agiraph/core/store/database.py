@@ -73,7 +73,7 @@ class Store(Protocol):
         ...
 
     async def look(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a query that changes nothing and reads a few rows, each found by an index.
+        """Run a query that changes nothing and reads few rows, at most some hundred, by an index.
 
         SQLite runs it on the event loop: handing it to a thread costs more than such a query, and
         beside a busy event loop much more.

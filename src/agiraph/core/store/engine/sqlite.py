@@ -39,7 +39,7 @@ GROUP = 256
 SHORT, LONG = 0.004, 0.02
 """Bounds, in seconds, of how long verbs run before they are committed and other tasks of the event
 loop run: about as long as a commit takes."""
-QUICK = 0.002
+QUICK = 0.001
 """A commit that takes no longer, in seconds, is better made on the event loop. A thread that is to
 make it has to be woken and to wake the loop, and beside a busy loop it waits for the GIL."""
 SPARED = 100
@@ -60,8 +60,8 @@ def _compile(sql: str) -> _Statement:
     names, changes = _NAMED.findall(sql), _CHANGES.match(sql)
     marked = _NAMED.sub("?", sql.replace("{for_update}", ""))  # `?` marks bind faster
 
-    def few(values: dict[str, Any]) -> list[Any]:
-        return [values[name] for name in names]
+    def few(values: dict[str, Any]) -> tuple[Any, ...]:
+        return (values[names[0]],) if names else ()
 
     # Of a single name, `itemgetter` would return no tuple.
     bind = itemgetter(*names) if len(names) > 1 else few

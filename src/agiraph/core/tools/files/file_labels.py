@@ -30,7 +30,7 @@ async def label_of(ctx: RunContext, path: str) -> Label:
         return ctx.label
     if spot.area in (Area.OWN_SCRATCH, Area.OWN_SPEC, Area.OWN_PUBLISHED, Area.SOUL):
         return CLEAN
-    return await ctx.store.look(_label, ctx, spot)
+    return await ctx.store.read(_label, ctx, spot)
 
 
 def has_written(ctx: RunContext, spot: ScopedPath) -> bool:
