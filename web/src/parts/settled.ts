@@ -78,7 +78,8 @@ export function useSettling(): Settling {
   }, []);
   const guards: Settling["guards"] = {
     onPointerDownCapture: ({ target, clientX, clientY }) => {
-      const button = (target as Element).closest("button");
+      // Who has typed an answer means its button, wherever it has moved.
+      const button = (target as Element).closest("button:not([data-typed])");
       refuses.current = button !== null && !wasUnder(ref.current!, button, clientX, clientY);
       setIsRefused(refuses.current);
     },

@@ -189,7 +189,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           className={cx("min-w-0 flex-1", kind === "approval" && "basis-60 max-sm:basis-full")}
         />
         {kind === "question" ? (
-          <Button variant="primary" className="h-9" disabled={isSending || !typed.trim()} onClick={() => sendAnswer(typed.trim())}>
+          <Button variant="primary" className="h-9" data-typed disabled={isSending || !typed.trim()} onClick={() => sendAnswer(typed.trim())}>
             {isSending ? "Sending…" : "Answer"}
           </Button>
         ) : (

@@ -1,1 +1,0 @@
-export{t as default}from"./BudgetForm-B23H4Nxu.js";

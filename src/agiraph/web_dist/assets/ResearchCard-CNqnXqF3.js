@@ -1,0 +1,1 @@
+export{t as default}from"./ResearchCard-Ck0Iw7kp.js";
