@@ -20,26 +20,31 @@ ROUNDS = 15
 PAGES = {"board": "/teams/{team}/board", "costs": "/teams/{team}/cost"}
 
 
-def _fill(tx: Tx, founded: NewTeam, count: int) -> None:
+def _add(tx: Tx, founded: NewTeam, task: str, above: NodeId | None = None) -> NodeId:
+    node = WorkNode(
+        id=NodeId(new_id("node")),
+        team_id=founded.team.id,
+        task=task,
+        source="delegation" if above else "system",
+        created_at=tx.now,
+        creator_id=founded.coordinator.id,
+        assignee_id=founded.coordinator.id,
+        parent_id=above,
+        status=NodeStatus.COMPLETED,
+        depth=1 if above else 0,
+    )
+    NODES.insert(tx, node)
+    return node.id
+
+
+def _fill(tx: Tx, founded: NewTeam, goal: NodeId, count: int) -> None:
     """Add tasks below the goal that are done, each with what two kinds of calls have cost."""
     team, agent = founded.team.id, founded.coordinator.id
     for number in range(count):
-        node = WorkNode(
-            id=NodeId(new_id("node")),
-            team_id=team,
-            task=f"Count what lies on shelf {number}",
-            source="delegation",
-            created_at=tx.now,
-            creator_id=agent,
-            assignee_id=agent,
-            parent_id=founded.node.id if founded.node else None,
-            status=NodeStatus.COMPLETED,
-            depth=1,
-        )
-        NODES.insert(tx, node)
+        node = _add(tx, founded, f"Count what lies on shelf {number}", goal)
         for purpose in ("work", "summary"):
             spend = Spend(
-                node_id=node.id, agent_id=agent, purpose=purpose, model="openai/gpt-4.1",
+                node_id=node, agent_id=agent, purpose=purpose, model="openai/gpt-4.1",
                 day=day_of(tx.now), team_id=team, calls=3, lost=0, input_tokens=900,
                 output_tokens=90, cached_tokens=0, cache_write_tokens=0, thinking_tokens=0,
                 usd=0.01, unpriced=0, estimated=0,
@@ -52,8 +57,9 @@ async def measure() -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="agiraph-bench-") as home:
         async with World(Path(home), validates_events=False, easy_endings=True) as world:
             founded = await world.found("Count everything", start=False)
+            goal = await world.store.write(_add, founded, "Count everything")
             for _ in range(NODES_OF_A_TEAM // AT_ONCE):
-                await world.store.write(_fill, founded, AT_ONCE)
+                await world.store.write(_fill, founded, goal, AT_ONCE)
             async with Local(world.store, world.runtime.home) as client:
                 return {
                     what: await _median(client, path.format(team=founded.team.id))
