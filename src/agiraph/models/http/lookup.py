@@ -78,9 +78,11 @@ async def _directly(url: str, headers: dict[str, str], body: bytes | None) -> An
     except Misconfigured as error:
         raise LookupFailed(str(error)) from error
     except ConnectionFailed as error:
-        cause = error.__cause__
-        known = isinstance(cause, OSError) and (cause.errno or 0) > 0
-        reason = os.strerror(cause.errno or 0).lower() if known else str(error)
+        match error.__cause__:
+            case OSError(errno=int() as number) if number > 0:
+                reason = os.strerror(number).lower()
+            case _:
+                reason = str(error)
         raise LookupFailed(reason) from error
 
 
