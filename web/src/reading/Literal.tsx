@@ -86,6 +86,8 @@ type PendingCall = NonNullable<Schemas["MessageView"]["call"]>;
 
 /** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll; `ReadGate` knows whether all of them was seen. */
 export function ApprovalCall({ call, className }: { call: PendingCall; className?: string }) {
+  const given = Object.entries(call.arguments).filter(([, value]) => value !== null);
+  const missing = Object.keys(call.arguments).filter((name) => call.arguments[name] === null);
   return (
     <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
       <div className="flex items-baseline gap-2 border-b border-line px-3 py-1.5 text-sm">
@@ -94,15 +96,23 @@ export function ApprovalCall({ call, className }: { call: PendingCall; className
           <LiteralToRead text={call.name} isCode />
         </dd>
       </div>
-      {Object.entries(call.arguments).map(([name, value]) => (
+      {given.map(([name, value]) => (
         <Argument key={name} name={name} value={value} />
       ))}
+      {missing.length > 0 && (
+        <div data-missing className="flex gap-1 px-3 py-1.5 text-xs text-ink-2">
+          <dt>Not given:</dt>
+          <dd dir="ltr" className="min-w-0 literal">
+            <LiteralToRead text={missing.join(", ")} isCode />
+          </dd>
+        </div>
+      )}
     </dl>
   );
 }
 
 /** Return an argument as text: words as they are, anything else as JSON, one value a line. */
-const argumentText = (value: unknown): string => (value === null ? "not given (null)" : typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value, null, 2) : String(value));
+const argumentText = (value: unknown): string => (typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value, null, 2) : String(value));
 
 function Argument({ name, value }: { name: string; value: unknown }) {
   const text = argumentText(value);
@@ -127,7 +137,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
           data-argument={name}
           // bidi-override shows the characters in the order in which they are stored, also those of right-to-left scripts.
           // break-spaces gives every space its place: a run of them cannot hang out of the box.
-          className={cx("scroll max-h-[40vh] text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override] [white-space:break-spaces]", value === null ? "font-sans text-ink-2 italic" : "font-mono")}
+          className="scroll max-h-[40vh] text-xs literal font-mono leading-5 [tab-size:4] [unicode-bidi:bidi-override] [white-space:break-spaces]"
         >
           <LiteralToRead text={text} isCode />
         </pre>
