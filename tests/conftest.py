@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import random
+import signal
 import socket
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -53,6 +54,10 @@ def pytest_configure() -> None:
     """Put the folders of tests into memory if it has room: to a disk, each commit waits."""
     if (memory := roomy_memory()) is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+    # A shell starts what runs in the background without it, and its children inherit that: tests
+    # that interrupt a command would wait for ever.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Thousands of tests are collected, and none of them is garbage.
     gc.disable()
 
