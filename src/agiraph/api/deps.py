@@ -62,6 +62,7 @@ class Facts(TypedDict, total=False):
     le: float
     min_length: int
     max_length: int
+    examples: list[Any]
 
 
 class Query:
@@ -137,10 +138,11 @@ class Binding:
             self._add(name, parameter, in_path)
 
     def _add(self, name: str, parameter: inspect.Parameter, in_path: Collection[str]) -> None:
-        kind, marks = parameter.annotation, ()
+        kind: Any = parameter.annotation
+        marks: Sequence[Any] = ()
         if get_origin(kind) is Annotated:
             kind, *marks = get_args(kind)
-        if isinstance(kind, type) and issubclass(kind, HTTPConnection):
+        if inspect.isclass(kind) and issubclass(kind, HTTPConnection):
             self._connection = name
             return
         place, key, is_list = "path" if name in in_path else "query", name, get_origin(kind) is list
@@ -155,7 +157,7 @@ class Binding:
                 kind = Annotated[kind, Field(**facts)] if facts else kind
             else:
                 kind = Annotated[kind, mark]
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if inspect.isclass(kind) and issubclass(kind, BaseModel):
             place, self.takes_body = "body", True
         default = parameter.default
         self._read[name] = _Argument(

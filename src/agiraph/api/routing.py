@@ -20,7 +20,7 @@ from starlette.routing import (
     BaseRoute,
     Match,
     compile_path,
-    get_route_path,
+    get_route_path,  # pyright: ignore[reportPrivateImportUsage]
     request_response,
     websocket_session,
 )
@@ -59,7 +59,9 @@ class Body(BaseModel):
             cls.model_config["json_schema_extra"] = {"example": dict(example)}
 
 
-_compiled = cache(lambda path: compile_path(path)[0])
+@cache
+def _compiled(path: str) -> Any:
+    return compile_path(path)[0]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -95,8 +97,8 @@ class Route(BaseRoute):
     @cached_property
     def _adapter(self) -> TypeAdapter[Any] | None:
         """What writes the responses; None: there is no content, or the route does it itself."""
-        kind = inspect.signature(self.act).return_annotation
-        is_response = isinstance(kind, type) and issubclass(kind, Response)
+        kind: Any = inspect.signature(self.act).return_annotation
+        is_response = inspect.isclass(kind) and issubclass(kind, Response)
         return None if kind is None or is_response else TypeAdapter(kind)
 
     def parts_of(self, path: str) -> dict[str, str] | None:

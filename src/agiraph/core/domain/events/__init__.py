@@ -98,7 +98,7 @@ class TeamEvent:
     # Precomputed by `event`: every model turn emits two or three events.
     required_fields: ClassVar[tuple[str, ...]]
     optional_fields: ClassVar[tuple[str, ...]]
-    _values: ClassVar[Callable[[Any], tuple[Any, ...]]] = staticmethod(lambda _: ())
+    _values: ClassVar[Callable[[Any], tuple[Any, ...]]]
     """Returns the values of the required fields."""
 
     def data(self) -> dict[str, Any]:

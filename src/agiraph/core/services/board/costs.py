@@ -1,9 +1,9 @@
 """Costs: what a team's work has cost, by agent, purpose, model and node, in pages of nodes."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from agiraph.core.domain.costs import CostSum, NodeCosts, TeamCosts, add_up, as_trees
+from agiraph.core.domain.costs import CostLine, CostSum, NodeCosts, TeamCosts, add_up, as_trees
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.services.board import texts
 from agiraph.core.store import nodes, spend
@@ -17,7 +17,9 @@ def of_team(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = PAGE) -> T
     """Return a page of a team's costs: the first one with the sums of the whole team."""
     found = nodes.costed(tx, team_id, after=after, limit=limit + 1)
     page = found[:limit]
-    lines = spend.of_nodes(tx, team_id, page[0].id, page[-1].id) if page else {}
+    lines: Mapping[str, list[CostLine]] = (
+        spend.of_nodes(tx, team_id, page[0].id, page[-1].id) if page else {}
+    )
     groups = [] if after else spend.by_agent(tx, team_id)
     return TeamCosts(
         team_id=team_id,

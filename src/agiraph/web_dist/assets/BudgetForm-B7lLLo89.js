@@ -1,0 +1,1 @@
+export{t as default}from"./BudgetForm-Dlh1dm-u.js";

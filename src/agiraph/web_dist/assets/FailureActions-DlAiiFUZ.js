@@ -1,0 +1,1 @@
+export{t as ChangeModel,n as default}from"./FailureActions-BJrC_Va7.js";

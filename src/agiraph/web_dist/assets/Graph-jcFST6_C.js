@@ -1,0 +1,1 @@
+export{t as default}from"./Graph-C0iVR8Jy.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./ResearchCard-Ck0Iw7kp.js";
