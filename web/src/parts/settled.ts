@@ -1,11 +1,13 @@
 /** Settled: whether a card was on screen long enough for a press to be meant for it. Cards appear and move while people press keys and buttons. */
-import { type RefObject, useEffect, useRef, useState } from "react";
+import { type RefObject, useLayoutEffect, useRef, useState } from "react";
 
 /** A pointer is refused on what came under it more recently. People need about 250 ms to see it. */
 const POINTER_MS = 400;
 /** A key decides in a card that was on screen at least this long. */
 const KEY_MS = 1_000;
 const STEP_MS = 100;
+/** A smaller move is none: the same button is still under the pointer. */
+const MOVE_PX = 4;
 
 interface Sample {
   at: number;
@@ -52,28 +54,40 @@ function wasUnder(element: Element, button: Element, x: number, y: number): bool
 
 interface Settling {
   ref: RefObject<HTMLDivElement | null>;
-  /** Whether it appeared so recently that nobody can have meant it. */
-  isNew: boolean;
   /** Whether the last press was refused. */
   isRefused: boolean;
   /** For the element with the ref: they refuse presses that the person cannot have meant. */
   guards: { onPointerDownCapture: (event: React.PointerEvent) => void; onClickCapture: (event: React.MouseEvent) => void };
 }
 
-/** Watch where an element with buttons is, as long as it is shown. */
+/** Watch where an element with buttons is, as long as it is shown. While it has just come or moved, it has `data-unsettled`. */
 export function useSettling(): Settling {
   const ref = useRef<HTMLDivElement>(null);
-  const [isNew, setIsNew] = useState(true);
   const [isRefused, setIsRefused] = useState(false);
   const refuses = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = ref.current!;
-    look(element);
-    const timer = setInterval(() => look(element), STEP_MS);
-    const settled = setTimeout(() => setIsNew(false), POINTER_MS);
+    let place: Sample | undefined;
+    let settles: ReturnType<typeof setTimeout> | undefined;
+    const follow = () => {
+      const now = look(element).at(-1)!;
+      if (place && Math.hypot(now.left - place.left, now.top - place.top) < MOVE_PX) return;
+      place = now;
+      element.dataset.unsettled = "";
+      clearTimeout(settles);
+      settles = setTimeout(() => delete element.dataset.unsettled, POINTER_MS);
+    };
+    follow();
+    const timer = setInterval(follow, STEP_MS);
+    // It moves when something scrolls, or when something around it changes its size: both are told in the same frame.
+    const observer = new ResizeObserver(follow);
+    for (let around: Element | null = element; around; around = around.parentElement) observer.observe(around);
+    addEventListener("scroll", follow, { capture: true, passive: true });
     return () => {
       clearInterval(timer);
-      clearTimeout(settled);
+      clearTimeout(settles);
+      observer.disconnect();
+      removeEventListener("scroll", follow, { capture: true });
     };
   }, []);
   const guards: Settling["guards"] = {
@@ -90,5 +104,5 @@ export function useSettling(): Settling {
       event.stopPropagation();
     },
   };
-  return { ref, isNew, isRefused, guards };
+  return { ref, isRefused, guards };
 }

@@ -30,6 +30,7 @@ beforeEach(async () => {
   vi.stubGlobal("scrollTo", () => {});
   vi.stubGlobal("fetch", () => new Promise(() => {}));
   vi.stubGlobal("IntersectionObserver", class { observe() {} unobserve() {} disconnect() {} });
+  vi.stubGlobal("ResizeObserver", class { observe() {} disconnect() {} });
   queryClient.setDefaultOptions({ queries: { staleTime: Infinity } });
   queryClient.setQueryData(overviewQuery.queryKey, []);
   queryClient.setQueryData(inboxQuery.queryKey, { items: [], unread: 0, cursor: null });

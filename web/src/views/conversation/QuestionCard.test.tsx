@@ -29,6 +29,7 @@ const card = (id: string, tool: string, command: string) => (
 beforeEach(() => {
   waiting = new Map();
   vi.stubGlobal("IntersectionObserver", Observer);
+  vi.stubGlobal("ResizeObserver", Observer);
 });
 afterEach(() => localStorage.clear());
 

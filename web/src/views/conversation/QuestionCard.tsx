@@ -131,7 +131,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
   const { isSending, problem, answer } = useAnswer(id);
   const unread = useUnread();
   const canApprove = unread.length === 0 && !isSending;
-  const { ref, isNew, isRefused, guards } = useSettling();
+  const { ref, isRefused, guards } = useSettling();
   const labelId = useId();
   const unreadId = useId();
   const reportDone = (refusal: string | null) => {
@@ -150,7 +150,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
     }
   };
   return (
-    <div ref={ref} {...guards} data-form className={cx("mt-3", isNew && "pointer-events-none")}>
+    <div ref={ref} {...guards} data-form className="mt-3 data-unsettled:[&_button:not([data-typed])]:pointer-events-none">
       {kind === "question" && options.length > 0 && (
         <div className="mb-2 flex flex-wrap gap-2">
           {options.map((option, index) => (

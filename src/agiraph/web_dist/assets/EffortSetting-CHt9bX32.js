@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-DZql1Wk1.js";

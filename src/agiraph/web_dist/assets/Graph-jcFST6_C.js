@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-C0iVR8Jy.js";
