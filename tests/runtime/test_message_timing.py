@@ -185,6 +185,22 @@ async def test_a_persons_message_holds_back_the_calls_of_a_reply_that_are_not_be
         assert (goal.result, goal.manifest) == ("Dug.", {})
 
 
+async def test_calls_that_messages_hold_back_are_no_circle(world: World) -> None:
+    async def meanwhile() -> Says:
+        agent = founded.coordinator
+        await world.say(agent.id, "Go on like this.", team_id=agent.team_id)
+        return says(call("finish", summary="Tidied."))
+
+    ada = ThinkingModel("scripted/ada", [*[meanwhile] * 9, says(call("finish", summary="Tidied."))])
+    world.model("ada", ada)
+    founded = await world.found("Tidy up")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.result) == ("completed", "Tidied.")
+    assert [turn.text for turn in await world.turns(goal.id)].count(HELD_BACK) == 9
+
+
 async def test_a_message_that_comes_while_the_model_thinks_holds_back_all_calls(
     world: World,
 ) -> None:

@@ -255,6 +255,8 @@ class Turn:
     """Of the answer to a command that ended by itself: its exit code."""
     is_repeated: bool = False
     """Of a tool's answer: whether it only says that an earlier answer still holds."""
+    is_held_back: bool = False
+    """Of a tool's answer: whether the call was not made because a message came first."""
     reminds_of: MessageId | None = None
     """Of a tool's answer: the question that the agent must answer before it may wait."""
     label: Label = CLEAN

@@ -27,6 +27,8 @@ class Done:
     """Of a command that ended by itself."""
     is_repeated: bool = False
     """Whether it only says that an earlier answer still holds."""
+    is_held_back: bool = False
+    """Whether the call was not made because a message came first."""
     reminds_of: MessageId | None = None
     """The question that the agent must answer before it may wait."""
     label: Label = CLEAN
@@ -50,6 +52,8 @@ class Done:
             found["exit_code"] = self.exit_code
         if self.is_repeated:
             found["is_repeated"] = True
+        if self.is_held_back:
+            found["is_held_back"] = True
         if self.reminds_of is not None:
             found["reminds_of"] = self.reminds_of
         if self.label:

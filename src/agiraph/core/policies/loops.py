@@ -189,6 +189,9 @@ class Loops:
                 continue
             if any(call.id not in answers for call in turn.calls):
                 break
+            # The model was told to repeat them: that is no circle, however many messages come.
+            if all(answers[call.id].is_held_back for call in turn.calls):
+                continue
             step = self._step(turn, answers, unchanged)
             if not self._polls(turn):
                 steps.append(step)

@@ -332,7 +332,7 @@ class Steps:
             await self.caller.commit_deferred(ctx)
         if not ctx.has_word or ctx.transcript.intent(call.id) is not None:
             return False
-        ctx.defer_answer(call, Done(HELD_BACK, failed=True))
+        ctx.defer_answer(call, Done(HELD_BACK, failed=True, is_held_back=True))
         return True
 
     async def answer(self, ctx: RunContext, call: ToolCall, *, is_allowed: bool) -> Answer:

@@ -35,6 +35,7 @@ class Details(TypedDict, total=False):
     sends_back: bool
     exit_code: int | None
     is_repeated: bool
+    is_held_back: bool
     reminds_of: MessageId | None
     label: Label
     is_summary: bool
@@ -77,6 +78,8 @@ def stored_details(turn: Turn) -> dict[str, Any]:
         stored["exit_code"] = turn.exit_code
     if turn.is_repeated:
         stored["repeated"] = True
+    if turn.is_held_back:
+        stored["held_back"] = True
     if turn.reminds_of is not None:
         stored["reminds_of"] = turn.reminds_of
     if turn.is_summary:
@@ -129,6 +132,7 @@ def read_details(role: Role, ref: str | None, text: str | None) -> Details:
         sends_back=bool(known.get("sends_back")),
         exit_code=known.get("exit_code"),
         is_repeated=bool(known.get("repeated")),
+        is_held_back=bool(known.get("held_back")),
         reminds_of=known.get("reminds_of"),
         label=Label.from_list(known.get("label", ())),
         is_summary=bool(known.get("cut")),
