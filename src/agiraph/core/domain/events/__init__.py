@@ -85,6 +85,10 @@ PREVIEW = 400
 """The most characters of a text that an event carries; the thread has the whole text."""
 
 
+def _no_values(_: object) -> tuple[Any, ...]:
+    return ()
+
+
 class TeamEvent:
     """The payload of one event type, as code emits it: `tx.emit(team_id, NodeStarted(…))`.
 
@@ -98,7 +102,7 @@ class TeamEvent:
     # Precomputed by `event`: every model turn emits two or three events.
     required_fields: ClassVar[tuple[str, ...]]
     optional_fields: ClassVar[tuple[str, ...]]
-    _values: ClassVar[Callable[[Any], tuple[Any, ...]]]
+    _values: ClassVar[Callable[[Any], tuple[Any, ...]]] = staticmethod(_no_values)
     """Returns the values of the required fields."""
 
     def data(self) -> dict[str, Any]:
