@@ -82,7 +82,7 @@ def _short_help(name: str) -> str:
 
 
 def _imported(place: str) -> ModuleType:
-    """Return the module, imported without searching for garbage: code and classes stay."""
+    """Import a module with the garbage collector off: what an import makes is kept for good."""
     if (known := sys.modules.get(place)) is not None:
         return known
     gc.disable()

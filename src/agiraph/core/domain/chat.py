@@ -324,7 +324,7 @@ class Transcript:
         self._steps: list[Turn] = []
         """The replies that are steps of the work, without those to `HOUSEKEEPING` notes."""
         self._firsts: list[dict[str, Any] | None] = []
-        """The arguments of each step's first call; None if it makes none."""
+        """For each step in order: the arguments of its first tool call; None without a call."""
         self._tried = 0
         """How many of the steps belong to earlier attempts."""
         self._before_cut = 0

@@ -54,8 +54,8 @@ def dependents(tx: Tx, node_id: NodeId) -> list[WorkNode]:
 def of_team(
     tx: Tx, team_id: str, between: tuple[NodeId, NodeId] | None = None
 ) -> dict[NodeId, list[NodeId]]:
-    """Return, for each node of a team, or for those whose ids lie between two ids, the nodes it
-    needs."""
+    """Return which nodes each node of a team needs; with `between`, only of those whose ids lie
+    between these two."""
     only, ids = nodes.only_between(between)
     rows = tx.all(
         "select d.node_id, d.needs_id from nodes n join dependencies d on d.node_id = n.id"

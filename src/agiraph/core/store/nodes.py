@@ -277,8 +277,8 @@ class Titled(NamedTuple):
 
 
 def costed(tx: Tx, team_id: TeamId, *, after: str, limit: int) -> list[Titled]:
-    """Return a page of a team's work, and of what else has cost something; oldest first, with the
-    start of their tasks."""
+    """Return a page of a team's nodes for the list of its costs, oldest first: all work, and
+    replies or reflections that have cost something. Of a long task, only its start."""
     rows = tx.all(
         "select n.id, coalesce(n.parent_id, n.payer_id), n.lane, n.assignee_id,"
         " coalesce(a.name, ''), n.title, substr(n.task, 1, 2000)"

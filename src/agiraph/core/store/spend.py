@@ -146,8 +146,8 @@ def by_agent(tx: Tx, team_id: TeamId) -> list[AgentSpend]:
 def of_nodes(
     tx: Tx, team_id: TeamId, first: NodeId, last: NodeId
 ) -> defaultdict[str, list[CostLine]]:
-    """Return what each node of a team has cost, of the nodes from the first to the last id: by
-    purpose and model, on all days, and whoever worked on it."""
+    """Return the costs of the nodes from the first id to the last: for each node, a line for each
+    purpose and model, summed over days and agents."""
     rows = tx.all(
         f"select s.node_id, s.purpose, s.model, {_COSTS} from nodes n join spend s"
         " on s.node_id = n.id where n.team_id = :team_id and n.id >= :first and n.id <= :last"

@@ -126,7 +126,7 @@ async def _read_json(status: int, read_chunk: Callable[[], Awaitable[bytes]]) ->
         raw += chunk
     if status != 200:
         reason = error_text(bytes(raw[:limit]))
-        # 403 may mean that the key is good for models and not for their list.
+        # A vendor may answer 403 to a good key that may call models, but not list them.
         is_wrong_key = status != 403 and says_wrong_key(status, reason)
         said = f"it answered {status}"
         raise LookupFailed(said, status=status, is_wrong_key=is_wrong_key, reason=reason)

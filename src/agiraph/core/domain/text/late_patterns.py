@@ -23,5 +23,6 @@ class LatePattern:
 
 
 def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what is used like `re.compile(pattern, flags)`, but not given to functions of `re`."""
+    """Return a pattern that is compiled at its first use. Call its methods, as in
+    `pattern.search(text)`: functions such as `re.search` do not accept it."""
     return cast("re.Pattern[str]", LatePattern(pattern, flags))

@@ -43,7 +43,8 @@ QUICK = 0.001
 """A commit that takes no longer, in seconds, is better made on the event loop. A thread that is to
 make it has to be woken and to wake the loop, and beside a busy loop it waits for the GIL."""
 SPARED = 100
-"""How many times as long as a slow commit took, the thread makes those after it."""
+"""After a slow commit on the event loop, the thread makes all commits for so many times as long as
+that one took."""
 FILE_CHECK_S = 5.0
 """How often the store looks at its files, however long their folder has not changed."""
 
@@ -468,7 +469,7 @@ class SqliteStore:
         return self._chores.put(lambda: self._refuse(loss))
 
     def _write_down(self) -> Loss | None:
-        """Commit. Return the loss of the file if the rows went into one that is gone."""
+        """Commit. If the file was removed or replaced meanwhile, return what happened to it."""
         began = time.monotonic()
         self._connection.execute("commit")
         self._commit_seconds = time.monotonic() - began
