@@ -37,7 +37,7 @@ CHANGED: Changed = {
         "the kind of a node says whether it is public or a step of a research",
     ),
     "threads/": (
-        frozenset({"exit_code", "is_repeated", "reminds_of", "sends_back"}),
+        frozenset({"exit_code", "is_held_back", "is_repeated", "reminds_of", "sends_back"}),
         "what an answer tells the runtime stands beside its words",
     ),
     "triggers.json": (
