@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import orjson
 import pytest
 from pydantic import TypeAdapter
@@ -116,6 +117,31 @@ async def test_an_unchanged_team_is_answered_with_304(served: Served) -> None:
     await served.ask("POST", f"/teams/{founded.team.id}/pause")
     async with served.http.get(address, headers=bearer | {"If-None-Match": tag}) as response:
         assert response.status == 200
+
+
+@pytest.mark.parametrize("accepted", ["gzip, br", "identity"])
+async def test_long_json_is_compressed_for_those_who_accept_it(
+    accepted: str, served: Served
+) -> None:
+    goal = "Compare the prices of apples. " * 300
+    served.world.script("ada")
+    founded = await served.world.found(goal, start=False)
+    address = f"{served.origin}/api/teams/{founded.team.id}"
+    asked = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": accepted}
+    async with (
+        aiohttp.ClientSession(auto_decompress=False) as http,
+        http.get(address, headers=asked) as response,
+    ):
+        body = await response.read()
+        how = response.headers.get("Content-Encoding")
+        tag = response.headers["ETag"]
+        assert response.headers["Vary"] == "Accept-Encoding"
+        assert response.content_length == len(body)
+    assert how == ("gzip" if accepted.startswith("gzip") else None)
+    assert orjson.loads(gzip.decompress(body) if how else body)["goal"] == goal.strip()
+    assert (len(body) < len(goal) / 10) == (how == "gzip")
+    async with served.http.get(address, headers=asked | {"If-None-Match": tag}) as response:
+        assert response.status == 304
 
 
 async def pages(served: Served, path: str, limit: int, key: str = "id") -> list[Any]:

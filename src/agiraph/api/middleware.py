@@ -1,5 +1,8 @@
-"""Middleware: what every response gets: security headers, ETags, and the id of its request."""
+"""Middleware: what every response gets: security headers, ETags, compression, and the id of its
+request."""
 
+import asyncio
+import gzip
 import hashlib
 import logging
 import re
@@ -56,8 +59,22 @@ LARGEST_BYTES = 4 * 2**20
 """Larger responses are streamed without an ETag: they would have to be buffered."""
 
 
+SMALLEST_COMPRESSED = 1_400
+"""Shorter JSON fits into one packet of a network as it is."""
+LARGEST_IN_LOOP = 64 * 2**10
+"""Longer JSON is compressed in a thread, so that the other requests need not wait for it."""
+GZIP_LEVEL = 4
+
+
+def accepts_gzip(scope: Scope) -> bool:
+    return any(n == b"accept-encoding" and b"gzip" in v.lower() for n, v in scope["headers"])
+
+
 class EtagMiddleware:
-    """Adds an ETag to JSON responses to GET. A client that polls gets 304 if nothing changed."""
+    """Adds an ETag to JSON responses to GET and compresses them for clients that accept it.
+
+    A client that polls gets 304 if nothing changed.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -83,7 +100,7 @@ class EtagMiddleware:
             if message.get("more_body"):
                 await send(begun)
             else:
-                await _send_tagged(begun, body, known, send)
+                await _send_tagged(begun, body, known, send, gzipped=accepts_gzip(scope))
                 return
             await send({**message, "body": body})
 
@@ -95,19 +112,33 @@ def _is_json(start: Message) -> bool:
     return start["status"] == 200 and kind.startswith(b"application/json")
 
 
-async def _send_tagged(start: Message, body: bytes, known: str, send: Send) -> None:
+async def _send_tagged(
+    start: Message, body: bytes, known: str, send: Send, *, gzipped: bool
+) -> None:
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = MutableHeaders(raw=list(start["headers"]))
     headers["ETag"] = tag
     headers["Cache-Control"] = "no-cache"
-    # Proxies that compress a response mark its tag as weak.
+    headers["Vary"] = "Accept-Encoding"
+    # The tag of a compressed response is weak: as proxies that compress it mark it, too.
     if tag in (part.strip().removeprefix("W/") for part in known.split(",")):
         del headers["content-length"]
         await send({"type": "http.response.start", "status": 304, "headers": headers.raw})
         await send({"type": "http.response.body", "body": b""})
         return
+    if gzipped and len(body) >= SMALLEST_COMPRESSED:
+        body = await _compressed(body)
+        headers["ETag"] = f"W/{tag}"
+        headers["Content-Encoding"] = "gzip"
+        headers["Content-Length"] = str(len(body))
     await send({**start, "headers": headers.raw})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _compressed(body: bytes) -> bytes:
+    if len(body) <= LARGEST_IN_LOOP:
+        return gzip.compress(body, GZIP_LEVEL, mtime=0)
+    return await asyncio.to_thread(gzip.compress, body, GZIP_LEVEL, mtime=0)
 
 
 HEADER = b"x-request-id"

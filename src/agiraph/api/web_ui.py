@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
+from agiraph.api.middleware import accepts_gzip
 from agiraph.core.domain.features import error_form
 from agiraph.core.domain.value import dataclass
 
@@ -98,7 +99,7 @@ class WebUiMiddleware:
             return await self._app(scope, receive, send)
         if path not in self._files and self._wants_api(path, _accepted(scope)):
             return await self._not_here(path)(scope, receive, send)
-        await self._page(path, _accepts_gzip(scope))(scope, receive, send)
+        await self._page(path, accepts_gzip(scope))(scope, receive, send)
 
     def _wants_api(self, path: str, accepted: bytes) -> bool:
         """Whether a request for a page comes from a program that means the API. A browser that
@@ -142,10 +143,6 @@ class WebUiMiddleware:
 def _accepted(scope: Scope) -> bytes:
     """Return the media types that the client accepts, in lower case; empty: it does not say."""
     return b",".join(value.lower() for name, value in scope["headers"] if name == b"accept")
-
-
-def _accepts_gzip(scope: Scope) -> bool:
-    return any(n == b"accept-encoding" and b"gzip" in v.lower() for n, v in scope["headers"])
 
 
 def _plain_page(title: str, body: str, status: int = 200) -> HTMLResponse:
