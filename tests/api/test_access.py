@@ -117,9 +117,12 @@ async def test_a_websocket_with_a_wrong_token_is_refused_with_403(served: Served
     assert refused.value.response.status_code == 403
 
 
-async def open_link(served: Served, code: str) -> aiohttp.ClientResponse:
+async def open_link(
+    served: Served, code: str, accept: str = "*/*", site: str = "none"
+) -> aiohttp.ClientResponse:
     address = f"{served.origin}/signin?code={code}"
-    async with served.http.get(address, allow_redirects=False) as response:
+    headers = {"Accept": accept, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
+    async with served.http.get(address, headers=headers, allow_redirects=False) as response:
         await response.read()
         return response
 
@@ -171,9 +174,15 @@ async def test_a_sign_in_link_creates_one_session_and_works_once(served: Served)
         own = [token["kind"] for token in await response.json() if token["is_own"]]
     _, listed = await served.ask("GET", "/tokens")
     assert (own, [token for token in listed if token["is_own"]]) == (["session"], [])
-    second = await open_link(served, code)
-    assert second.status >= 400
-    assert "agiraph_session" not in second.cookies
+    for used in (code, "unknown", ""):
+        program = await open_link(served, used)
+        browser = await open_link(served, used, "text/html,*/*")
+        from_mail = await open_link(served, used, "text/html,*/*", "cross-site")
+        assert program.status == 422
+        assert (browser.status, browser.headers["Location"]) == (303, "/#used-link")
+        assert from_mail.headers["Refresh"] == "0; url=/#used-link"
+        for answer in (program, browser, from_mail):
+            assert "agiraph_session" not in answer.cookies
 
 
 async def test_neither_the_cookie_nor_the_key_of_a_session_is_worth_anything_alone(

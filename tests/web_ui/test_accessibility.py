@@ -299,6 +299,29 @@ async def test_the_welcome_and_sign_in_pages_are_accessible(visit: Visit) -> Non
     assert [*welcome, *await axe_violations(desk.page, contrast_in=THEMES)] == []
 
 
+async def test_a_used_sign_in_link_opens_the_app_or_says_how_to_get_a_new_one(
+    visit: Visit,
+) -> None:
+    desk = await visit([])
+    page = desk.page
+    link = await desk.up.ask("POST", "/tokens/link")
+    address = f"{desk.up.origin}{link['path']}"
+    other = await desk.context.browser.new_context()
+    await (await other.new_page()).goto(address)
+    await other.close()
+
+    await page.goto(address)
+    await page.get_by_text("Give a team something to do").wait_for()
+    assert "#" not in page.url
+    await desk.context.clear_cookies()
+    desk.watch.is_server_away = True  # the browser logs the refused requests
+    await page.goto(address)
+    await page.get_by_role("heading", name="This link is no longer valid").wait_for()
+    await page.get_by_text("agiraph link").wait_for()
+
+    assert await axe_violations(page, contrast_in=THEMES) == []
+
+
 async def test_the_web_ui_can_be_used_with_the_keyboard_alone(visit: Visit) -> None:
     desk = await visit(asks_with_options)
     page = desk.page

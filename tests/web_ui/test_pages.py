@@ -25,8 +25,7 @@ class HttpResponse(NamedTuple):
 
 async def fake_api(scope: Scope, receive: Receive, send: Send) -> None:
     """The application behind the middleware."""
-    status = 422 if scope["path"] == "/signin" else 200
-    await PlainTextResponse("the API", status)(scope, receive, send)
+    await PlainTextResponse("the API")(scope, receive, send)
 
 
 async def get(app: WebUiMiddleware, path: str, method: str = "GET", **headers: str) -> HttpResponse:
@@ -123,17 +122,6 @@ async def test_without_built_files_the_page_says_what_to_do(tmp_path: Path) -> N
 
     assert got.status == 200
     assert b"make web" in got.body
-
-
-async def test_a_used_sign_in_link_is_explained_in_browsers_only(
-    pages: WebUiMiddleware,
-) -> None:
-    for_people = await get(pages, "/signin", accept="text/html,*/*")
-    for_programs = await get(pages, "/signin", accept="*/*")
-
-    assert for_people.status == for_programs.status == 422
-    assert b"agiraph link" in for_people.body
-    assert for_programs.body == b"the API"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from starlette.responses import HTMLResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agiraph.api import problems
 from agiraph.api.middleware import accepts_gzip
@@ -93,9 +93,7 @@ class WebUiMiddleware:
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             return await self._app(scope, receive, send)
         path: str = scope["path"]
-        if path == "/signin":
-            return await self._app(scope, receive, _ReadableRefusal(scope, receive, send))
-        if path == "/api" or path.startswith("/api/") or error_form(path) is not None:
+        if path in ("/api", "/signin") or path.startswith("/api/") or error_form(path) is not None:
             return await self._app(scope, receive, send)
         if path not in self._files and self._wants_api(path, _accepted(scope)):
             return await self._not_here(path)(scope, receive, send)
@@ -145,7 +143,7 @@ def _accepted(scope: Scope) -> bytes:
     return b",".join(value.lower() for name, value in scope["headers"] if name == b"accept")
 
 
-def _plain_page(title: str, body: str, status: int = 200) -> HTMLResponse:
+def _plain_page(title: str, body: str) -> HTMLResponse:
     """Return a page that needs no built files."""
     page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(title)}</title>"
@@ -155,28 +153,4 @@ def _plain_page(title: str, body: str, status: int = 200) -> HTMLResponse:
         "(prefers-color-scheme:dark){body{color:#ededee;background:#161618}code{background:"
         f"#29292d}}}}h1{{font-size:20px}}</style><h1>{html.escape(title)}</h1><p>{body}</p>"
     )
-    return HTMLResponse(page, status, headers={**PAGE_HEADERS, "Cache-Control": "no-store"})
-
-
-class _ReadableRefusal:
-    """Sends the response of a sign-in, but replaces a refusal by a page: a person reads it."""
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._scope, self._receive, self._send = scope, receive, send
-        self._wants_html = b"text/html" in _accepted(scope)
-        self._is_refused = False
-
-    async def __call__(self, message: Message) -> None:
-        if self._is_refused:
-            return
-        if message["type"] == "http.response.start" and self._wants_html:
-            self._is_refused = message["status"] >= 400
-        if not self._is_refused:
-            return await self._send(message)
-        page = _plain_page(
-            "This link is no longer valid",
-            "A sign-in link works once and only for a short time. Run <code>agiraph link</code> on "
-            "the machine of the server, and open the new link in this browser.",
-            message["status"],
-        )
-        await page(self._scope, self._receive, self._send)
+    return HTMLResponse(page, headers={**PAGE_HEADERS, "Cache-Control": "no-store"})

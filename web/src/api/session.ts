@@ -7,11 +7,16 @@ import { readStored, writeStored } from "@/lib/storage";
 const STORED = "key";
 const IN_ADDRESS = /^#key=([\w.~-]+)$/;
 
+let isLinkRefused = false;
+/** Whether this page was opened with a sign-in link that no longer works. */
+export const cameWithUsedLink = (): boolean => isLinkRefused;
+
 /** Store the key that a sign-in link has put into the address, and take it out of the address and the history. */
 export function takeKeyFromAddress(): void {
   const found = IN_ADDRESS.exec(location.hash);
-  if (!found) return;
-  writeStored(STORED, found[1]!);
+  isLinkRefused = location.hash === "#used-link";
+  if (!found && !isLinkRefused) return;
+  if (found) writeStored(STORED, found[1]!);
   history.replaceState(history.state, "", location.pathname + location.search);
 }
 

@@ -2,6 +2,7 @@
 import { Link, useRouter } from "@tanstack/react-router";
 import { Compass, KeyRound, TriangleAlert } from "lucide-react";
 import { errorMessage } from "@/api/client";
+import { cameWithUsedLink } from "@/api/session";
 import { Button, EmptyState, Logo } from "@/ui";
 
 export function NotFound() {
@@ -22,6 +23,7 @@ export function ErrorPage({ error }: { error: unknown }) {
 }
 
 export function SignIn() {
+  const isUsed = cameWithUsedLink();
   return (
     <main className="flex h-full items-center justify-center p-6">
       <div className="w-full max-w-[420px] rounded-lg border border-line bg-surface p-8 shadow-low">
@@ -29,9 +31,9 @@ export function SignIn() {
           <span className="flex size-9 items-center justify-center rounded-md bg-ink text-paper">
             <Logo className="size-6" />
           </span>
-          <h1 className="text-lg font-semibold">Sign in to agiraph</h1>
+          <h1 className="text-lg font-semibold">{isUsed ? "This link is no longer valid" : "Sign in to agiraph"}</h1>
         </div>
-        <p className="text-base text-ink-2">You are not signed in, or your session has expired. On the machine that runs the server, create a sign-in link:</p>
+        <p className="text-base text-ink-2">{isUsed ? "A sign-in link works once and only for a short time." : "You are not signed in, or your session has expired."} On the machine that runs the server, create a {isUsed && "new "}sign-in link:</p>
         <pre className="my-4 flex items-center gap-2 rounded-sm bg-sunken px-3 py-2 text-sm">
           <KeyRound className="size-4 text-ink-3" aria-hidden />
           <code>agiraph link</code>

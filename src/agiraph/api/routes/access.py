@@ -12,6 +12,7 @@ from agiraph.api.deps import After, ApiDep, CallerDep, Depends, Limit, Moment, P
 from agiraph.api.routing import Body, Router
 from agiraph.api.server_views import IssuedToken, LinkView, TokenView
 from agiraph.api.views import PersonView
+from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.provenance.access import AuditEntry, Scope
 from agiraph.core.services import access
 from agiraph.core.services.mail import absence
@@ -104,10 +105,19 @@ def read_audit(
 
 @signin.get("/signin")
 async def sign_in(
-    request: Request, api: ApiDep, code: Annotated[str, Query(max_length=200)]
+    request: Request, api: ApiDep, code: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
-    """Exchange a one-time link for a session: its cookie, and the key that the page keeps."""
-    issued = await api.store.write_first(access.redeem, code)
+    """Exchange a one-time link for a session: its cookie, and the key that the page keeps.
+
+    A browser with a link that no longer works is led to the page: only the page knows whether
+    this browser is signed in already, as only it has the key.
+    """
+    try:
+        issued = await api.store.write_first(access.redeem, code)
+    except Refused:
+        if "text/html" not in request.headers.get("accept", "").lower():
+            raise
+        return _start("/#used-link", request)
     half = len(issued.secret) // 2
     response = _start(f"/#key={issued.secret[half:]}", request)
     response.set_cookie(

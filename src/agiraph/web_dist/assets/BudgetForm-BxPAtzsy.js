@@ -1,1 +1,0 @@
-export{t as default}from"./BudgetForm-5t1NvBij.js";

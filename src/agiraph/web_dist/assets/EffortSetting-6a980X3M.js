@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-Cgx9T2O6.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-DZql1Wk1.js";
