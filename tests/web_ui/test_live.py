@@ -290,3 +290,37 @@ async def test_after_the_page_was_idle_every_screen_opens_without_the_server(
         await expect(page.get_by_role("heading", name=screen, exact=True)).to_be_visible()
         await expect(page.get_by_text("What you opened appears then, too.")).to_have_count(0)
     assert await page.evaluate("window.neverReloaded")
+
+
+async def test_a_reload_without_the_server_opens_from_the_cache_and_says_what_is_missing(
+    visit_up: VisitUp,
+) -> None:
+    def play(seen: Seen) -> Step:
+        if not is_reply(seen):
+            return says("There is nothing to add.")
+        return says("Heard.", call("no_work_needed"))
+
+    desk = await visit_up(play)
+    page = desk.page
+    team = await desk.found("Listen", start=False, name="ears")
+    await page.clock.install()
+    await desk.open(f"/t/{team['id']}")
+    await say(page, "Hello")
+    await expect(thread(page).get_by_text("Heard.")).to_have_count(1)
+    await page.clock.fast_forward("01:00")
+    await page.evaluate("navigator.serviceWorker.ready.then(() => undefined)")
+    await desk.kill()
+
+    await page.reload()
+    await page.get_by_text("The server does not answer. ").wait_for()
+    await expect(thread(page).get_by_text("Heard.")).to_have_count(1)
+    await expect(sidebar(page).get_by_role("link", name="Coordinator")).to_have_count(1)
+    # An address that this browser has never opened is the same page; its data was never read.
+    await desk.open(f"/t/{team['id']}/triggers")
+    await expect(page.get_by_role("heading", name="Triggers", exact=True)).to_be_visible()
+    await page.get_by_text("this is not cached in this browser").wait_for()
+
+    await desk.start_again()
+    await sidebar(page).get_by_text("Live", exact=True).wait_for()
+    desk.is_back()
+    await expect(page.get_by_text("this is not cached in this browser")).to_have_count(0)

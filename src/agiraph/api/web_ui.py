@@ -20,13 +20,14 @@ from agiraph.core.domain.value import dataclass
 
 BUILT = Path(__file__).parent.parent / "web_dist"
 # If an agent's text should ever reach the page as HTML, nothing in it may run or load. With
-# `trusted-types 'none'` scripts cannot even assign to innerHTML.
+# `require-trusted-types-for` scripts cannot even assign to innerHTML; the one policy returns
+# the address of the service worker.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "style-src-attr 'none'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; "
-    "manifest-src 'self'; form-action 'none'; "
+    "manifest-src 'self'; worker-src 'self'; form-action 'none'; "
     "frame-ancestors 'none'; base-uri 'none'; object-src 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
+    "require-trusted-types-for 'script'; trusted-types service-worker"
 )
 PAGE_HEADERS = {
     "Content-Security-Policy": POLICY,

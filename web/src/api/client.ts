@@ -38,7 +38,7 @@ export const onSignedOut = (listener: SignedOutListener): void => void (reportSi
 /** Return the error of a request without a response. The page repeats only requests that read. */
 export function lostServer(method: string): ApiError {
   // The text about what a person did stands there until they try again, also when the server is back.
-  const detail = method === "GET" ? "The server does not answer. Is `agiraph up` still running? This page tries again by itself." : "The server did not answer, so this may not be done. Try again when it is back.";
+  const detail = method === "GET" ? "The server does not answer, and this is not cached in this browser. Is `agiraph up` still running? This page tries again by itself." : "The server did not answer, so this may not be done. Try again when it is back.";
   return new ApiError(0, "The server cannot be reached", detail);
 }
 

@@ -26,6 +26,8 @@ const waiting = new Set<() => void>();
 
 /** Tell whether the server is away. When it is back, everything that waits is loaded. */
 export function setServerAway(isAway: boolean): void {
+  // The service worker that opened this page has all of its files.
+  areCached ||= isAway && !!globalThis.navigator?.serviceWorker?.controller;
   isServerAway = isAway;
   if (!isAway) retryChunks();
 }
@@ -106,23 +108,36 @@ export function lazyChunk<T extends AnyComponent>(load: () => Promise<{ default:
   return Object.assign(lazy(once), { preload, canLoad: () => isLoaded || areCached || !isServerAway });
 }
 
-/** Put all files of the page into the browser's cache, one after the other, so that every screen opens while the server is away. */
+/** What the page needs besides its chunks. */
+const OTHER_FILES = ["/", "/theme.js", "/icon.svg"];
+
+/** Put all files of the page into a cache, one after the other, so that every screen opens, and the page reloads, while the server is away. */
 export async function cacheChunks(): Promise<void> {
   const connection = (navigator as { connection?: { saveData?: boolean } }).connection;
   if (connection?.saveData || !import.meta.env.PROD) return;
   try {
-    const files = (await (await fetch("/chunks.json")).json()) as string[];
-    for (const file of files) {
-      await untilIdle();
-      const response = await fetch(file, { priority: "low" });
-      if (!response.ok) return;
-      // A response that is not read is not cached as a whole.
-      await response.arrayBuffer();
-    }
+    const cache = await caches.open("page");
+    const chunks = (await (await fetch("/chunks.json")).json()) as string[];
+    for (const file of chunks) if (!(await cache.match(file))) await putInto(cache, file);
     areCached = true;
+    for (const file of OTHER_FILES) await putInto(cache, file);
+    await navigator.serviceWorker.register(workerAddress());
+    const needed = new Set([...chunks, ...OTHER_FILES]);
+    for (const old of await cache.keys()) if (!needed.has(new URL(old.url).pathname)) await cache.delete(old);
   } catch {
     // The server is away: parts that are not cached are loaded when it is back.
   }
+}
+
+async function putInto(cache: Cache, file: string): Promise<void> {
+  await untilIdle();
+  await cache.put(file, await fetch(file, { priority: "low" }));
+}
+
+/** The page's policy lets scripts come from nowhere else: the one policy of trusted types knows one address. */
+function workerAddress(): string {
+  const types = (globalThis as { trustedTypes?: { createPolicy: (name: string, rules: object) => { createScriptURL: (given: string) => string } } }).trustedTypes;
+  return types ? types.createPolicy("service-worker", { createScriptURL: () => "/sw.js" }).createScriptURL("") : "/sw.js";
 }
 
 const untilIdle = (): Promise<void> => new Promise((resolve) => ("requestIdleCallback" in window ? requestIdleCallback(() => resolve(), { timeout: 2_000 }) : setTimeout(resolve, 50)));

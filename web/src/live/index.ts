@@ -8,6 +8,7 @@ import { atSecondFrame, type Draft, LiveStore, type LiveState, type UnsentMessag
 import { cacheChunks, setServerAway } from "@/live/chunks";
 import { batchedInvalidation } from "@/live/invalidation";
 import { forgetTakenBack, forgetUnsent, keepPutBack, keepTakenBack, keepUnsent, keptUnsent } from "@/live/outbox";
+import { forgetSeen, keepSeen, showSeen } from "@/live/seen";
 import { ReconnectingSocket, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
 
@@ -39,17 +40,32 @@ async function isSignedIn(): Promise<boolean> {
   }
 }
 
+/** Whether the page shows what the server has: then it is kept for a reload while the server is away. Before, such a page shows what was kept. */
+let isUpToDate = false;
+let areSeenShown = false;
+
+async function rememberSeen(): Promise<void> {
+  if (isUpToDate) return await keepSeen(queryClient);
+  if (!areSeenShown) areSeenShown = await showSeen(queryClient);
+}
+
 export const socket = new ReconnectingSocket({
   open: () => new WebSocket(`${location.origin.replace(/^http/, "ws")}/api/events`, subprotocols()) as unknown as SocketLike,
   cursors: () => live.store.getState().cursors,
   onFrame: (frame) => {
     live.receive(frame);
-    if (frame.op === "hello") resendQueued();
+    if (frame.op === "hello") {
+      resendQueued();
+      isUpToDate = true;
+      if (areSeenShown) void queryClient.invalidateQueries();
+      areSeenShown = false;
+    }
   },
   onStateChange: (state, retryAt) => {
     live.setConnection(state, retryAt);
     // "connecting" is also the state of the first connection, when the server is not known to be away.
     if (state !== "connecting") setServerAway(state === "lost");
+    if (state === "lost") void rememberSeen();
   },
   isSignedIn,
 });
@@ -61,12 +77,15 @@ export function startLive(): void {
   onSignedOut(() => {
     socket.stop();
     live.setConnection("signed-out", null);
+    isUpToDate = false;
+    void forgetSeen();
   });
   // Its sign-in has replaced the cookie of this tab too, some time before the key.
   onSignedInElsewhere(() => live.store.getState().connection === "signed-out" && location.reload());
   // A sleeping laptop misses its timers: try again as soon as the network or the person is back.
   addEventListener("online", () => socket.reconnectNow());
   document.addEventListener("visibilitychange", () => document.hidden || socket.reconnectNow());
+  addEventListener("pagehide", () => isUpToDate && void keepSeen(queryClient));
   socket.start();
   restored = restoreUnsent();
   setTimeout(() => void cacheChunks(), CACHE_DELAY_MS);

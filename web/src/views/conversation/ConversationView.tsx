@@ -44,6 +44,7 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
   const inbox = useQuery(inboxQuery);
   const log = useLive((state) => state.logs[team.id]);
   const hasHello = useLive((state) => state.epoch !== null);
+  const isAway = useLive((state) => state.epoch === null && state.lostAt !== null);
   const unsent = useLive(useShallow((state) => state.unsent.filter((one) => one.agentId === agent.id)));
   const written = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && one.lane !== "reflection").map((one) => one.threadId)));
   const drafts = useMemo(() => (written.length === 0 && agent.status === "working" ? [NOTHING_WRITTEN] : written), [written, agent.status]);
@@ -77,7 +78,8 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
 
   if (conversation.isError && !messages) return <div className="min-h-0 flex-1"><ErrorPanel title="The conversation could not be loaded" detail={errorMessage(conversation.error)} onRetry={() => void conversation.refetch()} /></div>;
   if (loadError !== null && !log) return <div className="min-h-0 flex-1"><ErrorPanel title="The events could not be loaded" detail={errorMessage(loadError)} onRetry={() => void live.loadNewest(team.id, team.coordinator_id).then(() => setLoadError(null), setLoadError)} /></div>;
-  if (!messages || !log) return <Loading className="flex-1" label="Loading the conversation" />;
+  // Opened while the server is away: what was said is shown without what was done.
+  if (!messages || (!log && !isAway)) return <Loading className="flex-1" label="Loading the conversation" />;
   return (
     <TeamContext value={teamInfo}>
       {items.length === 0 && drafts.length === 0 ? (

@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-Cgx9T2O6.js";

@@ -1,0 +1,1 @@
+export{t as ChangeModel,n as default}from"./FailureActions-WvP0zZtE.js";

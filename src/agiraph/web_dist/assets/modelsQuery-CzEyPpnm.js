@@ -1,1 +1,0 @@
-import{_r as e,fr as t}from"./frame-BZ4Zq2YS.js";import{A as n}from"./libraries-H5LK6gJf.js";var r=n({queryKey:[`models`],queryFn:()=>e(t.GET(`/api/models`))});export{r as t};
