@@ -306,9 +306,7 @@ async def test_a_used_sign_in_link_opens_the_app_or_says_how_to_get_a_new_one(
     page = desk.page
     link = await desk.up.ask("POST", "/tokens/link")
     address = f"{desk.up.origin}{link['path']}"
-    other = await desk.context.browser.new_context()
-    await (await other.new_page()).goto(address)
-    await other.close()
+    await (await desk.opens()).goto(address)
 
     await page.goto(address)
     await page.get_by_text("Give a team something to do").wait_for()
