@@ -8,17 +8,20 @@ import pytest
 
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import (
+    KeyRefused,
     Misconfigured,
     ModelGarbled,
     ModelRefused,
     ModelUnavailable,
+    QuotaSpent,
 )
 from agiraph.core.domain.events import Event, EventType
 from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.runtime.steps import HELD_BACK
-from agiraph.core.services.lifecycle import endings, teams
-from agiraph.core.services.mail import bus
+from agiraph.core.services.lifecycle import answers, endings, removal, teams
+from agiraph.core.services.mail import bus, inbox
 from agiraph.core.services.members import roster
 from agiraph.core.store import spend
 from agiraph.core.store.tx import Aftermath
@@ -116,6 +119,86 @@ async def test_an_error_that_only_a_person_can_fix_parks_the_node_with_a_questio
         "done",
         "It is repaired.",
     )
+
+
+WRONG_KEY = "The server does not accept the key."
+
+
+async def refused_teams(
+    world: World, error: Exception, names: str = "ada bob eve", *, times: int = 1
+) -> list[Team]:
+    """Create teams whose models meet the same error and would end their goals after it."""
+    found: list[Team] = []
+    for name in names.split():
+        world.script(name, *[error] * times, FINISH)
+        found.append((await world.found("Try", model=f"scripted/{name}")).team)
+    await world.settle()
+    return found
+
+
+async def statuses(world: World, asked: list[Team]) -> list[NodeStatus]:
+    return [(await world.board(team.id))[0].status for team in asked]
+
+
+async def open_items(world: World, team: Team | None = None) -> list[inbox.Item]:
+    team_id = None if team is None else team.id
+    page = await world.store.read(inbox.page, OWNER, team_id=team_id)
+    return [item for item in page.items if item.needs_answer]
+
+
+@pytest.mark.parametrize("error", [KeyRefused(WRONG_KEY), QuotaSpent("No money is left.")])
+async def test_teams_whose_provider_refuses_every_call_ask_one_question(
+    world: World, error: Exception
+) -> None:
+    stopped = await refused_teams(world, error)
+    others = await refused_teams(world, ModelRefused("No such model."), "kim")
+
+    everything = await open_items(world)
+    assert [len(item.waiting_work) for item in everything] == [3, 0]
+    [asked, _] = everything
+    assert [(await open_items(world, team))[0].message.id for team in stopped] == [
+        asked.message.id
+    ] * 3
+    assert await statuses(world, stopped) == [NodeStatus.WAITING] * 3
+    await world.restart()
+    await world.answer(asked.message, "Try again.")
+    await world.settle()
+
+    assert await statuses(world, stopped) == [NodeStatus.COMPLETED] * 3
+    assert await statuses(world, others) == [NodeStatus.WAITING]
+    assert [item.message.team_id for item in await open_items(world)] == [others[0].id]
+
+
+async def test_a_new_key_lets_all_teams_go_on_that_the_old_one_stopped(world: World) -> None:
+    stopped = await refused_teams(world, KeyRefused(WRONG_KEY))
+
+    await world.store.write(answers.accept_key, "other")
+    await world.settle()
+    assert await statuses(world, stopped) == [NodeStatus.WAITING] * 3
+    await world.store.write(answers.accept_key, "scripted")
+    await world.settle()
+    assert await statuses(world, stopped) == [NodeStatus.COMPLETED] * 3
+    assert await open_items(world) == []
+
+
+async def test_the_question_about_a_key_outlives_the_team_that_asked_it(world: World) -> None:
+    stopped = await refused_teams(world, KeyRefused(WRONG_KEY), "ada bob", times=2)
+    [asked] = await open_items(world)
+    assert asked.message.team_id == stopped[0].id
+
+    await world.store.write(teams.stop, stopped[0].id)
+    await world.settle()
+    [left] = await open_items(world)
+    assert [work.team_id for work in left.waiting_work] == [stopped[1].id]
+    gone = {"name": stopped[0].name, "who": "admin", "person_id": OWNER}
+    await world.store.write(removal.delete_team, stopped[0].id, stop=True, **gone)
+    await world.runtime.removal.idle()
+    await world.settle()
+    [anew] = await open_items(world)
+    assert {anew.message.team_id, *(work.team_id for work in anew.waiting_work)} == {stopped[1].id}
+    await world.answer(anew.message, "Try again.")
+    await world.settle()
+    assert await statuses(world, stopped[1:]) == [NodeStatus.COMPLETED]
 
 
 async def test_an_unexpected_exception_fails_the_node_with_its_message(world: World) -> None:

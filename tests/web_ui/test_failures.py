@@ -52,6 +52,45 @@ async def test_a_task_whose_key_is_refused_goes_on_with_another_model(visit: Vis
     assert member["model"] == "openai/other"
 
 
+async def test_a_key_that_stops_several_teams_is_asked_about_once(visit: Visit) -> None:
+    is_accepted = False
+
+    def play(seen: Seen) -> Step:
+        if not is_accepted:
+            return Status(401, "Incorrect API key provided.")
+        return says(call("finish", summary="All beans: 62."))
+
+    desk = await visit(play, path=EMPTY)
+    page = desk.page
+    first = await desk.found("Count the beans", review="never")
+    await desk.up.wait_for_event(first["id"], "node.waiting")
+    await desk.go(f"/t/{first['id']}/a/{first['coordinator_id']}")
+    card = page.get_by_role("log").get_by_role("group", name="Coordinator asks")
+    await expect(card.get_by_role("button", name="Try again")).to_be_visible()
+    second = await desk.found("Count the peas", review="never")
+    await expect(card.get_by_text("2 teams wait for this.")).to_be_visible()
+    await expect(card.get_by_role("button", name="Try again")).to_have_count(0)
+    await desk.go("/inbox")
+    await expect(page.get_by_role("region", name="Items").get_by_role("link")).to_have_count(1)
+
+    # The team that did not ask leads to the question, too.
+    await desk.go(f"/t/{second['id']}/a/{second['coordinator_id']}")
+    await page.get_by_role("main").locator("[data-waiting]").click()
+    await card.get_by_role("button", name="Enter a key").click()
+    dialog = page.get_by_role("dialog", name="A key for openai")
+    await dialog.get_by_label("Key", exact=True).fill("sk-another-1234567890")
+    desk.watch.is_server_away = True  # the browser logs the refused request
+    await dialog.get_by_role("button", name="Test and save").click()
+    await dialog.get_by_text("OPENAI_API_KEY is set in the environment").wait_for()
+    desk.watch.is_server_away = False
+    await page.keyboard.press("Escape")
+    is_accepted = True
+    await card.get_by_role("button", name="Retry all").click()
+    for team in (first, second):
+        await desk.up.wait_for_event(team["id"], "team.completed")
+    await expect(card).to_have_count(0)
+
+
 async def test_a_failed_task_offers_what_helps_where_it_is_shown(visit: Visit) -> None:
     def play(seen: Seen) -> Step:
         if seen.model == "other":

@@ -168,6 +168,7 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         sources=message.label.sources,
         waits_until=requests.waits_until(tx, message),
         acts=[act_view(act) for act in message.acts],
+        fault_of=None if message.fault is None else message.ref,
     )
 
 

@@ -8,7 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from agiraph.core.domain.agents import AgentKind, Doing, Limits, Mode, Review, TeamStatus, Trust
 from agiraph.core.domain.costs import GoalBudget
 from agiraph.core.domain.effort import Effort
-from agiraph.core.domain.messages import Decision, MessageKind, Rating, State, StoppedBy
+from agiraph.core.domain.messages import (
+    Decision,
+    MessageKind,
+    ProviderFault,
+    Rating,
+    State,
+    StoppedBy,
+)
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.acts import ActKind
 from agiraph.core.domain.records.deliveries import Delivery
@@ -359,6 +366,11 @@ class MessageView(View):
         description="For a question that agiraph asks for the agent: why its work cannot go on. "
         "Any answer lets it try again."
     )
+    fault: ProviderFault | None = Field(
+        description="For such a question: what is wrong with a provider, if that is the cause: "
+        "key, it refuses the key; quota, its money is spent."
+    )
+    fault_of: str | None = Field(description="The provider whose fault it is, such as openai.")
     consulted: list[str] = Field(
         description="Of a reply: what its agent looked up, such as look_into(bob). Show it as "
         "plain text."
@@ -380,6 +392,11 @@ class GrantOffer(View):
     pattern: str
 
 
+class WaitingWorkView(View):
+    team_id: str
+    node_id: str
+
+
 class InboxItem(View):
     model_config = DOMAIN_FIELDS
 
@@ -395,6 +412,15 @@ class InboxItem(View):
     always: GrantOffer | None = Field(
         description="For an open request: what `always` would allow; null if nothing."
     )
+    waiting_work: list[WaitingWorkView] = Field(
+        description="For an open question about a provider: the work that waits for the answer, "
+        "of any team. One answer, or a new key, lets all of it try again."
+    )
+
+    @property
+    def waiting_teams(self) -> set[str]:
+        return {one.team_id for one in self.waiting_work}
+
     snoozed_until: datetime | None = Field(
         description="Until when it is out of the inbox; in the past: it came back then."
     )

@@ -181,7 +181,8 @@ class Remote:
 
     async def questions(self, team: TeamView) -> list[MessageView]:
         def is_open(item: InboxItem) -> bool:
-            return item.needs_answer and item.message.team_id == team.id
+            concerns = (item.message.team_id, *item.waiting_teams)
+            return item.needs_answer and team.id in concerns
 
         return [i.message for i in await everything(self.client) if is_open(i)]
 

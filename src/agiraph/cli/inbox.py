@@ -122,6 +122,9 @@ def _show_item(item: InboxItem) -> None:
     lines += [Text(f"{n}. {visible(option)}") for n, option in enumerate(message.options, 1)]
     if message.call is not None:
         lines += call_text(message.call, console.width, indent="")
+    if len(item.waiting_teams) > 1:
+        teams = counted(len(item.waiting_teams), "team")
+        lines.append(Text(f"{teams} wait for this; one answer lets all of them try again."))
     if waits := deadline(message.waits_until):
         lines.append(Text(waits, style="yellow"))
     if hint := _next_step(item):
@@ -162,6 +165,8 @@ def _text(item: InboxItem) -> str:
         text = f"[dim]{shown(message.title)}[/]\n{text}"
     if lost := [d.channel for d in item.deliveries if d.status == "failed"]:
         text += f" [red](not delivered: {shown(', '.join(lost))})[/]"
+    if len(item.waiting_teams) > 1:
+        text += f" [dim]({len(item.waiting_teams)} teams wait; one answer lets all try again)[/]"
     if waits := deadline(message.waits_until):
         text += f" [dim]({waits})[/]"
     if message.sources:

@@ -3920,6 +3920,11 @@ export interface components {
             /** @description For an open request: what `always` would allow; null if nothing. */
             always: components["schemas"]["GrantOffer"] | null;
             /**
+             * Waiting Work
+             * @description For an open question about a provider: the work that waits for the answer, of any team. One answer, or a new key, lets all of it try again.
+             */
+            waiting_work: components["schemas"]["WaitingWorkView"][];
+            /**
              * Snoozed Until
              * @description Until when it is out of the inbox; in the past: it came back then.
              */
@@ -4614,6 +4619,16 @@ export interface components {
              * @description For a question that agiraph asks for the agent: why its work cannot go on. Any answer lets it try again.
              */
             stopped_by: ("model" | "crash") | null;
+            /**
+             * Fault
+             * @description For such a question: what is wrong with a provider, if that is the cause: key, it refuses the key; quota, its money is spent.
+             */
+            fault: ("key" | "quota") | null;
+            /**
+             * Fault Of
+             * @description The provider whose fault it is, such as openai.
+             */
+            fault_of: string | null;
             /**
              * Consulted
              * @description Of a reply: what its agent looked up, such as look_into(bob). Show it as plain text.
@@ -7260,6 +7275,13 @@ export interface components {
              * @enum {string}
              */
             if_exists: "refuse" | "replace" | "keep_both";
+        };
+        /** WaitingWorkView */
+        WaitingWorkView: {
+            /** Team Id */
+            team_id: string;
+            /** Node Id */
+            node_id: string;
         };
         /**
          * WorkStopView

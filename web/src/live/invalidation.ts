@@ -8,6 +8,9 @@ type Key = readonly string[];
 /** The end of a task, after which nobody waits for what it has asked, and its way back into the queue by a retry or an extension. */
 const ENDED_OR_QUEUED = /^node\.(completed|partial|failed|cancelled|assigned)$/;
 
+/** Whether work waits for an answer. Another team may have asked for it: then no message says so. */
+const waitsForAnswer = ({ type, data }: Event): boolean => type === "node.waiting" && (data as { on: string[] }).on.some((on) => on.startsWith("answer:"));
+
 export function keysToInvalidate(event: Event): Key[] {
   const team = event.team_id;
   const data = event.data as Record<string, unknown>;
@@ -24,7 +27,7 @@ export function keysToInvalidate(event: Event): Key[] {
     case "node":
       return event.type === "node.output"
         ? []
-        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), queryKeys.cost(team), ["files", team], ["results", team], ["research"], ...(ENDED_OR_QUEUED.test(event.type) ? [queryKeys.inbox] : [])];
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), queryKeys.cost(team), ["files", team], ["results", team], ["research"], ...(ENDED_OR_QUEUED.test(event.type) || waitsForAnswer(event) ? [queryKeys.inbox] : [])];
     case "folder":
       return [queryKeys.folderChanges(team), ["results", team]];
     case "stage":

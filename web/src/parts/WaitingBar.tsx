@@ -14,7 +14,7 @@ export default function WaitingBar({ team }: { team: string }) {
   return (
     <Link
       to="/t/$team/a/$agent"
-      params={{ team, agent: message.sender }}
+      params={{ team: message.team_id, agent: message.sender }}
       search={{ at: message.id }}
       data-waiting={message.id}
       className="flex min-h-9 shrink-0 items-center gap-2 border-b border-wait-line bg-wait-bg px-4 text-sm outline-offset-[-2px] hover:brightness-95 max-md:px-3 pointer-coarse:min-h-11"

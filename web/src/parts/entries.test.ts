@@ -11,7 +11,7 @@ function entry(more: Partial<Omit<InboxItem, "message">> & { message?: Partial<I
     deliveries: [],
     node_status: null,
     stop_reason: null,
-    doubts: null, always: null, reply_to: null, snoozed_until: null, archived_at: null,
+    doubts: null, always: null, waiting_work: [], reply_to: null, snoozed_until: null, archived_at: null,
     ...rest,
     message: { kind: "failure", title: "", text: STOPPED, call: null, ...message } as InboxItem["message"],
   };

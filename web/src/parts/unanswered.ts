@@ -13,8 +13,11 @@ export const unansweredItems = (items: InboxItem[] | undefined): InboxItem[] => 
 /** Return what the members of one team ask the person, oldest first. */
 export function useTeamQuestions(team: string): InboxItem[] {
   const { data } = useQuery(inboxQuery);
-  return unansweredItems(data?.items).filter((item) => item.message.team_id === team);
+  return unansweredItems(data?.items).filter((item) => item.message.team_id === team || item.waiting_work.some((work) => work.team_id === team));
 }
+
+/** Whether a task waits for the answer to this question. */
+export const isAskedBy = ({ message, waiting_work }: InboxItem, node: string): boolean => message.node_id === node || waiting_work.some((work) => work.node_id === node);
 
 /** Return the question after the one that the page at `href` shows. If the page shows none of these, it is the first one of the agent whose page it is, else the first of all. */
 export function questionAfter(href: string, items: readonly InboxItem[]): InboxItem | undefined {

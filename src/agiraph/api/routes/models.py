@@ -19,6 +19,7 @@ from agiraph.api.routing import Body, Router
 from agiraph.api.server_views import ModelsView, ModelTestView, SetupView
 from agiraph.core.domain.errors import Conflict, NotFound, Refused
 from agiraph.core.home import named_secrets, stored_keys
+from agiraph.core.services.lifecycle import answers
 from agiraph.models.catalogue import Catalogue
 from agiraph.models.probe import OTHERS, CheckName
 from agiraph.models.registry import Account
@@ -120,6 +121,7 @@ async def set_api_key(body: KeyRequest, api: ApiDep, request: Request) -> SetupV
         redaction.keep(stored.secrets)
     used = Account(key=key, base_url=account.base_url, is_stored=True)
     api.models.set_account(vendor.name, used)
+    await api.store.write(answers.accept_key, vendor.name)
     if api.model == DEMO:
         return _used(api, made)
     return made.model_copy(update={"is_default": made.model == api.model})

@@ -32,11 +32,14 @@ Rating = Literal["up", "down"]
 
 StoppedBy = Literal["model", "crash"]
 """Why work cannot go on, in a question that the runtime asks for an agent."""
+ProviderFault = Literal["key", "quota"]
+"""What a provider refuses every call for: its key is wrong, or its money is spent."""
 Topic = Literal[
     "call", "rerun", "spending", "model", "crash", "late_answer", "mention", "taken_back", "stage",
-    "digest",
+    "digest", "key", "quota",
 ]  # fmt: skip
 """What a message is about, beyond its node and the message that it answers; `ref` is the id of it.
+A provider's key or quota (the provider): one question for all work that meets the fault.
 Requests: a call (the call that waits for the decision, or none), the run of a program that was cut
 off (its call), the spending of a goal (the goal). Questions: a model or crashes that stop the work,
 a late answer (the answer). A person's message that mentions its recipient (the agent in whose
@@ -143,6 +146,18 @@ class Message(Draft):
         match self.topic:
             case "model" | "crash" as cause:
                 return cause
+            case "key" | "quota":
+                return "model"
+            case _:
+                return None
+
+    @property
+    def fault(self) -> ProviderFault | None:
+        """What is wrong with a provider, if it is a question about that: all work that meets the
+        fault waits for its answer, in every team."""
+        match self.topic:
+            case "key" | "quota" as fault:
+                return fault
             case _:
                 return None
 

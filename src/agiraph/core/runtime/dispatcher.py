@@ -14,13 +14,16 @@ from agiraph.core.domain.errors import (
     DailyLimitReached,
     Fenced,
     IllegalMove,
+    KeyRefused,
     Misconfigured,
     ModelError,
     ModelUnavailable,
+    QuotaSpent,
     StoreDamaged,
     StoreUnavailable,
 )
 from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.messages import ProviderFault
 from agiraph.core.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.core.domain.times.time import Clock
 from agiraph.core.domain.value import dataclass
@@ -185,7 +188,11 @@ class Dispatcher:
             log.warning("%s stops, because its model cannot be used: %s", lease.node_id, error)
             others = self.executor.models.alternatives
             await self.store.write(
-                journal.stop_for_model, lease, reason=str(error), alternatives=others
+                journal.stop_for_model,
+                lease,
+                reason=str(error),
+                alternatives=others,
+                fault=_fault(error),
             )
         else:
             await self._record(lease, outcome)
@@ -209,3 +216,14 @@ class Dispatcher:
         last = await self.store.read(threads.last_turn_of_agent, lease.thread_id)
         out = (self.clock.now() - last.at).total_seconds() if last else 0.0
         return max(min(max(out, MODEL_PAUSE_S), LONGEST_MODEL_PAUSE_S), error.retry_after or 0.0)
+
+
+def _fault(error: ModelError | Misconfigured) -> ProviderFault | None:
+    """Return what every model of the provider refuses to work for; None: it is this model alone."""
+    match error:
+        case KeyRefused():
+            return "key"
+        case QuotaSpent():
+            return "quota"
+        case _:
+            return None

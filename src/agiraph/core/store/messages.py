@@ -105,6 +105,12 @@ def about(tx: Tx, topic: Topic, ref: str) -> list[Message]:
     return MESSAGES.select(tx, "ref = :ref and topic = :topic order by id", ref=ref, topic=topic)
 
 
+def about_providers(tx: Tx, team_id: TeamId) -> list[Message]:
+    """Return the open questions of this team about providers, which work of all teams waits for."""
+    where = "team_id = :team_id and answered_at is null and topic in ('key', 'quota')"
+    return MESSAGES.select(tx, where, team_id=team_id)
+
+
 def request_for(tx: Tx, node_id: NodeId, *, call_id: str, fingerprint: str) -> Message | None:
     """Return the node's request for this call, decided or not; without one, a request for a call
     with this fingerprint that no call waits for."""

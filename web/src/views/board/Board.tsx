@@ -52,7 +52,7 @@ export default function Board({ team }: ScreenProps) {
   const known = useRef<{ first: Set<string>; cards: Map<string, CardData> } | null>(null);
   const cards = useMemo(() => {
     if (!nodes) return new Map<string, CardData>();
-    const asking = new Set(unansweredItems(inbox.data?.items).map((item) => item.message.node_id));
+    const asking = new Set(unansweredItems(inbox.data?.items).flatMap((item) => [item.message.node_id, ...item.waiting_work.map((work) => work.node_id)]));
     const members = new Map((agents.data ?? []).map((agent, order) => [agent.id, { order, isCoordinator: agent.role === "coordinator" }]));
     const done = new Set(nodes.filter((node) => node.status === "completed").map((node) => node.id));
     const ids = new Set(nodes.map((node) => node.id));

@@ -10,7 +10,7 @@ import { searchedWords, showWords } from "@/reading/foundWords";
 import { partialText } from "@/lib/endings";
 import { waitingReason } from "@/lib/waitingReason";
 import { capitalize, compactNumber, duration, fullTime, money, plural, fileSize } from "@/lib/format";
-import { isLate, unansweredItems } from "@/parts/unanswered";
+import { isAskedBy, isLate, unansweredItems } from "@/parts/unanswered";
 import { Markdown } from "@/reading/Markdown";
 import { requestedBy } from "@/lib/participants";
 import { QuestionCard } from "@/views/conversation/QuestionCard";
@@ -83,7 +83,7 @@ export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) 
 
 function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team: Team; cards: Map<string, CardData>; stage: Schemas["StageView"] | undefined; onOpen: (id: string) => void }) {
   const inbox = useQuery(inboxQuery);
-  const question = unansweredItems(inbox.data?.items).find((item) => item.message.node_id === node.id);
+  const question = unansweredItems(inbox.data?.items).find((item) => isAskedBy(item, node.id));
   const displayStatus = displayStatusOf(node, question !== undefined);
   const now = useNow(1000, !isFinished(node.status));
   const threadHref = node.thread_id ? screenHref(team.id, "threads", node.thread_id) : null;

@@ -177,7 +177,7 @@ function StatusLink({ team, agent, status, children }: { team: string; agent: st
   const question = questions.find((item) => item.message.sender === agent) ?? questions[0];
   if (status !== "waiting_for_you" || !question) return children;
   return (
-    <Link to="/t/$team/a/$agent" params={{ team, agent: question.message.sender }} search={{ at: question.message.id }} title="Go to the question" className="flex min-h-6 min-w-7 shrink-[999] items-center rounded-full hover:underline pointer-coarse:-my-3 pointer-coarse:min-h-11">
+    <Link to="/t/$team/a/$agent" params={{ team: question.message.team_id, agent: question.message.sender }} search={{ at: question.message.id }} title="Go to the question" className="flex min-h-6 min-w-7 shrink-[999] items-center rounded-full hover:underline pointer-coarse:-my-3 pointer-coarse:min-h-11">
       {children}
     </Link>
   );

@@ -1,15 +1,16 @@
 /** FailureActions: what a person can do about a task that failed or stopped early: try again, change its model, extend its limits. Each is offered where it helps. */
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { Cpu, RotateCw } from "lucide-react";
+import { Cpu, KeyRound, RotateCw } from "lucide-react";
 import { Suspense, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
-import { api, unwrap } from "@/api/client";
+import { api, type Schemas, unwrap } from "@/api/client";
 import { nodeQuery, queryClient } from "@/api/queries";
-import { Button, Dialog } from "@/ui";
+import { Button, Dialog, Loading } from "@/ui";
 import { canExtend, ExtendButton, type NodeDetail } from "@/parts/Extend";
 import { isFinished } from "@/lib/endings";
 import { showError, showToast } from "@/parts/toast";
 
+const KeyForm = lazyChunk(async () => ({ default: (await import("@/views/models/SetUpModel")).KeyForm }));
 const ChangeModelForm = lazyChunk(() => import("@/views/models/ChangeModelForm"));
 
 type StopReason = NonNullable<NodeDetail["stop_reason"]>;
@@ -49,6 +50,30 @@ function useRetry(node: string) {
     },
     onError: (error) => showError("The task could not be started again", error),
   });
+}
+
+/** A button that asks for another key of a provider. With one that works, all that waits for it goes on by itself. */
+export function EnterKey({ provider }: { provider: string }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const done = ({ is_stored }: Schemas["SetupView"]) => {
+    if (!is_stored) return;
+    setIsOpen(false);
+    showToast("The key works. What waited for it goes on.");
+  };
+  return (
+    <>
+      <Button size="sm" variant="primary" onClick={() => setIsOpen(true)}>
+        <KeyRound className="size-3.5" aria-hidden /> Enter a key
+      </Button>
+      {isOpen && (
+        <Dialog open onOpenChange={setIsOpen} title={`A key for ${provider}`}>
+          <Suspense fallback={<Loading label="Opening the form" />}>
+            <KeyForm providers={[provider]} initial={provider} takesFocus onDone={done} />
+          </Suspense>
+        </Dialog>
+      )}
+    </>
+  );
 }
 
 /** A button that gives an agent another model. `then` is what its dialog says on the button that saves it. */

@@ -1,9 +1,11 @@
 /** QuestionCard: a question or approval that waits for the person. Conversation, inbox and board show the same card; toasts show its body and form. */
 import { Check, Hourglass, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
+import { useQuery } from "@tanstack/react-query";
 import { useRouterState } from "@tanstack/react-router";
 import { type FocusEvent, type KeyboardEvent, Suspense, useId, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message, Schemas } from "@/api/client";
+import { inboxQuery } from "@/api/queries";
 import type { GivenAnswer } from "@/live/log";
 import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
@@ -17,6 +19,7 @@ import { useAnswer } from "@/parts/answer";
 import { useSettling } from "@/parts/settled";
 
 const ChangeModel = lazyChunk(async () => ({ default: (await import("@/views/conversation/FailureActions")).ChangeModel }));
+const EnterKey = lazyChunk(async () => ({ default: (await import("@/views/conversation/FailureActions")).EnterKey }));
 
 /** The command that gives a team another model, which agiraph adds for people at a terminal. Here is a button for it. */
 const COMMAND = / `agiraph set \S+ --model NAME` gives me another model\.$/;
@@ -129,6 +132,7 @@ interface FormProps {
 export function AnswerForm({ id, kind, options, always = null, call = null, stopped = null, onDone }: FormProps) {
   const [typed, setTyped] = useStoredDraft(`answer.${id}`);
   const { isSending, problem, answer } = useAnswer(id);
+  const teams = useQuery({ ...inboxQuery, select: ({ items }) => new Set(items.find((one) => one.message.id === id)?.waiting_work.map((work) => work.team_id)).size, enabled: !!stopped?.fault }).data ?? 0;
   const unread = useUnread();
   const canApprove = unread.length === 0 && !isSending;
   const { ref, isRefused, guards } = useSettling();
@@ -163,14 +167,20 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           ))}
         </div>
       )}
+      {teams > 1 && <p className="mb-2 text-sm font-medium">{teams} teams wait for this. {stopped?.fault === "key" ? "A new key or one answer" : "One answer"} lets all of them go on.</p>}
       {stopped && (
         <div className="mb-2 flex flex-wrap gap-2">
+          {stopped.fault === "key" && (
+            <Suspense>
+              <EnterKey provider={stopped.fault_of ?? ""} />
+            </Suspense>
+          )}
           <Button size="sm" disabled={isSending} data-option="1" onClick={() => sendAnswer("Try again.")}>
-            <RotateCw className="size-3.5" aria-hidden /> Try again
+            <RotateCw className="size-3.5" aria-hidden /> {teams > 1 ? "Retry all" : "Try again"}
           </Button>
           {stopped.stopped_by === "model" && (
             <Suspense>
-              <ChangeModel agent={stopped.sender} team={stopped.team_id} then="Change and try again" onChanged={() => sendAnswer("You have another model now. Try again.")} />
+              <ChangeModel agent={stopped.sender} team={stopped.team_id} then="Change and try again" onChanged={() => sendAnswer(stopped.fault ? "Try again." : "You have another model now. Try again.")} />
             </Suspense>
           )}
         </div>

@@ -62,7 +62,7 @@ function Card({ icon, title, children }: { icon: ReactNode; title: string; child
   );
 }
 
-function KeyForm({ providers, initial, takesFocus, onDone }: { providers: string[]; initial: string; takesFocus: boolean; onDone: (setup: Setup) => void }) {
+export function KeyForm({ providers, initial, takesFocus, onDone }: { providers: string[]; initial: string; takesFocus: boolean; onDone: (setup: Setup) => void }) {
   const [key, setKey] = useState("");
   const [provider, setProvider] = useState(initial);
   const save = useMutation({ mutationFn: () => unwrap(api.POST("/api/operations/keys", { body: { key: key.trim(), provider, model: "" } })), onSuccess: onDone });

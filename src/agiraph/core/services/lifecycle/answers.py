@@ -40,6 +40,7 @@ WHAT_NOW = (
     "\u201c{words}\u201d. What shall be done with it?"
 )
 NOTHING_WAITS = "The work that asked has ended, so this request was closed; nothing was done."
+NEW_KEY = "A new key was entered, so the work goes on."
 CHOOSE = "Choose {options}. To say anything else, write to {name}."
 MAX_PATTERN = 10_000
 """Characters of a pattern; a command may be long."""
@@ -95,7 +96,10 @@ def answer_question(
         tx, question_id, text, person_id=person_id, decision=decision, label=label
     )
     granted = _grant_always(tx, question, person_id=person_id) if always else None
+    above = [] if question.node_id is None else [question.node_id]
     if question.kind == "question":
+        if question.fault is not None:
+            above = [wait.node_id for wait in waits.on(tx, WaitingOn("answer", question_id))]
         of_words = label | labels.of_person(tx, question.team_id, text)
         settled = waiting.settle(
             tx,
@@ -111,9 +115,16 @@ def answer_question(
         _decide(tx, question, text, person_id=person_id, decision=decision)
     if granted is not None:
         _approve_covered(tx, granted, person_id=person_id)
-    if question.node_id is not None:
-        waiting.pause_or_resume_above(tx, question.node_id)
+    for node_id in above:
+        waiting.pause_or_resume_above(tx, node_id)
     return False
+
+
+def accept_key(tx: Tx, provider: str) -> None:
+    """Let all work go on that waits because this provider refused its key: there is a new one."""
+    for asked in messages.about(tx, "key", provider):
+        if requests.end(tx, asked.id, NEW_KEY):
+            waiting.resume(tx, WaitingOn("answer", asked.id))
 
 
 def is_late(tx: Tx, question: Message) -> bool:

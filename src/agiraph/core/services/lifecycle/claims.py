@@ -6,7 +6,7 @@ from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import Lease, Thread, Transcript
 from agiraph.core.domain.events.work import NodeAssigned, NodeStarted, NodeWaiting
 from agiraph.core.domain.ids import TeamId, new_id
-from agiraph.core.domain.messages import Message, StoppedBy
+from agiraph.core.domain.messages import Message, Topic
 from agiraph.core.domain.outcomes import Parked
 from agiraph.core.domain.text.plurals import times
 from agiraph.core.domain.waits import Timer, WaitingOn
@@ -140,7 +140,7 @@ def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
     ask_whether_to_continue(
         tx,
         lease,
-        stopped_by="crash",
+        topic="crash",
         reason=f"crashed {times(crashes)} at the same step",
         text=f"My work was cut off {times(crashes)} at the same step, before anything new was "
         "written. Shall I try again, or do something else? Your answer goes into my thread.",
@@ -148,10 +148,14 @@ def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
 
 
 def ask_whether_to_continue(
-    tx: Tx, lease: Lease, *, reason: str, text: str, stopped_by: StoppedBy
+    tx: Tx, lease: Lease, *, reason: str, text: str, topic: Topic, ref: str | None = None
 ) -> None:
-    """Ask the person a question and park the whole node on it; the answer goes into the thread."""
-    question = bus.ask(tx, lease, text=text, topic=stopped_by, refusable=False)
+    """Ask the person a question and park the whole node on it; the answer goes into the thread.
+    With a `ref`, all work that meets the same waits for one answer."""
+    if ref is None:
+        question = bus.ask(tx, lease, text=text, topic=topic, refusable=False)
+    else:
+        question = bus.ask_for_all(tx, lease, text, topic=topic, ref=ref)
     on = WaitingOn("answer", question.id)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     park(tx, lease, Parked((on,), reason))

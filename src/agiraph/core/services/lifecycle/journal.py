@@ -28,6 +28,7 @@ from agiraph.core.domain.events.work import (
     TurnAdded,
 )
 from agiraph.core.domain.ids import SYSTEM, new_id
+from agiraph.core.domain.messages import ProviderFault
 from agiraph.core.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
@@ -336,19 +337,29 @@ def _has_new_limits(tx: Tx, lease: Lease, outcome: Failed) -> bool:
 
 
 def stop_for_model(
-    tx: Tx, lease: Lease, *, reason: str, alternatives: Callable[[str], str]
+    tx: Tx,
+    lease: Lease,
+    *,
+    reason: str,
+    alternatives: Callable[[str], str],
+    fault: ProviderFault | None = None,
 ) -> None:
     """End a run whose model refuses to work. A delegated node fails, so that its creator can choose
-    another model of those that exist; any other node waits for a person's answer."""
-    node = NODES.get(tx, lease.node_id)
+    another model of those that exist; any other node waits for a person's answer. A fault of its
+    provider is asked about once, whatever work meets it."""
+    node, model = NODES.get(tx, lease.node_id), AGENTS.get(tx, lease.agent_id).model
     is_asked_for = is_person(node.creator_id) or node.creator_id == SYSTEM
     if not node.is_step and (node.parent_id is None or is_asked_for):
         leads = lease.agent_id == coordinator(tx, lease.team_id).id
         text = texts.stopped_by_model(reason, lease.team_id if leads else None)
         return claims.ask_whether_to_continue(
-            tx, lease, reason=reason, text=text, stopped_by="model"
+            tx,
+            lease,
+            reason=reason,
+            text=text,
+            topic=fault or "model",
+            ref=None if fault is None else model.removeprefix("text/").partition("/")[0],
         )
-    model = AGENTS.get(tx, lease.agent_id).model
     detail = f"Its model {model!r} gave no answer: {reason} {alternatives(model)}".strip()
     return end(tx, lease, Failed(StopReason.MODEL_REFUSED, detail))
 

@@ -204,8 +204,10 @@ def free_if_raised(tx: Tx, limit_usd: float | None) -> None:
 
 
 def withdraw_requests(tx: Tx, team_id: TeamId) -> None:
-    """Withdraw the open request that lies in this team's inbox, because the team is deleted. The
-    work of the other teams goes on, and asks anew if the limit is still reached."""
+    """Withdraw the open requests about all teams that lie in this team's inbox, because the team is
+    deleted. The work of the other teams goes on, and asks anew if the cause is still there."""
+    for asked in messages.about_providers(tx, team_id):
+        waiting.resume(tx, WaitingOn("answer", asked.id))
     for row in spend.open_in(tx, team_id):
         DAILY_LIMITS.update(tx, row.day, question_id=None, stopped_usd=None)
         waiting.resume(tx, WaitingOn("day", row.day))

@@ -47,6 +47,7 @@ from agiraph.core.services.members import roster
 from agiraph.core.store import messages, nodes, teams
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.rows import to_json
+from agiraph.core.store.teams import PERSONS
 from agiraph.core.store.texts import attached_files as attached_rows
 from agiraph.core.store.tx import Tx
 
@@ -447,6 +448,20 @@ def ask(
     draft = to_person(tx, nodes.NODES.get(tx, lease.node_id), text)
     draft = replace(draft, kind="question", options=tuple(options), topic=topic)
     return send(tx, draft, refusable=refusable)
+
+
+def ask_for_all(tx: Tx, lease: Lease, text: str, *, topic: Topic, ref: str) -> Message:
+    """Send a question whose answer all work waits for that meets the same, in every team. Return
+    the open one if other work has asked it."""
+    draft = to_person(tx, nodes.NODES.get(tx, lease.node_id), text)
+    # Two processes that meet it at once send one question.
+    PERSONS.get(tx, PersonId(draft.recipient), lock=True)
+    for asked in messages.about(tx, topic, ref):
+        if asked.recipient == draft.recipient and asked.answered_at is None:
+            return asked
+    # Without a node: it stays open if this node is cancelled.
+    draft = replace(draft, kind="question", topic=topic, ref=ref, node_id=None)
+    return send(tx, draft, refusable=False)
 
 
 def request(

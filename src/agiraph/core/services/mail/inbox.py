@@ -29,6 +29,8 @@ class Item:
     """Whether the person has not answered it yet. The node that asked may have ended since."""
     deliveries: tuple[Delivery, ...] = ()
     """The deliveries to the person's channels, with their state."""
+    waiting_work: tuple[inbox_items.WaitingWork, ...] = ()
+    """Of an open question about a provider: all work that waits for the answer."""
 
 
 class InboxPage(NamedTuple):
@@ -118,7 +120,16 @@ def _item(tx: Tx, message: Message, needs_answer: bool) -> Item:
     state: State = "answered" if message.answered_at else "read" if message.seen_at else "unread"
     state = "closed" if message.closed_at else state
     sent = tuple(deliveries.of_message(tx, message.id))
-    return Item(message=message, state=state, needs_answer=needs_answer, deliveries=sent)
+    waiting: tuple[inbox_items.WaitingWork, ...] = ()
+    if needs_answer and message.fault is not None:
+        waiting = tuple(inbox_items.waiting_work(tx, message.id))
+    return Item(
+        message=message,
+        state=state,
+        needs_answer=needs_answer,
+        deliveries=sent,
+        waiting_work=waiting,
+    )
 
 
 def _find(tx: Tx, person_id: PersonId, message_id: MessageId, *, lock: bool = False) -> Message:

@@ -1,8 +1,8 @@
 """Inbox items: queries on the messages of agents to a person."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from agiraph.core.domain.ids import MessageId, PersonId, TeamId
+from agiraph.core.domain.ids import MessageId, NodeId, PersonId, TeamId
 from agiraph.core.domain.messages import Box, Message, MessageKind
 from agiraph.core.domain.value import value
 from agiraph.core.store.messages import MESSAGES
@@ -16,7 +16,10 @@ _TO_PERSON = (
 )
 _WAITING = (
     "(answered_at is null and kind in ('question', 'approval') and not exists (select 1"
-    " from nodes n where n.id = messages.node_id and n.status = 'cancelled'))"
+    " from nodes n where n.id = messages.node_id and n.status = 'cancelled')"
+    # A question about a provider is asked once, and the work that waits for it may have gone on.
+    " and (topic is null or topic not in ('key', 'quota') or exists (select 1 from waits w"
+    " where w.kind = 'answer' and w.subject = messages.id)))"
 )
 
 
@@ -29,6 +32,14 @@ UNANSWERED = f"{_TO_PERSON} and {_BOXES['inbox']} and {_WAITING}"
 """The questions and requests in a person's inbox that they have not answered yet, of `messages`."""
 _IS_BACK = "(snoozed_until is not null and seen_at is null)"
 """Whether an item of the inbox came back from a snooze and was not read since."""
+
+
+_OF_TEAM = (
+    "(team_id = :team_id or topic in ('key', 'quota') and exists (select 1 from waits w"
+    " join nodes n on n.id = w.node_id where w.kind = 'answer' and w.subject = messages.id"
+    " and n.team_id = :team_id))"
+)
+"""What belongs to a team: also another team's question whose answer its work waits for."""
 
 
 @value
@@ -67,7 +78,7 @@ def _filed(tx: Tx, of: InboxFilter, where: str, order: str, **more: Any) -> list
     if of.box != "archived":
         more["now"] = to_micros(tx.now)
     if of.team_id is not None:
-        conditions.append("team_id = :team_id")
+        conditions.append(_OF_TEAM)
         more["team_id"] = of.team_id
     if of.kind is not None:
         conditions.append("kind = :kind")
@@ -79,6 +90,21 @@ def _filed(tx: Tx, of: InboxFilter, where: str, order: str, **more: Any) -> list
 def is_waiting(tx: Tx, message_id: MessageId) -> bool:
     sql = f"select 1 from messages where id = :id and {_WAITING}"
     return tx.one(sql, id=message_id) is not None
+
+
+class WaitingWork(NamedTuple):
+    team_id: TeamId
+    node_id: NodeId
+
+
+def waiting_work(tx: Tx, message_id: MessageId) -> list[WaitingWork]:
+    """Return the nodes that wait for the answer to a question, oldest first."""
+    rows = tx.all(
+        "select distinct n.team_id, n.id from waits w join nodes n on n.id = w.node_id"
+        " where w.kind = 'answer' and w.subject = :id order by n.id",
+        id=message_id,
+    )
+    return [WaitingWork(*row) for row in rows]
 
 
 def count_unread(tx: Tx, person_id: PersonId) -> int:

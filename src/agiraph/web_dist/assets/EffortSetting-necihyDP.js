@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-CuEbx1Y1.js";

@@ -1,1 +1,0 @@
-export{t as ChangeModel,n as default}from"./FailureActions-WvP0zZtE.js";

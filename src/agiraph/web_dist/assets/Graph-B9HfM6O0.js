@@ -1,0 +1,1 @@
+export{t as default}from"./Graph-D5mkkKI5.js";

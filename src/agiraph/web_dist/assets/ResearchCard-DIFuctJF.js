@@ -1,0 +1,1 @@
+export{t as default}from"./ResearchCard-QvUg9F4K.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./ResearchCard-B8rJSo3u.js";

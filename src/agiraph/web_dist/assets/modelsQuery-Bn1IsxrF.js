@@ -1,1 +1,0 @@
-import{_r as e,fr as t}from"./frame-Cu-E_kmR.js";import{A as n}from"./libraries-CRbZaha-.js";var r=n({queryKey:[`models`],queryFn:()=>e(t.GET(`/api/models`))});export{r as t};
