@@ -56,6 +56,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
     "hosts, addresses and the addresses of databases and models": {
         "core/domain/records/search": "('https://', 'http://')",
         "core/runtime/tracing": "'text/'",
+        "core/services/lifecycle/journal": "'text/'",
         "core/store/engine/connect": "'sqlite:///', ('postgresql://', 'postgres://')",
         "doctor/surroundings": "'sparse+'",
         "features/research/model/sources": "'www.'",

@@ -28,6 +28,10 @@ from tests.upgrades.views import OF_ALL, seen
 STORED = Path(__file__).with_name("schema_35.tar.xz")
 Changed = Mapping[str, tuple[frozenset[str], str]]
 CHANGED: Changed = {
+    "inbox": (
+        frozenset({"fault", "fault_of"}),
+        "a question says which fault of a provider it is about",
+    ),
     "cost": (
         frozenset({"budget"}),
         "without a server, the cost of a team comes with what is left of its limits now",
