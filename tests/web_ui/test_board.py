@@ -1,4 +1,4 @@
-"""Board: 201 tasks fit the window, alike ones are folded, and the board cannot be lost."""
+"""Board: a team's tasks as a tree that fits its window, folds, and is read with the keyboard."""
 
 import asyncio
 import re
@@ -66,7 +66,7 @@ async def all_in_sight(page: Page) -> None:
 
 
 def stack(page: Page) -> Locator:
-    return page.get_by_role("button", name="Translate page …")
+    return page.get_by_role("treeitem", name="Translate page …")
 
 
 async def test_a_board_of_201_tasks_fits_on_open_and_folds_alike_ones(
@@ -76,7 +76,7 @@ async def test_a_board_of_201_tasks_fits_on_open_and_folds_alike_ones(
     await expect(page.locator(CARDS)).to_have_count(22)
     await page.get_by_text("201 tasks", exact=False).first.wait_for()
     name = "Translate page …: 180 tasks, 1 failed, 60 pending, 119 done"
-    await page.get_by_role("button", name=name, exact=True).wait_for()
+    await page.get_by_role("treeitem", name=name, exact=True).wait_for()
     await all_in_sight(page)
     assert await page.evaluate(SMALLEST_TITLE_PX) >= 10
     assert await axe_violations(page, contrast_in=THEMES) == []
@@ -94,17 +94,23 @@ async def test_the_board_cannot_be_moved_out_of_sight(book: tuple[Page, seeding.
     await all_in_sight(page)
 
 
-async def test_the_lines_of_a_card_stand_out_while_it_is_pointed_at(
+async def test_the_dependencies_of_a_card_are_drawn_while_it_is_pointed_at(
     book: tuple[Page, seeding.Wide],
 ) -> None:
     page, _ = book
-    active = page.locator(".react-flow__edge.active-edge")
+    active, others = page.locator("[data-need]"), page.locator("[data-needs][d*=M]")
+    await expect(others).to_have_count(0)
     await page.locator(CARDS, has_text="Build the index").hover()
     await expect(active).to_have_count(1)
     await page.mouse.move(700, 880)
     await expect(active).to_have_count(0)
     await page.locator(CARDS, has_text="Write the preface").focus()
     await expect(active).to_have_count(5)  # what it needs, and what needs it
+    switch = page.get_by_role("button", name="Dependencies")
+    await switch.click()
+    await expect(others).to_have_count(1)  # all in one path
+    await switch.click()
+    await expect(others).to_have_count(0)
 
 
 async def test_the_keyboard_opens_a_stack_and_folds_it_again(
@@ -114,7 +120,7 @@ async def test_the_keyboard_opens_a_stack_and_folds_it_again(
     await stack(page).focus()
     await page.keyboard.press("Enter")
     await expect(stack(page)).to_have_attribute("aria-expanded", "true")
-    await page.get_by_role("button", name="Fold alike tasks").wait_for()
+    await page.get_by_role("button", name="Fold all").wait_for()
     await page.get_by_role("button", name="Fit").click()
     await expect(page.locator(CARDS)).to_have_count(202)
     await stack(page).focus()

@@ -123,7 +123,7 @@ async def test_the_slider_shows_board_and_conversation_of_any_moment(place: Plac
     await page.locator("[data-event]").first.wait_for()
     await place.open("?view=replay")
     slider = page.get_by_role("slider", name="Moment of the run")
-    stack = page.get_by_role("button", name="Translate page …")
+    stack = page.get_by_role("treeitem", name="Translate page …")
     now = "Translate page …: 36 tasks, 1 failed, 35 done"
     await expect(stack).to_have_accessible_name(now)
     _, head = await place.served.ask("GET", f"/teams/{place.run.team}/board/at")
@@ -158,7 +158,7 @@ async def test_the_slider_shows_board_and_conversation_of_any_moment(place: Plac
     await forward.press("Enter")
     await expect(forward).to_have_attribute("aria-disabled", "true")
     await expect(forward).to_be_focused()
-    # Tab goes through the cards as they are read: the goal on the left, then its parts.
+    # The cards come in the order of the tree: the goal, then its parts.
     cards = page.locator("[data-card]")
     await expect(cards.first).to_contain_text("Translate all")
 

@@ -1,4 +1,4 @@
-/** Board: a team's tasks by stage, as a graph or as a list. */
+/** Board: who gave which task to whom in a team, as a picture of the tree or as a list. */
 import { useQuery } from "@tanstack/react-query";
 import { LayoutList, Workflow } from "lucide-react";
 import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -16,9 +16,10 @@ import { displayStatusOf } from "@/parts/taskStatus";
 import { useNarrow } from "@/parts/useNarrow";
 import type { CardData } from "@/views/board/Card";
 import { TaskDetail } from "@/views/board/TaskDetail";
-import { layoutBoard } from "@/views/board/layout";
+import { progressOf, useFolds } from "@/views/board/folds";
+import { layoutTree, type TreeLayout } from "@/views/board/layout";
 import { NodeList } from "@/views/board/NodeList";
-import { refoldOrder, stackBoard } from "@/views/board/stacks";
+import { type StackableNode, stackAlike } from "@/views/board/stacks";
 import { useBoard } from "@/views/board/useBoard";
 
 const Graph = lazyChunk(() => import("@/views/board/Graph"));
@@ -34,20 +35,8 @@ export default function Board({ team }: ScreenProps) {
   const view = params.view ?? (isPhone ? "list" : "graph");
 
   const nodes = board.data;
-  const [openStacks, setOpenStacks] = useState<ReadonlySet<string>>(new Set());
-  const stacked = useMemo(() => stackBoard(view === "graph" ? (nodes ?? []) : [], (id) => openStacks.has(id)), [nodes, openStacks, view]);
-  // The layout keeps the previous order of cards, so that a card does not move when others are added.
-  const order = useRef<Map<string, string[]> | undefined>(undefined);
-  const layout = useMemo(() => {
-    // The list shows every task, so it takes the board without stacks.
-    if (view !== "graph") return layoutBoard(nodes ?? [], stages.data ?? []);
-    const next = layoutBoard(stacked.nodes, stages.data ?? [], refoldOrder(order.current, stacked));
-    order.current = next.order;
-    return next;
-  }, [nodes, stages.data, stacked, view]);
-  const toggleStack = useCallback((id: string) => setOpenStacks((before) => (before.has(id) ? new Set([...before].filter((other) => other !== id)) : new Set([...before, id]))), []);
-  const toggleAll = (open: boolean) => setOpenStacks(open ? new Set(stacked.stacks.keys()) : new Set());
-
+  const shape = useShape(view === "graph" ? (nodes ?? NONE) : NONE);
+  const stacked = useMemo(() => stackAlike(shape), [shape]);
   // Cards that did not change keep their identity: the memoized card components are not rendered again.
   const known = useRef<{ first: Set<string>; cards: Map<string, CardData> } | null>(null);
   const cards = useMemo(() => {
@@ -77,6 +66,23 @@ export default function Board({ team }: ScreenProps) {
     return next;
   }, [nodes, agents.data, inbox.data]);
 
+  const { tree, fold } = useFolds(team.id, stacked.nodes, stacked.stacks, (id) => progressOf(cards.get(id)?.node));
+  // The layout keeps the columns of before, so that a card does not move when others are added. To fold or unfold all of it makes another picture.
+  const before = useRef<{ team: string; columns: TreeLayout["columns"] } | undefined>(undefined);
+  const layout = useMemo(() => {
+    const next = layoutTree(tree.nodes, stages.data ?? [], before.current?.team === team.id ? before.current.columns : undefined);
+    before.current = { team: team.id, columns: next.columns };
+    return next;
+  }, [tree, stages.data, team.id]);
+
+  const foldSome = useCallback(
+    (ids: readonly string[], isFolded: boolean) => {
+      if (ids.length > 1) before.current = undefined;
+      fold(ids, isFolded);
+    },
+    [fold],
+  );
+
   const open = useCallback((id: string) => setParams({ node: id }), [setParams]);
   // Closing the details returns the focus to the card that opened them, for people who use the keyboard.
   const close = useCallback(() => {
@@ -92,7 +98,7 @@ export default function Board({ team }: ScreenProps) {
     if (nodes) setAnnouncement(`${plural(nodes.length, "task")} on the board`);
   }, [nodes]);
 
-  const stageCount = layout.lanes.filter((lane) => lane.kind === "stage").length;
+  const stageCount = new Set(nodes?.flatMap((node) => node.stage_id ?? [])).size;
   const running = nodes?.filter((node) => node.status === "running").length ?? 0;
   const subtitle = nodes && nodes.length > 0 ? [team.name, plural(nodes.length, "task", "tasks"), stageCount > 0 && plural(stageCount, "stage"), running > 0 && `${running} running`].filter(Boolean).join(" · ") : team.name;
   const detail = params.node ? <TaskDetail id={params.node} cards={cards} stages={stages.data ?? []} onOpen={open} onClose={close} team={team} /> : null;
@@ -134,10 +140,10 @@ export default function Board({ team }: ScreenProps) {
               cost. Tell the coordinator what you want done.
             </EmptyState>
           ) : view === "list" ? (
-            <NodeList layout={layout} cards={cards} selected={params.node} onOpen={open} />
+            <NodeList stages={stages.data ?? []} cards={cards} selected={params.node} onOpen={open} />
           ) : (
             <Suspense fallback={<Loading label="Drawing the board" />}>
-              <Graph layout={layout} cards={cards} stacks={stacked.stacks} stackOf={stacked.stackOf} selected={params.node} onOpen={open} onToggleStack={toggleStack} onToggleAll={stacked.stacks.size > 0 ? toggleAll : null} />
+              <Graph layout={layout} tree={tree} cards={cards} stacks={stacked.stacks} selected={params.node} onOpen={open} onFold={foldSome} />
             </Suspense>
           )}
         </div>
@@ -155,6 +161,19 @@ export default function Board({ team }: ScreenProps) {
     </>
   );
 }
+
+const NONE: StackableNode[] = [];
+
+/** Return the tasks of before while only what is not drawn from their places has changed, such as their status. */
+function useShape(nodes: readonly StackableNode[]): readonly StackableNode[] {
+  const known = useRef(nodes);
+  const isSame = nodes.length === known.current.length && nodes.every((node, at) => isAlike(node, known.current[at]!));
+  if (!isSame) known.current = nodes;
+  return known.current;
+}
+
+const isAlike = (a: StackableNode, b: StackableNode): boolean =>
+  a === b || (a.id === b.id && a.parent_id === b.parent_id && a.stage_id === b.stage_id && a.title === b.title && a.depends_on === b.depends_on);
 
 function useEscape(isActive: boolean, action: () => void): void {
   useEffect(() => {

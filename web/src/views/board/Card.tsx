@@ -1,14 +1,13 @@
-/** Card: one task on the board, and the background of a lane. */
+/** Card: one task in the tree, and what folds and unfolds the tasks below it. */
 import type { Node, NodeProps } from "@xyflow/react";
-import { RotateCw } from "lucide-react";
+import { Minus, Plus, RotateCw } from "lucide-react";
 import { createContext, memo, useContext } from "react";
 import type { WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { capitalize, money, plural } from "@/lib/format";
 import { useNow } from "@/parts/RelativeTime";
 import { elapsed, STATUS_STYLES, type DisplayStatus, StatusChip } from "@/parts/taskStatus";
-import { Avatar } from "@/ui";
-import type { Lane } from "@/views/board/layout";
+import { Avatar, Chip } from "@/ui";
 
 export interface CardData {
   node: WorkNode;
@@ -21,8 +20,30 @@ export interface CardData {
   /** Added after the board was opened: the card appears with an animation. */
   isNew: boolean;
 }
-export type CardNode = Node<{ card: CardData; onOpen: (id: string) => void }, "card">;
-export type LaneNode = Node<{ lane: Lane; done: number; total: number }, "lane">;
+/** What the card of a task or of a stack says about its place in the tree. */
+export interface TreeItem {
+  level: number;
+  /** Whether there are tasks below it, and whether they are hidden. */
+  fold: "none" | "open" | "folded";
+  /** The tasks below it by status, in words, and the status that is the most urgent; only if they are hidden. */
+  hidden: string;
+  worst: DisplayStatus;
+  /** Whether Tab reaches it: one card of the tree is. */
+  isTabStop: boolean;
+}
+export interface TreeActions {
+  onOpen: (id: string) => void;
+  onFold: (ids: readonly string[], isFolded: boolean) => void;
+}
+export type CardNode = Node<{ card: CardData; item: TreeItem; actions: TreeActions }, "card">;
+
+export const treeItem = ({ level, fold, isTabStop }: TreeItem, isSelected: boolean) => ({
+  role: "treeitem",
+  "aria-level": level,
+  "aria-expanded": fold === "none" ? undefined : fold === "open",
+  "aria-selected": isSelected,
+  tabIndex: isTabStop ? 0 : -1,
+});
 
 /** How much a card shows: everything, only its title in large letters, or only its status. */
 export type Detail = "full" | "title" | "status";
@@ -58,29 +79,21 @@ const ZOOMED_OUT_STYLES: Record<DisplayStatus, string> = {
   cancelled: "border-dashed border-line bg-canvas",
 };
 
-/** The end points of edges. React Flow looks for these elements by class and draws no edge without them. */
-export const EDGE_HANDLES = (
-  <>
-    <span className="target absolute top-1/2 left-0" data-handlepos="left" />
-    <span className="source absolute top-1/2 right-0" data-handlepos="right" />
-  </>
-);
-
 export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) {
   const detail = useContext(DetailLevel);
   const isZoomedOut = detail !== "full";
   const { node, displayStatus, openDependencies, order, isCoordinator, isNew } = data.card;
+  const { item, actions } = data;
   return (
     <>
-      {EDGE_HANDLES}
       <button
         type="button"
         data-card={node.id}
-        onClick={() => data.onOpen(node.id)}
-        aria-pressed={selected}
-        aria-label={isZoomedOut ? `${node.title}, ${STATUS_STYLES[displayStatus].label}` : undefined}
+        onClick={() => actions.onOpen(node.id)}
+        {...treeItem(item, selected)}
+        aria-label={isZoomedOut ? [node.title, STATUS_STYLES[displayStatus].label, item.hidden].filter(Boolean).join(", ") : undefined}
         className={cx(
-          "nopan pointer-events-auto flex size-full rounded-md border px-3 py-2.5 text-left shadow-low outline-offset-2 hover:shadow-high",
+          "nopan pointer-events-auto flex size-full rounded-md border px-3 py-2 text-left shadow-low outline-offset-2 hover:shadow-high",
           isZoomedOut ? ZOOMED_OUT_STYLES[displayStatus] : CARD_STYLES[displayStatus],
           detail === "title" ? "items-center gap-2" : detail === "status" ? "items-center justify-center" : "flex-col",
           selected && "ring-2 ring-ink",
@@ -89,32 +102,63 @@ export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) 
       >
         {isZoomedOut ? (
           <>
-            <span aria-hidden className={cx("shrink-0 text-center text-ink-2", detail === "status" ? "text-[80px] leading-[80px]" : "w-8 text-[34px] leading-9")}>
+            <span aria-hidden className={cx("shrink-0 text-center text-ink-2", detail === "status" ? "text-[64px] leading-[64px]" : "w-8 text-[34px] leading-9")}>
               {STATUS_SYMBOLS[displayStatus]}
             </span>
             {detail === "title" && (
-              <span dir="auto" className="min-w-0 text-[27px] leading-8 font-semibold break-words">
+              <span dir="auto" className="line-clamp-2 min-w-0 text-[27px] leading-8 font-semibold break-words">
                 {shortTitle(node.title)}
               </span>
             )}
           </>
         ) : (
-          <CardBody node={node} displayStatus={displayStatus} openDependencies={openDependencies} order={order} isCoordinator={isCoordinator} />
+          <CardBody node={node} displayStatus={displayStatus} openDependencies={openDependencies} order={order} isCoordinator={isCoordinator} hasBelow={item.fold !== "none"} />
         )}
+        {item.hidden && !isZoomedOut && <span className="sr-only">Folded: {item.hidden}</span>}
       </button>
+      {item.fold !== "none" && !isZoomedOut && <FoldButton id={node.id} item={item} onFold={actions.onFold} />}
+      {item.fold === "folded" && detail === "title" && (
+        <Chip tone={STATUS_STYLES[item.worst].tone} className="tabular absolute -bottom-4 left-2 rounded-full border border-line-2 px-3 text-[21px] leading-[26px]">
+          <span aria-hidden>+ {item.hidden}</span>
+        </Chip>
+      )}
+      {item.fold === "folded" && detail === "status" && <span aria-hidden className="absolute -bottom-2.5 left-2 h-2.5 w-[calc(100%-16px)] rounded-b-md border-2 border-t-0 border-control bg-surface" />}
     </>
   );
 });
 
+/** A button for the mouse at the start of the line to the tasks below. With the keyboard, the arrows fold and unfold. */
+export function FoldButton({ id, item, onFold }: { id: string; item: TreeItem; onFold: TreeActions["onFold"] }) {
+  const isFolded = item.fold === "folded";
+  return (
+    <button
+      type="button"
+      tabIndex={-1}
+      aria-hidden
+      data-fold={id}
+      title={isFolded ? "Show the tasks below" : "Hide the tasks below"}
+      onClick={() => onFold([id], !isFolded)}
+      className={cx("nopan pointer-events-auto absolute -bottom-4 left-1 flex h-6 min-w-6 items-center justify-center rounded-full border border-line-2 bg-surface text-ink-2 hover:bg-hover", isFolded && "pl-1.5")}
+    >
+      {isFolded ? <Plus className="size-3.5" /> : <Minus className="size-3.5" />}
+      {isFolded && (
+        <Chip tone={STATUS_STYLES[item.worst].tone} className="tabular bg-transparent py-0 pl-1">
+          {item.hidden}
+        </Chip>
+      )}
+    </button>
+  );
+}
+
 /** What is replaced while the task goes on takes no pointer events: a browser forgets a press on an element that disappears before the button is released. */
-function CardBody({ node, displayStatus, openDependencies, order, isCoordinator }: Omit<CardData, "isNew">) {
+function CardBody({ node, displayStatus, openDependencies, order, isCoordinator, hasBelow }: Omit<CardData, "isNew"> & { hasBelow: boolean }) {
   return (
     <>
       <span className="pointer-events-none flex items-center justify-between gap-2">
         <StatusChip status={displayStatus} />
         <ElapsedTime node={node} />
       </span>
-      <span dir="auto" className={cx("mt-1.5 line-clamp-1 text-sm font-medium", displayStatus === "cancelled" && "text-ink-3 line-through")} title={node.title}>
+      <span dir="auto" className={cx("mt-1 line-clamp-1 text-sm font-medium", displayStatus === "cancelled" && "text-ink-3 line-through")} title={node.title}>
         {node.title}
       </span>
       <span className="pointer-events-none mt-auto flex items-center gap-2 text-xs text-ink-2">
@@ -132,7 +176,7 @@ function CardBody({ node, displayStatus, openDependencies, order, isCoordinator 
             <RotateCw className="size-3" aria-hidden /> {node.attempt}
           </span>
         )}
-        <span className="tabular ml-auto">{node.cost.usd > 0 ? money(node.cost.usd) : node.cost.calls > 0 ? plural(node.cost.calls, "model call") : ""}</span>
+        <span className="tabular pointer-events-auto ml-auto" title={hasBelow ? "With all that is below it" : undefined}>{node.cost.usd > 0 ? money(node.cost.usd) : node.cost.calls > 0 ? plural(node.cost.calls, "model call") : ""}</span>
       </span>
     </>
   );
@@ -143,20 +187,3 @@ function ElapsedTime({ node }: { node: WorkNode }) {
   const now = useNow(1000, isTicking);
   return <span className="tabular text-xs text-ink-3">{elapsed(node, now)}</span>;
 }
-
-export const LaneBackground = memo(function LaneBackground({ data }: NodeProps<LaneNode>) {
-  const { lane, done, total } = data;
-  const detail = useContext(DetailLevel);
-  const isZoomedOut = detail !== "full";
-  return (
-    <div className={cx("size-full rounded-lg px-[18px] pt-3.5", lane.kind === "stage" ? "bg-lane" : "bg-lane-2")}>
-      <div className={cx("flex items-baseline gap-2 text-sm", detail === "title" && "text-[30px] leading-[30px]", detail === "status" && "text-[46px] leading-[46px]")}>
-        <span dir="auto" className="truncate font-semibold">{capitalize(lane.title)}</span>
-        {lane.number > 0 && <span className={cx("shrink-0 text-ink-3", !isZoomedOut && "text-xs")}>Stage {lane.number}</span>}
-        <span className={cx("tabular ml-auto shrink-0 text-ink-2", !isZoomedOut && "text-xs")}>
-          {done}/{total}
-        </span>
-      </div>
-    </div>
-  );
-});

@@ -1,20 +1,21 @@
-/** Graph: the board as lanes of cards, with edges for dependencies. Only the person moves the view. */
+/** Graph: the tasks of a team as a picture of the tree. Only the person moves the view. */
 import "@xyflow/react/dist/base.css";
 import "@/views/board/graph.css";
-import { type CoordinateExtent, Position, ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
-import { ArrowRight, Layers, Maximize, Minus, Plus } from "lucide-react";
-import { type FocusEvent, type KeyboardEvent, type PointerEvent, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { type CoordinateExtent, ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
+import { ArrowRight, FoldVertical, Maximize, Minus, Plus, Spline, UnfoldVertical } from "lucide-react";
+import { type FocusEvent, type KeyboardEvent, type PointerEvent, useCallback, useDeferredValue, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
-import { Card, type CardNode, type Detail, DetailLevel, LaneBackground, type LaneNode, type CardData } from "@/views/board/Card";
-import { EDGE_TYPES, MANY_EDGES, visibleEdges } from "@/views/board/edges";
-import { CARD, type BoardLayout, shiftIntoView } from "@/views/board/layout";
+import { Backdrop, Dependencies, needsBetween } from "@/views/board/Backdrop";
+import { Card, type CardNode, type Detail, DetailLevel, type CardData, type TreeItem } from "@/views/board/Card";
+import type { FoldedTree } from "@/views/board/folds";
+import { CARD, shiftIntoView, type TreeLayout } from "@/views/board/layout";
 import { Minimap } from "@/views/board/Minimap";
-import { countStatuses, StackCard, type StackNode } from "@/views/board/StackCard";
+import { countStatuses, hiddenInWords, StackCard, type StackNode } from "@/views/board/StackCard";
 import type { Stack } from "@/views/board/stacks";
 
-const NODE_TYPES = { card: Card, lane: LaneBackground, stack: StackCard };
+const NODE_TYPES = { card: Card, stack: StackCard };
 /** With more cards than this, only the visible ones are rendered. */
 const MANY_CARDS = 120;
 /** Below the first zoom a card shows only its title, in large letters; below the second only its status. */
@@ -31,21 +32,15 @@ const MARGIN = { x: 240, y: 180 };
 /** The pointer must rest on a card for this time before its lines stand out: a moving board passes many cards. */
 const HOVER_DELAY_MS = 90;
 const detailAt = (state: { transform: [number, number, number] }): Detail => (state.transform[2] < STATUS_ZOOM ? "status" : state.transform[2] < TITLE_ZOOM ? "title" : "full");
-const HANDLES = [
-  { type: "target" as const, position: Position.Left, x: 0, y: CARD.height / 2, width: 1, height: 1 },
-  { type: "source" as const, position: Position.Right, x: CARD.width, y: CARD.height / 2, width: 1, height: 1 },
-];
 
 interface Props {
-  layout: BoardLayout;
+  layout: TreeLayout;
+  tree: FoldedTree;
   cards: Map<string, CardData>;
   stacks: Map<string, Stack>;
-  stackOf: Map<string, string>;
   selected: string | undefined;
   onOpen: (id: string) => void;
-  onToggleStack: (id: string) => void;
-  /** Open or close all stacks; null if the board has none. */
-  onToggleAll: ((open: boolean) => void) | null;
+  onFold: (ids: readonly string[], isFolded: boolean) => void;
 }
 
 export default function Graph(props: Props) {
@@ -56,109 +51,93 @@ export default function Graph(props: Props) {
   );
 }
 
-function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleStack, onToggleAll }: Props) {
+function GraphView({ layout, tree, cards, stacks, selected, onOpen, onFold }: Props) {
   const flow = useReactFlow();
   // Rendering all cards in the other form may take longer than a frame. Deferred, it does not interrupt the zoom.
   const detail = useDeferredValue(useStore(detailAt));
   const frame = useRef<HTMLDivElement>(null);
-  const previousNodes = useRef(new Map<string, CardNode>());
+  // A selected task that is folded away is shown by the card that hides it.
+  const shown = selected === undefined ? undefined : tree.shownBy.get(selected);
+  const [lastFocused, setLastFocused] = useState<string | undefined>();
+  const tabStop = [lastFocused, shown].find((id) => id !== undefined && layout.positions.has(id)) ?? layout.positions.keys().next().value;
 
-  const cardNodes = useMemo(() => {
-    const next = new Map<string, CardNode>();
+  const actions = useMemo(() => ({ onOpen, onFold }), [onOpen, onFold]);
+  const previous = useRef(new Map<string, CardNode | StackNode>());
+  const nodes = useMemo(() => {
+    const next = new Map<string, CardNode | StackNode>();
     for (const [id, position] of layout.positions) {
+      const { level, below, isFolded } = tree.places.get(id)!;
+      const counts = isFolded || stacks.has(id) ? countStatuses(below, cards) : [];
+      const item: TreeItem = {
+        level,
+        fold: below.length === 0 ? "none" : isFolded ? "folded" : "open",
+        hidden: isFolded ? hiddenInWords(counts) : "",
+        worst: counts[0]?.[0] ?? "completed",
+        isTabStop: id === tabStop,
+      };
+      const stack = stacks.get(id);
       const card = cards.get(id);
-      if (!card) continue;
-      const old = previousNodes.current.get(id);
-      const isSelected = id === selected;
+      if (!stack && !card) continue;
+      const usd = stack ? stack.nodeIds.reduce((sum, one) => sum + (cards.get(one)?.node.cost.usd ?? 0), 0) : 0;
+      const old = previous.current.get(id);
+      const data = stack ? { stack, counts, usd, item, actions } : { card, item, actions };
+      const isSame = old && old.selected === (id === shown) && old.position.x === position.x && old.position.y === position.y && isAlike(old.data, data);
       // A card that did not change keeps its identity, so that React Flow does not render it again.
-      if (old && old.data.card === card && old.selected === isSelected && old.position.x === position.x && old.position.y === position.y && old.data.onOpen === onOpen) next.set(id, old);
-      else {
-        next.set(id, {
-          id,
-          type: "card",
-          position,
-          // React Flow positions nodes with `transform`, which makes each card a compositing layer and slows every frame. `left` and `top` do not.
-          style: { transform: "none", zIndex: "auto", left: position.x, top: position.y },
-          data: { card, onOpen },
-          selected: isSelected,
-          width: CARD.width,
-          height: CARD.height,
-          measured: CARD,
-          handles: HANDLES,
-          focusable: false,
-        });
-      }
+      next.set(
+        id,
+        isSame
+          ? old
+          : ({
+              id,
+              type: stack ? "stack" : "card",
+              position,
+              // React Flow positions nodes with `transform`, which makes each card a compositing layer and slows every frame. `left` and `top` do not.
+              style: { transform: "none", zIndex: "auto", left: position.x, top: position.y },
+              data,
+              selected: id === shown,
+              width: CARD.width,
+              height: CARD.height,
+              measured: CARD,
+              focusable: false,
+              ariaRole: "none",
+              domAttributes: { "aria-roledescription": undefined },
+            } as CardNode | StackNode),
+      );
     }
-    previousNodes.current = next;
+    previous.current = next;
     return [...next.values()];
-  }, [layout, cards, selected, onOpen]);
-
-  // A selected task that a closed stack hides is shown by its stack.
-  const hidden = selected !== undefined && !layout.positions.has(selected) ? stackOf.get(selected) : undefined;
-  const stackNodes = useMemo(
-    () =>
-      [...stacks.values()].flatMap((stack): StackNode[] => {
-        const position = layout.positions.get(stack.id);
-        if (!position) return [];
-        return [
-          {
-            id: stack.id,
-            type: "stack",
-            position,
-            style: { transform: "none", zIndex: "auto", left: position.x, top: position.y },
-            data: { stack, counts: countStatuses(stack.nodeIds, cards), onToggle: onToggleStack },
-            selected: stack.id === hidden,
-            width: CARD.width,
-            height: CARD.height,
-            measured: CARD,
-            handles: HANDLES,
-            focusable: false,
-          },
-        ];
-      }),
-    [layout, cards, stacks, hidden, onToggleStack],
-  );
-
-  const lanes = useMemo(
-    () =>
-      layout.lanes.map((lane): LaneNode => {
-        const tasks = lane.nodeIds.flatMap((id) => {
-          const stack = stacks.get(id);
-          return stack ? (stack.isOpen ? [] : stack.nodeIds) : [id];
-        });
-        return {
-          id: `lane:${lane.id}`,
-          type: "lane",
-          position: { x: lane.x, y: 0 },
-          // Lanes lie below the edges; otherwise a lane would cover the edges that cross it.
-          style: { transform: "none", zIndex: -1, left: lane.x, top: 0 },
-          data: { lane, total: tasks.length, done: tasks.filter((id) => cards.get(id)?.node.status === "completed").length },
-          width: lane.width,
-          height: lane.height,
-          measured: { width: lane.width, height: lane.height },
-          zIndex: -1,
-          selectable: false,
-          focusable: false,
-        };
-      }),
-    [layout, cards, stacks],
-  );
+  }, [layout, tree, cards, stacks, shown, tabStop, actions]);
 
   const [pointedAt, onPointAt] = usePointedCard();
-  const active = pointedAt ?? hidden ?? selected;
-  const edges = useMemo(() => visibleEdges(layout, (id) => cards.get(id)?.node.status === "completed", active), [layout, cards, active]);
-  const hasManyEdges = layout.edges.length > MANY_EDGES;
-  const extent = useMemo((): CoordinateExtent => {
-    const last = layout.lanes.at(-1);
-    const height = Math.max(0, ...layout.lanes.map((lane) => lane.height));
-    return [[-MARGIN.x, -MARGIN.y], [(last ? last.x + last.width : 0) + MARGIN.x, height + MARGIN.y]];
-  }, [layout]);
+  const [areNeedsShown, setAreNeedsShown] = useState(false);
+  const needs = useMemo(() => needsBetween(cards, tree.shownBy), [cards, tree]);
+  const extent = useMemo((): CoordinateExtent => [[-MARGIN.x, -MARGIN.y], [layout.width + MARGIN.x, layout.height + MARGIN.y]], [layout]);
+
+  // Screen readers read the cards as a tree.
+  useLayoutEffect(() => {
+    const list = frame.current?.querySelector(".react-flow__nodes");
+    list?.setAttribute("role", "tree");
+    list?.setAttribute("aria-label", "Tasks");
+  }, []);
+
+  // Work that grows may push the cards that a person looks at: the view goes with them.
+  const drawn = useRef(layout);
+  useEffect(() => {
+    const before = drawn.current;
+    drawn.current = layout;
+    const box = frame.current?.getBoundingClientRect();
+    if (before === layout || !box) return;
+    const { x, y, zoom } = flow.getViewport();
+    const focused = document.activeElement?.closest<HTMLElement>("[data-card]")?.dataset.card;
+    const moved = movedBy(before, layout, [focused, shown], { left: -x / zoom, top: -y / zoom, width: box.width / zoom, height: box.height / zoom });
+    if (moved.x !== 0 || moved.y !== 0) void flow.setViewport({ x: x - moved.x * zoom, y: y - moved.y * zoom, zoom });
+  }, [layout]); // eslint-disable-line
 
   // New cards outside the visible part are announced by a button. The view does not move by itself.
   const seen = useRef<Set<string> | null>(null);
   const [outsideView, setOutsideView] = useState<string[]>([]);
   useEffect(() => {
-    const ids = [...layout.positions.keys()];
+    const ids = [...tree.shownBy.keys()];
     if (seen.current === null) {
       seen.current = new Set(ids);
       return;
@@ -166,7 +145,7 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
     const newIds = ids.filter((id) => !seen.current!.has(id));
     for (const id of newIds) seen.current.add(id);
     if (newIds.length > 0) setOutsideView((before) => [...before, ...newIds].filter((id) => !isInView(id)));
-  }, [layout]); // eslint-disable-line
+  }, [layout, tree]); // eslint-disable-line
 
   function isInView(id: string): boolean {
     const position = layout.positions.get(id);
@@ -201,7 +180,6 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
 
   // The details of a card make the board narrower, and may come from a link: the card stays in view.
   const width = useStore((state) => state.width);
-  const shown = hidden ?? selected;
   const isLeft = useRef(false);
   useEffect(() => void (isLeft.current = false), [shown]);
   useEffect(() => {
@@ -213,17 +191,38 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
   function onFocus(event: FocusEvent) {
     onPointAt(event);
     const id = (event.target as HTMLElement).dataset.card;
+    if (id) setLastFocused(id);
     if (id && event.target.matches(":focus-visible")) reveal(id);
   }
 
-  /** Arrow keys move the focus to the nearest card in their direction. */
+  /** With many cards only those in view exist, and Tab must reach one of them. */
+  function keepTabStopInView() {
+    const isInside = frame.current?.contains(document.activeElement) && document.activeElement?.closest("[data-card]");
+    if (isInside || tabStop === undefined || isInView(tabStop)) return;
+    const first = [...layout.positions.keys()].find(isInView);
+    if (first !== undefined) setLastFocused(first);
+  }
+
+  /** Arrow keys go along the tree: down and up to the next card, right into what is below a task, left out of it. */
   function onKeyDown(event: KeyboardEvent) {
-    const step = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] }[event.key];
     const id = (event.target as HTMLElement).dataset.card;
-    if (!step || !id) return;
+    const place = tree.places.get(id ?? "");
+    if (id === undefined || !place || event.metaKey || event.ctrlKey || event.altKey) return;
+    const ids = [...layout.positions.keys()];
+    const at = ids.indexOf(id);
+    const hasBelow = place.below.length > 0;
+    const keys: Record<string, () => string | undefined | void> = {
+      ArrowDown: () => ids[at + 1],
+      ArrowUp: () => ids[at - 1],
+      Home: () => ids[0],
+      End: () => ids.at(-1),
+      ArrowRight: () => (place.isFolded ? onFold([id], false) : hasBelow ? ids[at + 1] : undefined),
+      ArrowLeft: () => (hasBelow && !place.isFolded ? onFold([id], true) : (place.parent ?? undefined)),
+    };
+    if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
-    const next = nextCard(layout, id, step as [number, number]);
-    if (!next) return;
+    const next = keys[event.key]!();
+    if (typeof next !== "string") return;
     reveal(next);
     // One frame to move the view, one to render the card: with many cards, an invisible card has no element yet.
     requestAnimationFrame(() => requestAnimationFrame(() => frame.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(next)}"]`)?.focus({ preventScroll: true })));
@@ -241,18 +240,16 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
     requestAnimationFrame(() => requestAnimationFrame(() => (layer.style.willChange = "")));
   }
 
-  // In the order in which they are read, because Tab goes through them in this order.
-  const nodes = useMemo(() => [...lanes, ...[...stackNodes, ...cardNodes].sort((a, b) => a.position.x - b.position.x || a.position.y - b.position.y)], [lanes, stackNodes, cardNodes]);
-  const hasManyCards = cardNodes.length > MANY_CARDS;
-  const isAnyClosed = [...stacks.values()].some((stack) => !stack.isOpen);
+  const hasManyCards = nodes.length > MANY_CARDS;
+  const folding = [...tree.places].filter(([, place]) => place.below.length > 0);
+  const isAnyFolded = folding.some(([, place]) => place.isFolded);
+  const foldable = folding.filter(([id, place]) => place.level > 1 || stacks.has(id)).map(([id]) => id);
   return (
     <div ref={frame} className={cx("relative size-full", hasManyCards && "many")} onKeyDown={onKeyDown} onPointerOver={onPointAt} onFocus={onFocus} onBlur={onPointAt}>
       <DetailLevel value={detail}>
         <ReactFlow
           nodes={nodes}
-          edges={edges}
           nodeTypes={NODE_TYPES}
-          edgeTypes={EDGE_TYPES}
           fitView
           fitViewOptions={FIT}
           minZoom={MIN_ZOOM}
@@ -270,10 +267,14 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
           onMoveEnd={() => {
             redrawSharp();
             isLeft.current = shown !== undefined && !isInView(shown);
+            keepTabStopInView();
             setOutsideView((before) => (before.length > 0 ? before.filter((id) => !isInView(id)) : before));
           }}
           aria-label="Board"
-        />
+        >
+          <Backdrop layout={layout} cards={cards} stacks={stacks} />
+          <Dependencies layout={layout} needs={needs} active={pointedAt ?? shown} areAllShown={areNeedsShown} />
+        </ReactFlow>
       </DetailLevel>
       <Minimap layout={layout} cards={cards} stacks={stacks} />
       <div className="absolute bottom-3 left-3 flex items-end gap-2">
@@ -288,12 +289,22 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
         <Button size="sm" aria-label="Fit: show everything" className="shadow-low" onClick={() => void flow.fitView({ ...FIT, duration: 160 })}>
           <Maximize aria-hidden className="size-3.5" /> Fit
         </Button>
-        {onToggleAll && (
-          <Button size="sm" className="shadow-low" onClick={() => onToggleAll(isAnyClosed)}>
-            <Layers aria-hidden className="size-3.5" /> {isAnyClosed ? "Show every task" : "Fold alike tasks"}
+        {isAnyFolded ? (
+          <Button size="sm" className="shadow-low" onClick={() => onFold(tree.parents, false)}>
+            <UnfoldVertical aria-hidden className="size-3.5" /> Show every task
+          </Button>
+        ) : (
+          foldable.length > 0 && (
+            <Button size="sm" className="shadow-low" onClick={() => onFold(foldable, true)}>
+              <FoldVertical aria-hidden className="size-3.5" /> Fold all
+            </Button>
+          )
+        )}
+        {needs.length > 0 && (
+          <Button size="sm" aria-pressed={areNeedsShown} className={cx("shadow-low", areNeedsShown && "bg-press")} onClick={() => setAreNeedsShown(!areNeedsShown)}>
+            <Spline aria-hidden className="size-3.5" /> Dependencies
           </Button>
         )}
-        {hasManyEdges && active === undefined && <p className="pointer-events-none rounded-sm bg-canvas/90 px-2 py-1 text-xs text-ink-3 max-md:hidden">Point at a card to see its dependencies.</p>}
       </div>
       {outsideView.length > 0 && (
         <Button
@@ -312,20 +323,33 @@ function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleS
   );
 }
 
-/** Return the nearest card in a direction. A distance to the side counts twice. */
-function nextCard(layout: BoardLayout, id: string, [dx, dy]: [number, number]): string | null {
-  const from = layout.positions.get(id);
-  if (!from) return null;
-  let best: string | null = null;
-  let bestDistance = Infinity;
-  for (const [other, position] of layout.positions) {
-    const ahead = (position.x - from.x) * dx + (position.y - from.y) * dy;
-    const sideways = Math.abs((position.x - from.x) * dy) + Math.abs((position.y - from.y) * dx);
-    if (other === id || ahead <= 0 || (dx === 0 && sideways > 0)) continue;
-    const distance = ahead + 2 * sideways;
-    if (distance < bestDistance) [best, bestDistance] = [other, distance];
-  }
-  return best;
+interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+/** Return how far what a person looks at has moved: one of the given cards that they see, else the middle one if no card in view has kept its place. */
+function movedBy(before: TreeLayout, now: TreeLayout, looksAt: readonly (string | undefined)[], view: Box): { x: number; y: number } {
+  const seen = [...before.positions].flatMap(([id, old]) => {
+    const at = now.positions.get(id);
+    const isSeen = old.x + CARD.width > view.left && old.y + CARD.height > view.top && old.x < view.left + view.width && old.y < view.top + view.height;
+    if (!at || !isSeen) return [];
+    const distance = Math.hypot(old.x + CARD.width / 2 - view.left - view.width / 2, old.y + CARD.height / 2 - view.top - view.height / 2);
+    return [{ id, distance, x: at.x - old.x, y: at.y - old.y }];
+  });
+  const known = looksAt.flatMap((id) => seen.find((one) => one.id === id) ?? [])[0];
+  const kept = seen.find((one) => one.x === 0 && one.y === 0);
+  return known ?? kept ?? seen.sort((a, b) => a.distance - b.distance)[0] ?? { x: 0, y: 0 };
+}
+
+/** Whether two values are the same, or objects or lists of the same values. */
+function isAlike(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || !a || !b || Object.getPrototypeOf(a) !== Object.getPrototypeOf(b)) return false;
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => isAlike(a[key as never], b[key as never]));
 }
 
 /** Return the card that the pointer rests on or that has the focus, and the handler of the events that say so. */

@@ -2,7 +2,7 @@
 import { useReactFlow, useStore } from "@xyflow/react";
 import { type PointerEvent, useEffect, useRef } from "react";
 import type { CardData } from "@/views/board/Card";
-import { CARD, type BoardLayout } from "@/views/board/layout";
+import { CARD, type TreeLayout } from "@/views/board/layout";
 import { countStatuses } from "@/views/board/StackCard";
 import type { Stack } from "@/views/board/stacks";
 
@@ -11,25 +11,23 @@ const MIN_BOARD_WIDTH = 560;
 const STATUS_COLOURS: Partial<Record<CardData["displayStatus"], string>> = { running: "--work-dot", completed: "--done-dot", doubts: "--done-dot", failed: "--fail-dot", asks: "--wait-dot" };
 
 interface Props {
-  layout: BoardLayout;
+  layout: TreeLayout;
   cards: Map<string, CardData>;
   stacks: Map<string, Stack>;
 }
 
 export function Minimap(props: Props) {
-  const last = props.layout.lanes.at(-1);
-  const width = last ? last.x + last.width : 1;
-  const height = Math.max(1, ...props.layout.lanes.map((lane) => lane.height));
+  const { width, height } = props.layout;
   // In a narrow picture, such as on a phone, it would cover cards.
   const isNarrow = useStore((state) => state.width < MIN_BOARD_WIDTH);
   const isAllVisible = useStore(({ transform: [x, y, zoom], width: seenWidth, height: seenHeight }) => x >= -1 && y >= -1 && x + width * zoom <= seenWidth + 1 && y + height * zoom <= seenHeight + 1);
-  return isAllVisible || isNarrow ? null : <Overview {...props} width={width} height={height} />;
+  return isAllVisible || isNarrow ? null : <Overview {...props} />;
 }
 
-function Overview({ layout, cards, stacks, width, height }: Props & { width: number; height: number }) {
+function Overview({ layout, cards, stacks }: Props) {
   const flow = useReactFlow();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const scale = Math.min(SIZE.width / width, SIZE.height / height);
+  const scale = Math.min(SIZE.width / layout.width, SIZE.height / layout.height);
 
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
@@ -40,7 +38,7 @@ function Overview({ layout, cards, stacks, width, height }: Props & { width: num
     context.canvas.height = SIZE.height * pixelRatio;
     context.scale(scale * pixelRatio, scale * pixelRatio);
     context.fillStyle = styles.getPropertyValue("--lane");
-    for (const lane of layout.lanes) context.fillRect(lane.x, 0, lane.width, lane.height);
+    for (const frame of layout.frames) context.fillRect(frame.x, frame.y, frame.width, frame.height);
     for (const [id, position] of layout.positions) {
       // A stack shows the share of each status.
       const members = stacks.get(id)?.nodeIds ?? [id];

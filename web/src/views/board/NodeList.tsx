@@ -1,7 +1,7 @@
 /** NodeList: the board as a filtered list, for small screens and for many tasks. A task stands indented below the one it is part of. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
-import type { WorkNode } from "@/api/client";
+import type { Schemas, WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { capitalize, money, plural } from "@/lib/format";
 import { plainText } from "@/reading/plainText";
@@ -11,7 +11,6 @@ import { useNow } from "@/parts/RelativeTime";
 import { isFinished } from "@/lib/endings";
 import { elapsed, StatusChip, stopReasonText } from "@/parts/taskStatus";
 import type { CardData } from "@/views/board/Card";
-import type { BoardLayout } from "@/views/board/layout";
 import { asTree } from "@/views/board/tree";
 
 type Filter = "all" | "open" | "you" | "failed" | "done";
@@ -27,11 +26,11 @@ const MATCHES: Record<Filter, (card: CardData) => boolean> = {
 const MOST_INDENTED = 6;
 const INDENT_PX = 20;
 
-export function NodeList({ layout, cards, selected, onOpen }: { layout: BoardLayout; cards: Map<string, CardData>; selected: string | undefined; onOpen: (id: string) => void }) {
+export function NodeList({ stages, cards, selected, onOpen }: { stages: Schemas["StageView"][]; cards: Map<string, CardData>; selected: string | undefined; onOpen: (id: string) => void }) {
   const [filter, setFilter] = useState<Filter>("all");
   const [text, setText] = useState("");
   const now = useNow(1000, [...cards.values()].some(({ node }) => node.status === "running"));
-  const stages = useMemo(() => new Map(layout.lanes.filter((lane) => lane.kind === "stage").map((lane) => [lane.id, `Stage ${lane.number}: ${capitalize(lane.title)}`])), [layout]);
+  const stageNames = useMemo(() => new Map(stages.map((stage, index) => [stage.id, `Stage ${index + 1}: ${capitalize(stage.name)}`])), [stages]);
   const rows = useMemo(() => {
     const needle = text.trim().toLowerCase();
     const parts = [...cards.values()].map((card) => ({ id: card.node.id, parent_id: card.node.parent_id, card })).sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -75,7 +74,7 @@ export function NodeList({ layout, cards, selected, onOpen }: { layout: BoardLay
               const row = rows[item.index]!;
               return (
                 <div key={item.key} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${item.start}px)`, height: item.size }}>
-                  <NodeRow card={row.part.card} depth={row.depth} stage={stages.get(row.part.card.node.stage_id ?? "")} isSelected={row.part.id === selected} now={now} onOpen={onOpen} />
+                  <NodeRow card={row.part.card} depth={row.depth} stage={stageNames.get(row.part.card.node.stage_id ?? "")} isSelected={row.part.id === selected} now={now} onOpen={onOpen} />
                 </div>
               );
             })}

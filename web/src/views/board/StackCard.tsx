@@ -3,13 +3,13 @@ import type { Node, NodeProps } from "@xyflow/react";
 import { ChevronRight } from "lucide-react";
 import { memo, useContext } from "react";
 import { cx } from "@/lib/cx";
-import { plural } from "@/lib/format";
+import { money, plural } from "@/lib/format";
 import { type DisplayStatus, STATUS_STYLES } from "@/parts/taskStatus";
-import { type CardData, DetailLevel, EDGE_HANDLES, shortTitle } from "@/views/board/Card";
+import { type CardData, DetailLevel, shortTitle, treeItem, type TreeActions, type TreeItem } from "@/views/board/Card";
 import type { Stack } from "@/views/board/stacks";
 
 type StatusCounts = readonly (readonly [DisplayStatus, number])[];
-export type StackNode = Node<{ stack: Stack; counts: StatusCounts; onToggle: (id: string) => void }, "stack">;
+export type StackNode = Node<{ stack: Stack; counts: StatusCounts; usd: number; item: TreeItem; actions: TreeActions }, "stack">;
 
 /** What needs a person comes first, then what went wrong, what runs, what waits and what is done. */
 const ORDER: readonly DisplayStatus[] = ["asks", "failed", "partial", "doubts", "running", "waiting", "assigned", "pending", "completed", "cancelled"];
@@ -36,27 +36,33 @@ export function countStatuses(ids: readonly string[], cards: ReadonlyMap<string,
   return ORDER.filter((status) => found.has(status)).map((status) => [status, found.get(status)!] as const);
 }
 
+/** Return what a card says of the tasks that it hides: how many, and how many in the most urgent status. */
+export function hiddenInWords(counts: StatusCounts): string {
+  const total = counts.reduce((sum, [, count]) => sum + count, 0);
+  return counts.length < 2 ? inWords(counts) : `${plural(total, "task")} · ${inWords(counts.slice(0, 1))}`;
+}
+
 const inWords = (counts: StatusCounts): string => counts.map(([status, count]) => `${count} ${STATUS_STYLES[status].label.toLowerCase()}`).join(" · ");
 
 export const StackCard = memo(function StackCard({ data, selected }: NodeProps<StackNode>) {
-  const { stack, counts, onToggle } = data;
+  const { stack, counts, usd, item, actions } = data;
   const detail = useContext(DetailLevel);
   const total = stack.nodeIds.length;
+  const isOpen = item.fold === "open";
   const urgent = counts[0]?.[0];
   return (
     <>
-      {EDGE_HANDLES}
       <button
         type="button"
         data-card={stack.id}
         data-stack={stack.id}
-        onClick={() => onToggle(stack.id)}
-        aria-expanded={stack.isOpen}
+        onClick={() => actions.onFold([stack.id], isOpen)}
+        {...treeItem(item, selected)}
         aria-label={`${stack.title}: ${plural(total, "task")}, ${inWords(counts).replaceAll(" · ", ", ")}`}
         className={cx(
-          "nopan pointer-events-auto flex size-full flex-col rounded-md border bg-surface px-3 py-2.5 text-left outline-offset-2 hover:bg-hover",
+          "nopan pointer-events-auto flex size-full flex-col rounded-md border bg-surface px-3 py-2 text-left outline-offset-2 hover:bg-hover",
           // Two edges behind the card say that it stands for more than one.
-          stack.isOpen ? "border-line-2 border-dashed" : "border-line-2 shadow-[4px_4px_0_-1px_var(--surface),4px_4px_0_0_var(--line-2),8px_8px_0_-1px_var(--surface),8px_8px_0_0_var(--line-2)]",
+          isOpen ? "border-line-2 border-dashed" : "border-line-2 shadow-[4px_4px_0_-1px_var(--surface),4px_4px_0_0_var(--line-2),8px_8px_0_-1px_var(--surface),8px_8px_0_0_var(--line-2)]",
           urgent === "asks" && "border-wait-dot",
           urgent === "failed" && "border-fail-dot",
           selected && "ring-2 ring-ink",
@@ -67,20 +73,21 @@ export const StackCard = memo(function StackCard({ data, selected }: NodeProps<S
             <span className="flex items-center justify-between gap-2 text-xs text-ink-2">
               <span className="tabular font-medium">{plural(total, "task")}</span>
               <span className="flex items-center gap-0.5 text-ink-3">
-                {stack.isOpen ? "Fold" : "Show"} <ChevronRight aria-hidden className={cx("size-3.5", stack.isOpen && "rotate-90")} />
+                {isOpen ? "Fold" : "Show"} <ChevronRight aria-hidden className={cx("size-3.5", isOpen && "rotate-90")} />
               </span>
             </span>
             <span dir="auto" className="mt-1 line-clamp-1 text-sm font-medium" title={stack.title}>
               {stack.title}
             </span>
             <StatusBar counts={counts} total={total} className="pointer-events-none mt-1.5 h-1.5" />
-            <span className="mt-auto line-clamp-2 text-xs leading-4 text-ink-2" title={inWords(counts)}>
-              {inWords(counts)}
+            <span className="mt-auto flex gap-2 text-xs leading-4 text-ink-2">
+              <span className="min-w-0 truncate" title={inWords(counts)}>{inWords(counts)}</span>
+              {usd > 0 && <span className="tabular ml-auto">{money(usd)}</span>}
             </span>
           </>
         ) : (
           <>
-            <span dir="auto" className={cx("font-semibold", detail === "title" ? "text-[27px] leading-8" : "tabular text-[56px] leading-[60px]")}>
+            <span dir="auto" className={cx("font-semibold", detail === "title" ? "text-[27px] leading-8" : "tabular text-[48px] leading-[52px]")}>
               {detail === "title" ? `${total}× ${shortTitle(stack.title).slice(0, 17)}` : `${total}×`}
             </span>
             <StatusBar counts={counts} total={total} className="pointer-events-none mt-auto h-4" />

@@ -1,10 +1,12 @@
 /**
- * Layout: the position of each task on the board.
+ * Layout: the place of each task in the picture of the tree.
  *
- * Each stage has a lane, the goals have one, and tasks outside any stage stand in task lanes to the right of
- * their dependencies. Lanes keep the order in which they were created, and a card keeps its place in its lane:
- * new cards are added at the end. So the board grows without moving the cards that a person looks at.
+ * A task stands above the tasks that it gave away. A first task has them beside each other, every other one has them
+ * below itself and indented, as a tree of folders has. The tasks of a stage stand in a frame. Tasks keep the order and
+ * the column in which they were first drawn, so that growing work moves only what is below or to the right of it.
  */
+import { asTree } from "@/views/board/tree";
+
 export interface LayoutNode {
   id: string;
   parent_id: string | null;
@@ -15,195 +17,215 @@ interface LayoutStage {
   id: string;
   name: string;
 }
-
-export interface Lane {
-  id: string;
-  title: string;
-  kind: "goals" | "stage" | "tasks";
-  /** The stage's number, from 1; 0 for a lane that is not a stage. */
-  number: number;
+interface Point {
   x: number;
+  y: number;
+}
+
+/** The tasks of one stage below one task. */
+export interface Frame extends Point {
+  stage: string;
+  title: string;
+  /** The stage's number, from 1; 0 if the stage is not known. */
+  number: number;
   width: number;
   height: number;
   nodeIds: string[];
+  /** The line to it, as the path of an SVG. */
+  line: string;
 }
-export interface Edge {
-  id: string;
-  source: string;
-  target: string;
-  kind: "needs" | "spawned";
+/** The columns of tasks below each task, by stage. */
+type Columns = ReadonlyMap<string, ReadonlyMap<string, readonly (readonly string[])[]>>;
+export interface TreeLayout {
+  /** In the order of the tree: a task comes before those below it. */
+  positions: Map<string, Point>;
+  frames: Frame[];
+  /** The line to each task that is in no frame, as the path of an SVG. */
+  lines: Map<string, string>;
+  width: number;
+  height: number;
+  /** The next layout takes it as `previous`. */
+  columns: Columns;
 }
-export interface BoardLayout {
-  lanes: Lane[];
-  positions: Map<string, { x: number; y: number }>;
-  edges: Edge[];
-  /** The node ids of each lane in order. The next layout takes it as `previousOrder`. */
-  order: Map<string, string[]>;
+
+export const CARD = { width: 232, height: 92 };
+const GAP = { x: 16, y: 20, group: 28, root: 56 };
+/** Below a first task: the room for the line that leads to what stands beside each other there. */
+const BUS = 36;
+/** What is below a task is so much further to the right; the line to it is this far from the left edge of the task. */
+const INDENT = 30;
+const TRUNK = 16;
+const FRAME = { top: 40, side: 14, bottom: 16 };
+/** First tasks that gave nothing away stand side by side, so many in a row. */
+const ROOTS_IN_A_ROW = 5;
+const CORNER = 6;
+/** Tasks of no stage. */
+const UNSTAGED = "";
+
+interface Group {
+  stage: string;
+  columns: string[][];
+  width: number;
+  height: number;
+  widths: number[];
+}
+interface Block {
+  width: number;
+  height: number;
+  groups: Group[];
 }
 
-export const CARD = { width: 232, height: 110 };
-export const GAP = { x: 20, y: 16, lane: 88 };
-const PAD = { top: 54, side: 18, bottom: 22 };
-/** The number of cards in a column of a lane. A lane with more than `LONG_LANE` cards has columns of twice this length. */
-export const ROWS_PER_COLUMN = 12;
-const LONG_LANE = 3 * ROWS_PER_COLUMN;
+/** Return the number of rows after which a new column is begun, so that the picture is about as wide as a window. */
+const rowsFor = (count: number): number => Math.max(1, Math.round(Math.sqrt(1.4 * count)));
 
-const GOALS = "goals";
+/** Return the places of all nodes. `previous` is the `columns` of the previous layout of the same tree. */
+export function layoutTree(nodes: readonly LayoutNode[], stages: readonly LayoutStage[], previous: Columns = new Map()): TreeLayout {
+  const tree = asTree(sortById(nodes));
+  const numbers = new Map(stages.map((stage, index) => [stage.id, index + 1]));
+  const names = new Map(stages.map((stage) => [stage.id, stage.name]));
+  const children = new Map<string, LayoutNode[]>();
+  for (const { part, depth } of tree) {
+    if (depth === 0) continue;
+    const siblings = children.get(part.parent_id!);
+    if (siblings) siblings.push(part);
+    else children.set(part.parent_id!, [part]);
+  }
+  const columns = new Map(previous);
+  const fullColumn = rowsFor(nodes.length) * (CARD.height + GAP.y) - GAP.y;
 
-/** Return the positions of all nodes. `previousOrder` is the `order` of the previous layout of the same board. */
-export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly LayoutStage[], previousOrder?: ReadonlyMap<string, readonly string[]>): BoardLayout {
-  const nodeById = new Map(nodes.map((node) => [node.id, node]));
-  const needs = (node: LayoutNode): string[] => node.depends_on.filter((id) => nodeById.has(id));
-  const stageById = new Map(stages.map((stage, index) => [stage.id, { name: stage.name, number: index + 1 }]));
+  // From below: the size of each task with all that is below it.
+  const blocks = new Map<string, Block>();
+  const heightOf = (ids: readonly string[]): number => ids.reduce((sum, id) => sum + blocks.get(id)!.height + GAP.y, -GAP.y);
+  for (const { part, depth } of tree.toReversed()) blocks.set(part.id, blockOf(part.id, depth));
 
-  // 1. Assign each node to a lane, oldest node first. New lanes are added at the end.
-  const laneOf = new Map<string, string>();
-  const laneIndex = new Map<string, number>();
-  const members = new Map<string, LayoutNode[]>();
-  const open = (lane: string): void => {
-    if (!laneIndex.has(lane)) {
-      laneIndex.set(lane, laneIndex.size);
-      members.set(lane, []);
+  function blockOf(id: string, depth: number): Block {
+    const below = children.get(id);
+    if (!below) return { ...CARD, groups: [] };
+    const groups = groupsOf(id, below);
+    columns.set(id, new Map(groups.map((group) => [group.stage, group.columns])));
+    const widths = groups.map((group) => indentOf(group, depth) + group.width);
+    const heights = groups.map((group) => group.height);
+    if (depth === 0) return { groups, width: Math.max(CARD.width, sum(widths) + (groups.length - 1) * GAP.group), height: CARD.height + BUS + Math.max(...heights) };
+    return { groups, width: Math.max(CARD.width, ...widths), height: CARD.height + sum(heights) + groups.length * GAP.y };
+  }
+
+  /** Return what is below a task by stage: the known stages as before, then tasks of none, then new stages by their number. */
+  function groupsOf(id: string, below: LayoutNode[]): Group[] {
+    const known = previous.get(id);
+    const members = new Map<string, string[]>([...(known?.keys() ?? []), UNSTAGED, ...numbers.keys()].map((stage) => [stage, []]));
+    for (const node of below) {
+      const stage = node.stage_id ?? UNSTAGED;
+      if (!members.has(stage)) members.set(stage, []);
+      members.get(stage)!.push(node.id);
     }
-  };
-  for (const lane of previousOrder?.keys() ?? []) open(lane);
-  for (const node of sortById(nodes)) {
-    const lane = chooseLane(node);
-    open(lane);
-    laneOf.set(node.id, lane);
-    members.get(lane)!.push(node);
+    return [...members].filter(([, ids]) => ids.length > 0).map(([stage, ids]) => groupOf(stage, columnsOf(ids, known?.get(stage) ?? [])));
   }
 
-  function chooseLane(node: LayoutNode): string {
-    if (node.stage_id) return node.stage_id;
-    const parent = node.parent_id ? nodeById.get(node.parent_id) : undefined;
-    const rightmostNeed = Math.max(-1, ...needs(node).map((id) => laneIndex.get(laneOf.get(id) ?? "") ?? -1));
-    if (!parent) return rightmostNeed < 0 ? GOALS : taskLaneAfter(rightmostNeed);
-    const parentLane = laneOf.get(parent.id);
-    if (parentLane === undefined) return GOALS;
-    if (parentLane !== GOALS) {
-      // A subtask stands in its parent's lane, unless it depends on a node in a lane further right.
-      return rightmostNeed <= laneIndex.get(parentLane)! ? parentLane : taskLaneAfter(rightmostNeed);
+  /** Return the ids in columns: known ones where they were, new ones below the last one until its column is full. */
+  function columnsOf(ids: string[], known: readonly (readonly string[])[]): string[][] {
+    const added = new Set(ids);
+    const found = known.map((column) => column.filter((id) => added.delete(id))).filter((column) => column.length > 0);
+    let height = heightOf(found.at(-1) ?? []);
+    for (const id of added) {
+      height += GAP.y + blocks.get(id)!.height;
+      if (found.length > 0 && height <= fullColumn) found.at(-1)!.push(id);
+      else {
+        found.push([id]);
+        height = blocks.get(id)!.height;
+      }
     }
-    return taskLaneAfter(Math.max(rightmostNeed, laneIndex.get(GOALS)!));
+    return found;
   }
 
-  function taskLaneAfter(index: number): string {
-    for (const [lane, at] of laneIndex) if (at > index && lane.startsWith("tasks:")) return lane;
-    return `tasks:${laneIndex.size}`;
+  function groupOf(stage: string, found: string[][]): Group {
+    const isFramed = stage !== UNSTAGED;
+    const widths = found.map((column) => Math.max(...column.map((id) => blocks.get(id)!.width)));
+    const height = Math.max(...found.map(heightOf));
+    const inside = sum(widths) + (found.length - 1) * (isFramed ? GAP.x : INDENT);
+    // A frame holds its tasks without lines to each of them.
+    return { stage, columns: found, widths, width: inside + (isFramed ? 2 * FRAME.side : 0), height: height + (isFramed ? FRAME.top + FRAME.bottom : 0) };
   }
 
-  // 2. Order the nodes of each lane: known nodes keep their place, new ones follow, near their dependencies.
-  const order = new Map<string, string[]>();
-  const rowOf = new Map<string, number>();
-  for (const lane of laneIndex.keys()) {
-    const laneNodes = members.get(lane)!;
-    const ids = new Set(laneNodes.map((node) => node.id));
-    const kept = (previousOrder?.get(lane) ?? []).filter((id) => ids.has(id));
-    const keptIds = new Set(kept);
-    const added = orderNewNodes(laneNodes.filter((node) => !keptIds.has(node.id)), rowOf, needs);
-    const all = [...kept, ...added];
-    order.set(lane, all);
-    all.forEach((id, row) => rowOf.set(id, row));
+  // From above: the place of each task.
+  const positions = new Map<string, Point>();
+  const frames: Frame[] = [];
+  const lines = new Map<string, string>();
+  const size = { width: 0, height: 0 };
+  const placed = new Map<string, Point>(rootPlaces());
+  const open = [...placed.keys()].reverse();
+  const roots = new Set(open);
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    const at = placed.get(id)!;
+    const depth = roots.has(id) ? 0 : 1;
+    positions.set(id, at);
+    let { x, y } = { x: at.x, y: at.y + CARD.height + (depth === 0 ? BUS : GAP.y) };
+    const { groups } = blocks.get(id)!;
+    for (const group of groups) {
+      placeGroup(group, at, { x: x + indentOf(group, depth), y }, depth);
+      if (depth === 0) x += indentOf(group, depth) + group.width + GAP.group;
+      else y += group.height + GAP.y;
+    }
+    open.push(...groups.flatMap((group) => group.columns.flat()).reverse());
   }
 
-  // 3. Compute the positions.
-  const positions = new Map<string, { x: number; y: number }>();
-  const lanes: Lane[] = [];
-  let x = 0;
-  for (const [lane, ids] of order) {
-    if (ids.length === 0) continue;
-    const columns = columnsOf(lane, ids);
-    columns.forEach((stack, col) =>
-      stack.forEach((id, row) =>
-        positions.set(id, { x: x + PAD.side + col * (CARD.width + GAP.x), y: PAD.top + row * (CARD.height + GAP.y) }),
-      ),
-    );
-    const rows = Math.max(...columns.map((stack) => stack.length));
-    const width = 2 * PAD.side + columns.length * CARD.width + (columns.length - 1) * GAP.x;
-    const stage = stageById.get(lane);
-    lanes.push({
-      id: lane,
-      kind: lane === GOALS ? "goals" : stage || !lane.startsWith("tasks:") ? "stage" : "tasks",
-      title: lane === GOALS ? "Goals" : (stage?.name ?? (lane.startsWith("tasks:") ? (lanes.some((other) => other.kind === "tasks") ? "Next tasks" : "Tasks") : "Stage")),
-      number: stage?.number ?? 0,
-      x,
-      width,
-      height: PAD.top + rows * (CARD.height + GAP.y) - GAP.y + PAD.bottom,
-      nodeIds: ids,
+  function* rootPlaces(): Generator<[string, Point]> {
+    let y = 0;
+    let inRow = 0;
+    for (const { part, depth } of tree) {
+      if (depth > 0) continue;
+      const { width, height, groups } = blocks.get(part.id)!;
+      const isAlone = groups.length === 0;
+      if (inRow > 0 && (!isAlone || inRow === ROOTS_IN_A_ROW)) {
+        y += CARD.height + (isAlone ? GAP.y : GAP.root);
+        inRow = 0;
+      }
+      const x = inRow * (CARD.width + GAP.group);
+      yield [part.id, { x, y }];
+      size.width = Math.max(size.width, x + width);
+      size.height = Math.max(size.height, y + height);
+      if (isAlone) inRow += 1;
+      else y += height + GAP.root;
+    }
+  }
+
+  function placeGroup(group: Group, above: Point, { x, y }: Point, depth: number): void {
+    const isFramed = group.stage !== UNSTAGED;
+    const from = { x: above.x + TRUNK, y: above.y + CARD.height };
+    const bus = y - (depth === 0 ? BUS : GAP.y) / 2;
+    if (isFramed) {
+      const { stage, width, height } = group;
+      const line = depth === 0 ? `M${from.x},${from.y} V${bus} H${x + TRUNK} V${y}` : elbow(from, bus, from.x, { x, y: y + FRAME.top / 2 });
+      frames.push({ stage, title: names.get(stage) ?? "Stage", number: numbers.get(stage) ?? 0, x, y, width, height, nodeIds: group.columns.flat(), line });
+    }
+    let columnX = x + (isFramed ? FRAME.side : 0);
+    group.columns.forEach((column, index) => {
+      let rowY = y + (isFramed ? FRAME.top : 0);
+      for (const id of column) {
+        placed.set(id, { x: columnX, y: rowY });
+        if (!isFramed) lines.set(id, elbow(from, bus, columnX - INDENT + TRUNK, { x: columnX, y: rowY + CARD.height / 2 }));
+        rowY += blocks.get(id)!.height + GAP.y;
+      }
+      columnX += group.widths[index]! + (isFramed ? GAP.x : INDENT);
     });
-    x += width + GAP.lane;
   }
 
-  /** Split a lane into columns: a node stands to the right of its dependencies in the same lane, and long columns are broken. */
-  function columnsOf(lane: string, ids: string[]): string[][] {
-    const depth = new Map<string, number>();
-    const depthOf = (id: string, path: Set<string>): number => {
-      const knownDepth = depth.get(id);
-      if (knownDepth !== undefined) return knownDepth;
-      // Stop at a node that is already on the path: a cycle in the data must not hang the page.
-      if (path.has(id)) return 0;
-      path.add(id);
-      const laneNeeds = needs(nodeById.get(id)!).filter((other) => laneOf.get(other) === lane);
-      const nodeDepth = laneNeeds.length === 0 ? 0 : 1 + Math.max(...laneNeeds.map((other) => depthOf(other, path)));
-      path.delete(id);
-      depth.set(id, nodeDepth);
-      return nodeDepth;
-    };
-    const byDepth: string[][] = [];
-    for (const id of ids) (byDepth[depthOf(id, new Set())] ??= []).push(id);
-    return byDepth.filter(Boolean).flatMap((stack) => {
-      const parts: string[][] = [];
-      const rows = ids.length > LONG_LANE ? 2 * ROWS_PER_COLUMN : ROWS_PER_COLUMN;
-      for (let from = 0; from < stack.length; from += rows) parts.push(stack.slice(from, from + rows));
-      return parts;
-    });
-  }
-
-  const edges: Edge[] = [];
-  for (const node of nodes) {
-    for (const id of needs(node)) edges.push({ id: `${id}>${node.id}`, source: id, target: node.id, kind: "needs" });
-    const parent = node.parent_id;
-    // No edges from goals: every task comes from a goal, and those edges would hide the dependencies.
-    if (parent && nodeById.has(parent) && laneOf.get(parent) !== GOALS) {
-      edges.push({ id: `${parent}:${node.id}`, source: parent, target: node.id, kind: "spawned" });
-    }
-  }
-  return { lanes, positions, edges, order };
+  return { positions, frames, lines, ...size, columns };
 }
 
-/** Return the nodes by creation time. Ids sort by time, so a node comes after its parent and its dependencies. */
+/** Return how far to the right of its task a group stands. The line to a frame below a first task comes from above, and needs no room beside it. */
+const indentOf = (group: Group, depth: number): number => (depth === 0 && group.stage !== UNSTAGED ? 0 : INDENT);
+
+/** Return a line that goes down to the bus, along it, down again, and to the right. */
+function elbow(from: Point, bus: number, x: number, to: Point): string {
+  const start = x === from.x ? "" : ` V${bus} H${x}`;
+  return `M${from.x},${from.y}${start} V${to.y - CORNER} q0,${CORNER} ${CORNER},${CORNER} H${to.x}`;
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
+
+/** Return the nodes by creation time: ids sort by time. */
 function sortById(nodes: readonly LayoutNode[]): LayoutNode[] {
   return [...nodes].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
-}
-
-/** Return the ids of new nodes by the mean row of their dependencies. Children follow their parent. */
-function orderNewNodes(newNodes: LayoutNode[], rowOf: ReadonlyMap<string, number>, needs: (node: LayoutNode) => string[]): string[] {
-  const newIds = new Set(newNodes.map((node) => node.id));
-  const weight = new Map<string, number>();
-  newNodes.forEach((node, index) => {
-    const rows = needs(node).map((id) => rowOf.get(id)).filter((row) => row !== undefined);
-    weight.set(node.id, rows.length > 0 ? rows.reduce((sum, row) => sum + row, 0) / rows.length : index);
-  });
-  const children = new Map<string | null, LayoutNode[]>();
-  for (const node of newNodes) {
-    const parent = node.parent_id && newIds.has(node.parent_id) ? node.parent_id : null;
-    children.set(parent, [...(children.get(parent) ?? []), node]);
-  }
-  const ordered: string[] = [];
-  const seen = new Set<string>();
-  const visit = (parent: string | null): void => {
-    const group = (children.get(parent) ?? []).slice().sort((a, b) => weight.get(a.id)! - weight.get(b.id)!);
-    for (const node of group) {
-      if (seen.has(node.id)) continue;
-      seen.add(node.id);
-      ordered.push(node.id);
-      visit(node.id);
-    }
-  };
-  visit(null);
-  for (const node of newNodes) if (!seen.has(node.id)) ordered.push(node.id);
-  return ordered;
 }
 
 /** Return by how much to move something that starts at `at`, so that it lies between two edges. What is too large starts at the first edge, so that a second call moves nothing. */

@@ -13,6 +13,10 @@ test("what is left out moves what is below it up, and loses nothing", () => {
   expect(shown(PARTS, ({ id }) => !["plan", "draft"].includes(id))).toEqual(["goal", "  sources", "  check", "other", "stray"]);
 });
 
+test("tasks that are part of each other in a circle come last", () => {
+  expect(shown([part("a", "b"), part("b", "a"), part("goal")])).toEqual(["goal", "a", "b"]);
+});
+
 test("a chain of 20,000 tasks is a list", () => {
   const chain = Array.from({ length: 20_000 }, (_, at) => part(`n${at}`, at > 0 ? `n${at - 1}` : null));
   expect(asTree(chain).at(-1)).toEqual({ part: chain.at(-1), depth: 19_999 });

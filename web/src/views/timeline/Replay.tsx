@@ -13,12 +13,13 @@ import { onNewEvents } from "@/live";
 import type { Event, Row } from "@/live/log";
 import { Button, EmptyState, ErrorPanel, IconButton, Loading, Pills } from "@/ui";
 import Graph from "@/views/board/Graph";
-import { layoutBoard } from "@/views/board/layout";
-import { stackBoard } from "@/views/board/stacks";
+import { progressOf, useFolds } from "@/views/board/folds";
+import { layoutTree } from "@/views/board/layout";
+import { stackAlike } from "@/views/board/stacks";
 import { useNarrow } from "@/parts/useNarrow";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { describeEvent } from "@/views/timeline/describeEvent";
-import { cardsAt, CHUNK, chunkQuery, layoutAt, type Moment, momentQuery, rowsAt, workOf } from "@/views/timeline/replayData";
+import { cardsAt, CHUNK, chunkQuery, type Moment, momentQuery, rowsAt, treeAt, workOf } from "@/views/timeline/replayData";
 
 /** While it plays, a run takes about this many steps, one every `STEP_MS`. */
 const STEPS = 240;
@@ -81,7 +82,7 @@ function ReplayAt({ team, now }: { team: Team; now: Moment }) {
 
   const nowWork = useMemo(() => workOf(now), [now]);
   const shownWork = useMemo(() => workOf(shown), [shown]);
-  const board = <MomentBoard now={nowWork} shown={shownWork} agents={agents.data ?? []} />;
+  const board = <MomentBoard team={team.id} now={nowWork} shown={shownWork} agents={agents.data ?? []} />;
   const talk = <MomentTalk events={events} seq={seq} team={team} agents={agents.data ?? []} nodes={now} />;
   return (
     <div className="flex h-full flex-col">
@@ -173,17 +174,16 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
 }
 
 /** The board at a moment. Its cards have the places that they have now, so that nothing jumps while time moves. */
-function MomentBoard({ now, shown, agents }: { now: Moment; shown: Moment; agents: readonly { id: string; name: string; role: string }[] }) {
-  const [openStacks, setOpenStacks] = useState<ReadonlySet<string>>(new Set());
+function MomentBoard({ team, now, shown, agents }: { team: string; now: Moment; shown: Moment; agents: readonly { id: string; name: string; role: string }[] }) {
   const [, setParams] = useSearchParams();
-  const stacked = useMemo(() => stackBoard(now.nodes, (id) => openStacks.has(id)), [now.nodes, openStacks]);
-  const whole = useMemo(() => layoutBoard(stacked.nodes, now.stages), [stacked, now.stages]);
+  const stacked = useMemo(() => stackAlike(now.nodes), [now.nodes]);
+  const { tree, fold } = useFolds(team, stacked.nodes, stacked.stacks, (id) => progressOf(now.nodes.find((node) => node.id === id)));
+  const whole = useMemo(() => layoutTree(tree.nodes, now.stages), [tree, now.stages]);
   const cards = useMemo(() => cardsAt(shown, agents), [shown, agents]);
-  const at = useMemo(() => layoutAt(whole, stacked.stacks, (id) => cards.has(id)), [whole, stacked, cards]);
-  const toggle = useCallback((id: string) => setOpenStacks((before) => (before.has(id) ? new Set([...before].filter((one) => one !== id)) : new Set([...before, id]))), []);
+  const at = useMemo(() => treeAt(tree, whole, stacked.stacks, (id) => cards.has(id)), [tree, whole, stacked, cards]);
   const open = useCallback((id: string) => setParams({ view: "log", node: id }), [setParams]);
   if (now.nodes.length === 0) return <EmptyState title="No work yet">At this moment the team had no tasks.</EmptyState>;
-  return <Graph layout={at.layout} cards={cards} stacks={at.stacks} stackOf={stacked.stackOf} selected={undefined} onOpen={open} onToggleStack={toggle} onToggleAll={null} />;
+  return <Graph {...at} cards={cards} selected={undefined} onOpen={open} onFold={fold} />;
 }
 
 function MomentTalk({ events, seq, team, agents, nodes }: { events: readonly Event[]; seq: number; team: Team; agents: readonly { id: string; name: string }[]; nodes: Moment }) {

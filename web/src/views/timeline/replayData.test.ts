@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Event } from "@/live/log";
-import { layoutBoard } from "@/views/board/layout";
-import { layoutAt, rowsAt } from "@/views/timeline/replayData";
+import { foldTree } from "@/views/board/folds";
+import { layoutTree } from "@/views/board/layout";
+import { rowsAt, treeAt } from "@/views/timeline/replayData";
 
 const event = (seq: number, type: string, data: object): Event => ({ team_id: "t", seq, at: new Date(seq * 1000).toISOString(), type, data }) as unknown as Event;
 
@@ -16,11 +17,14 @@ describe("the replay of a run", () => {
   });
 
   it("keeps the place of each card while others do not exist yet", () => {
-    const node = (id: string, needs: string[] = []) => ({ id, parent_id: id === "n0" ? null : "n0", depends_on: needs, stage_id: null });
-    const whole = layoutBoard([node("n0"), node("n1"), node("n2", ["n1"])], []);
-    const early = layoutAt(whole, new Map(), (id) => id !== "n1").layout;
-    expect([...early.positions]).toEqual([...whole.positions].filter(([id]) => id !== "n1"));
-    expect(early.edges).toEqual([]);
-    expect(early.lanes.map((lane) => lane.x)).toEqual(whole.lanes.map((lane) => lane.x));
+    const node = (id: string, parent_id: string | null, stage_id: string | null = null) => ({ id, parent_id, depends_on: [], stage_id });
+    const nodes = [node("n0", null), node("n1", "n0"), node("n2", "n0"), node("n3", "n0", "s1"), node("n4", "n2")];
+    const tree = foldTree(nodes, new Map(), (id) => id === "n2");
+    const whole = layoutTree(tree.nodes, [{ id: "s1", name: "later" }]);
+    const early = treeAt(tree, whole, new Map(), (id) => !["n1", "n3", "n4"].includes(id));
+    expect([...early.layout.positions]).toEqual([...whole.positions].filter(([id]) => id === "n0" || id === "n2"));
+    expect([...early.layout.lines.keys()]).toEqual(["n2"]);
+    expect(early.layout.frames).toEqual([]);
+    expect(early.tree.places.get("n2")!.below).toEqual([]);
   });
 });

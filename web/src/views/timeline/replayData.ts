@@ -3,7 +3,8 @@ import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, type Schemas, unwrap, type WorkNode } from "@/api/client";
 import { displayStatusOf } from "@/parts/taskStatus";
 import type { CardData } from "@/views/board/Card";
-import type { BoardLayout } from "@/views/board/layout";
+import type { FoldedTree } from "@/views/board/folds";
+import type { TreeLayout } from "@/views/board/layout";
 import type { Stack } from "@/views/board/stacks";
 import { append, emptyLog, type Event, type Row } from "@/live/log";
 
@@ -70,15 +71,19 @@ export function cardsAt(moment: Moment, agents: readonly { id: string; name: str
   );
 }
 
-/** Leave out of a layout what did not exist at a moment. Cards keep their places while time moves. */
-export function layoutAt(layout: BoardLayout, stacks: ReadonlyMap<string, Stack>, exists: (id: string) => boolean): { layout: BoardLayout; stacks: Map<string, Stack> } {
+/** Leave out of a tree and its layout what did not exist at a moment. Cards keep their places while time moves. */
+export function treeAt(tree: FoldedTree, layout: TreeLayout, stacks: ReadonlyMap<string, Stack>, exists: (id: string) => boolean) {
   const shownStacks = new Map([...stacks.values()].map((stack) => [stack.id, { ...stack, nodeIds: stack.nodeIds.filter(exists) }] as const).filter(([, stack]) => stack.nodeIds.length > 0));
   const isShown = (id: string): boolean => shownStacks.has(id) || exists(id);
-  const shown = {
-    ...layout,
-    lanes: layout.lanes.map((lane) => ({ ...lane, nodeIds: lane.nodeIds.filter(isShown) })),
-    positions: new Map([...layout.positions].filter(([id]) => isShown(id))),
-    edges: layout.edges.filter((edge) => isShown(edge.source) && isShown(edge.target)),
+  const shownOf = <T>(all: ReadonlyMap<string, T>): Map<string, T> => new Map([...all].filter(([id]) => isShown(id)));
+  return {
+    stacks: shownStacks,
+    tree: { ...tree, places: new Map([...shownOf(tree.places)].map(([id, place]) => [id, { ...place, below: place.below.filter(exists) }])), shownBy: shownOf(tree.shownBy) },
+    layout: {
+      ...layout,
+      frames: layout.frames.map((frame) => ({ ...frame, nodeIds: frame.nodeIds.filter(isShown) })).filter((frame) => frame.nodeIds.length > 0),
+      lines: shownOf(layout.lines),
+      positions: shownOf(layout.positions),
+    },
   };
-  return { layout: shown, stacks: shownStacks };
 }
