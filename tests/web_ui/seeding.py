@@ -23,6 +23,7 @@ from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
 from agiraph.core.store import dependencies, events, messages, threads
 from agiraph.core.store.nodes import NODES
+from agiraph.core.store.spend import SPEND, Spend, day_of
 from agiraph.core.store.stages import STAGES
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.threads import THREADS
@@ -342,3 +343,87 @@ def _fill_book(tx: Tx, founded: teams.NewTeam, pages: int) -> Wide:
         if n > 6 and n % 4 == 0:
             before = [node]
     return Wide(team, tuple(a.id for a in hired), tuple(made))
+
+
+LEADS = {
+    "research": ("Ask the customers", "Read the rivals", "Measure the market", "Find suppliers"),
+    "build": ("Design the machine", "Write the software", "Test everything"),
+    "launch": ("Train the sellers", "Tell the papers", "Open the shops"),
+}
+"""The leads of each stage of a deep team."""
+PARTS = ("Plan it", "Collect what is known", "Do the work", "Check the work", "Write it down")
+UNDER_WAY = (NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.RUNNING)
+PIECES = ("Look around", "Ask an expert", "Make a draft", "Compare drafts", "Sum up")
+
+
+async def deep_team(path: Path, *, pieces: int = 5) -> Wide:
+    """Create a paused team of four levels and three stages: a goal, 10 leads, 50 parts, and this
+    many pieces below each part. The first stage is done, the second is under way."""
+    async with World(path, easy_endings=True) as world:
+        founded = await world.found(
+            "Bring the new machine to market", name="Deep", model=MODEL, start=False,
+            limits=Limits(agents=16, nodes=1000),
+        )  # fmt: skip
+        made = await world.store.write(_fill_deep, founded, pieces)
+    return made
+
+
+def _fill_deep(tx: Tx, founded: teams.NewTeam, pieces: int) -> Wide:
+    team = founded.team.id
+    TEAMS.update(tx, team, status="paused")
+    names = ["ada", "ben", "cleo", "dora", "emil", "finn", "gina", "hugo", "ines", "jon"]
+    hired = [roster.hire(tx, team, name=name, role="lead", model=MODEL) for name in names]
+    done, waiting, pending = NodeStatus.COMPLETED, NodeStatus.WAITING, NodeStatus.PENDING
+    goal = add_node(tx, team, 0, assignee=founded.coordinator.id, status=waiting,
+                    title="Bring the new machine to market")  # fmt: skip
+    made = [goal]
+    states = {"research": done, "build": waiting, "launch": pending}
+    needs: list[NodeId] = []
+    others = iter(hired)
+    for name, leads in LEADS.items():
+        stage = Stage(id=StageId(new_id("stage")), team_id=team, node_id=goal, name=name,
+                      created_at=tx.now)  # fmt: skip
+        STAGES.insert(tx, stage)
+        opened: list[NodeId] = []
+        for title in leads:
+            who = next(others).id
+            lead = add_node(tx, team, len(made), parent=goal, stage=stage.id, assignee=who,
+                            needs=needs, status=states[name], title=title)  # fmt: skip
+            opened.append(lead)
+            made += [lead, *_add_parts(tx, team, lead, who, states[name], pieces)]
+        needs = opened
+    return Wide(team, tuple(a.id for a in hired), tuple(made))
+
+
+def _add_parts(
+    tx: Tx, team: TeamId, lead: NodeId, who: AgentId, status: NodeStatus, pieces: int
+) -> list[NodeId]:
+    """Add the parts of a lead with their pieces; of a lead that waits, the third is under way."""
+    done, waiting, pending = NodeStatus.COMPLETED, NodeStatus.WAITING, NodeStatus.PENDING
+    of_parts = [done, done, waiting, pending, pending] if status is waiting else [status] * 5
+    made: list[NodeId] = []
+    for place, (title, own) in enumerate(zip(PARTS, of_parts, strict=True)):
+        part = add_node(tx, team, place, parent=lead, assignee=who, status=own, title=title,
+                        needs=[made[-1 - pieces]] if made else [])  # fmt: skip
+        made.append(part)
+        for n in range(pieces):
+            is_under_way = own is waiting and n < len(UNDER_WAY)
+            state = UNDER_WAY[n] if is_under_way else pending if own is waiting else own
+            title = PIECES[n % len(PIECES)]
+            piece = add_node(tx, team, n, parent=part, assignee=who, status=state, title=title)
+            if state is not pending:
+                _pay(tx, team, piece, who)
+            made.append(piece)
+    return made
+
+
+def _pay(tx: Tx, team: TeamId, node: NodeId, agent: AgentId) -> None:
+    """Book one call of a cent for a node."""
+    SPEND.insert(
+        tx,
+        Spend(
+            node_id=node, agent_id=agent, purpose="work", model=MODEL, day=day_of(tx.now),
+            team_id=team, calls=1, lost=0, input_tokens=900, output_tokens=40, cached_tokens=0,
+            cache_write_tokens=0, thinking_tokens=0, usd=0.01, unpriced=0, estimated=0,
+        ),
+    )  # fmt: skip

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 /** The folders and the files outside of them, from the ground up. Each screen is a layer, so that no two depend on each other. */
 const LAYERS = [
   ...["styles.css", "lib", "api", "live", "ui", "reading", "parts"],
-  ...["models", "research", "composer", "conversation", "files", "memory", "results", "board", "timeline", "threads"].map((view) => `views/${view}`),
+  ...["models", "research", "composer", "tree", "conversation", "files", "memory", "results", "board", "timeline", "threads"].map((view) => `views/${view}`),
   ...["settings", "cost", "triggers", "operations", "home", "inbox"].map((view) => `views/${view}`),
   ...["views", "shell", "router.tsx", "main.tsx"],
 ];

@@ -3,7 +3,7 @@ import { cva, type VariantProps } from "class-variance-authority";
 import type { ComponentProps } from "react";
 import { cx } from "@/lib/cx";
 
-const buttonStyle = cva(
+export const buttonStyle = cva(
   "inline-flex shrink-0 items-center justify-center gap-1.5 rounded-sm font-medium whitespace-nowrap select-none transition-colors disabled:opacity-50 aria-disabled:opacity-50 pointer-coarse:min-h-10",
   {
     variants: {

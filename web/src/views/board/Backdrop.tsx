@@ -1,11 +1,11 @@
-/** Backdrop: what is drawn behind and above the cards: the frames of stages, the lines of the tree, and dependencies. */
+/** Backdrop: what is drawn behind the cards: the frames of stages, the lines of the tree, and dependencies. */
 import { ViewportPortal } from "@xyflow/react";
 import { memo, useContext } from "react";
 import { cx } from "@/lib/cx";
 import { capitalize, money } from "@/lib/format";
 import { type CardData, DetailLevel } from "@/views/board/Card";
-import { CARD, type Frame, type TreeLayout } from "@/views/board/layout";
-import type { Stack } from "@/views/board/stacks";
+import { CARD, type Frame, pathOfLines, type TreeLayout } from "@/views/tree/layout";
+import type { Stack } from "@/views/tree/stacks";
 
 /** A dependency between two cards: one of them may stand for a task that it hides. */
 export interface Need {
@@ -47,7 +47,7 @@ export const Backdrop = memo(function Backdrop({ layout, cards, stacks }: Backdr
           <StageFrame key={`${frame.stage} ${frame.nodeIds[0]}`} frame={frame} cards={cards} stacks={stacks} />
         ))}
         <svg aria-hidden className="absolute top-0 left-0 overflow-visible" width={1} height={1}>
-          <path data-lines d={[...layout.lines.values(), ...layout.frames.map((frame) => frame.line)].join("")} {...STROKE} stroke="var(--edge)" strokeWidth={1.5} />
+          <path data-lines d={pathOfLines(layout)} {...STROKE} stroke="var(--edge)" strokeWidth={1.5} vectorEffect="non-scaling-stroke" />
         </svg>
       </div>
     </ViewportPortal>
@@ -83,7 +83,7 @@ interface DependenciesProps {
   areAllShown: boolean;
 }
 
-/** Dependencies: those of the active card stand out, with an arrow to the task that needs the other. */
+/** Dependencies: those of the active card stand out, with an arrow to the task that needs the other. They run behind the cards, whose words would be struck through. */
 export const Dependencies = memo(function Dependencies({ layout, needs, active, areAllShown }: DependenciesProps) {
   const isActive = (need: Need): boolean => need.source === active || need.target === active;
   const pathOf = (need: Need): string => curve(layout.positions.get(need.source)!, layout.positions.get(need.target)!);
@@ -92,7 +92,7 @@ export const Dependencies = memo(function Dependencies({ layout, needs, active, 
   const faint = strong.length > 0 ? 0.3 : 1;
   return (
     <ViewportPortal>
-      <svg aria-hidden className="pointer-events-none absolute top-0 left-0 overflow-visible" width={1} height={1} style={{ zIndex: 1 }}>
+      <svg aria-hidden className="pointer-events-none absolute top-0 left-0 overflow-visible" width={1} height={1} style={{ zIndex: -1 }}>
         <marker id="need-arrow" viewBox="0 0 8 8" refX={7} refY={4} markerWidth={8} markerHeight={8} markerUnits="userSpaceOnUse" orient="auto">
           <path d="M0,0 L8,4 L0,8 z" fill="var(--ink)" />
         </marker>

@@ -16,10 +16,10 @@ import { displayStatusOf } from "@/parts/taskStatus";
 import { useNarrow } from "@/parts/useNarrow";
 import type { CardData } from "@/views/board/Card";
 import { TaskDetail } from "@/views/board/TaskDetail";
-import { progressOf, useFolds } from "@/views/board/folds";
-import { layoutTree, type TreeLayout } from "@/views/board/layout";
+import { progressOf, useFolds } from "@/views/tree/folds";
+import { layoutTree, type TreeLayout } from "@/views/tree/layout";
 import { NodeList } from "@/views/board/NodeList";
-import { type StackableNode, stackAlike } from "@/views/board/stacks";
+import { type StackableNode, stackAlike } from "@/views/tree/stacks";
 import { useBoard } from "@/views/board/useBoard";
 
 const Graph = lazyChunk(() => import("@/views/board/Graph"));

@@ -176,7 +176,11 @@ function CardBody({ node, displayStatus, openDependencies, order, isCoordinator,
             <RotateCw className="size-3" aria-hidden /> {node.attempt}
           </span>
         )}
-        <span className="tabular pointer-events-auto ml-auto" title={hasBelow ? "With all that is below it" : undefined}>{node.cost.usd > 0 ? money(node.cost.usd) : node.cost.calls > 0 ? plural(node.cost.calls, "model call") : ""}</span>
+        {node.cost.calls > 0 && (
+          <span className="tabular pointer-events-auto ml-auto" title={hasBelow ? "With all that is below it" : undefined}>
+            {node.cost.usd > 0 ? money(node.cost.usd) : plural(node.cost.calls, "model call")}
+          </span>
+        )}
       </span>
     </>
   );

@@ -9,11 +9,12 @@ import { plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
 import { Backdrop, Dependencies, needsBetween } from "@/views/board/Backdrop";
 import { Card, type CardNode, type Detail, DetailLevel, type CardData, type TreeItem } from "@/views/board/Card";
-import type { FoldedTree } from "@/views/board/folds";
-import { CARD, shiftIntoView, type TreeLayout } from "@/views/board/layout";
+import type { FoldedTree } from "@/views/tree/folds";
+import { CARD, shiftIntoView, type TreeLayout } from "@/views/tree/layout";
 import { Minimap } from "@/views/board/Minimap";
-import { countStatuses, hiddenInWords, StackCard, type StackNode } from "@/views/board/StackCard";
-import type { Stack } from "@/views/board/stacks";
+import { hiddenInWords, StackCard, type StackNode } from "@/views/board/StackCard";
+import { countStatuses } from "@/views/tree/picture";
+import type { Stack } from "@/views/tree/stacks";
 
 const NODE_TYPES = { card: Card, stack: StackCard };
 /** With more cards than this, only the visible ones are rendered. */
@@ -67,7 +68,7 @@ function GraphView({ layout, tree, cards, stacks, selected, onOpen, onFold }: Pr
     const next = new Map<string, CardNode | StackNode>();
     for (const [id, position] of layout.positions) {
       const { level, below, isFolded } = tree.places.get(id)!;
-      const counts = isFolded || stacks.has(id) ? countStatuses(below, cards) : [];
+      const counts = isFolded || stacks.has(id) ? countStatuses(below, (one) => cards.get(one)?.displayStatus) : [];
       const item: TreeItem = {
         level,
         fold: below.length === 0 ? "none" : isFolded ? "folded" : "open",
@@ -287,22 +288,22 @@ function GraphView({ layout, tree, cards, stacks, selected, onOpen, onFold }: Pr
           </IconButton>
         </div>
         <Button size="sm" aria-label="Fit: show everything" className="shadow-low" onClick={() => void flow.fitView({ ...FIT, duration: 160 })}>
-          <Maximize aria-hidden className="size-3.5" /> Fit
+          <Maximize aria-hidden className="size-3.5" /> <span className="max-sm:sr-only">Fit</span>
         </Button>
         {isAnyFolded ? (
           <Button size="sm" className="shadow-low" onClick={() => onFold(tree.parents, false)}>
-            <UnfoldVertical aria-hidden className="size-3.5" /> Show every task
+            <UnfoldVertical aria-hidden className="size-3.5" /> <span className="max-sm:sr-only">Show every task</span>
           </Button>
         ) : (
           foldable.length > 0 && (
             <Button size="sm" className="shadow-low" onClick={() => onFold(foldable, true)}>
-              <FoldVertical aria-hidden className="size-3.5" /> Fold all
+              <FoldVertical aria-hidden className="size-3.5" /> <span className="max-sm:sr-only">Fold all</span>
             </Button>
           )
         )}
         {needs.length > 0 && (
           <Button size="sm" aria-pressed={areNeedsShown} className={cx("shadow-low", areNeedsShown && "bg-press")} onClick={() => setAreNeedsShown(!areNeedsShown)}>
-            <Spline aria-hidden className="size-3.5" /> Dependencies
+            <Spline aria-hidden className="size-3.5" /> <span className="max-sm:sr-only">Dependencies</span>
           </Button>
         )}
       </div>

@@ -2,13 +2,12 @@
 import { useReactFlow, useStore } from "@xyflow/react";
 import { type PointerEvent, useEffect, useRef } from "react";
 import type { CardData } from "@/views/board/Card";
-import { CARD, type TreeLayout } from "@/views/board/layout";
-import { countStatuses } from "@/views/board/StackCard";
-import type { Stack } from "@/views/board/stacks";
+import type { TreeLayout } from "@/views/tree/layout";
+import { countStatuses, drawTree } from "@/views/tree/picture";
+import type { Stack } from "@/views/tree/stacks";
 
 const SIZE = { width: 180, height: 110 };
 const MIN_BOARD_WIDTH = 560;
-const STATUS_COLOURS: Partial<Record<CardData["displayStatus"], string>> = { running: "--work-dot", completed: "--done-dot", doubts: "--done-dot", failed: "--fail-dot", asks: "--wait-dot" };
 
 interface Props {
   layout: TreeLayout;
@@ -30,26 +29,8 @@ function Overview({ layout, cards, stacks }: Props) {
   const scale = Math.min(SIZE.width / layout.width, SIZE.height / layout.height);
 
   useEffect(() => {
-    const context = canvas.current?.getContext("2d");
-    if (!context) return;
-    const pixelRatio = devicePixelRatio;
-    const styles = getComputedStyle(document.documentElement);
-    context.canvas.width = SIZE.width * pixelRatio;
-    context.canvas.height = SIZE.height * pixelRatio;
-    context.scale(scale * pixelRatio, scale * pixelRatio);
-    context.fillStyle = styles.getPropertyValue("--lane");
-    for (const frame of layout.frames) context.fillRect(frame.x, frame.y, frame.width, frame.height);
-    for (const [id, position] of layout.positions) {
-      // A stack shows the share of each status.
-      const members = stacks.get(id)?.nodeIds ?? [id];
-      let left = position.x;
-      for (const [status, count] of countStatuses(members, cards)) {
-        const part = (CARD.width * count) / members.length;
-        context.fillStyle = styles.getPropertyValue(STATUS_COLOURS[status] ?? "--retired");
-        context.fillRect(left, position.y, part, CARD.height);
-        left += part;
-      }
-    }
+    const countsOf = (id: string) => countStatuses(stacks.get(id)?.nodeIds ?? [id], (one) => cards.get(one)?.displayStatus);
+    if (canvas.current) drawTree(canvas.current, layout, { scale, ...SIZE, countsOf });
   }, [layout, cards, stacks, scale]);
 
   function centerAtPointer(event: PointerEvent) {

@@ -11,7 +11,7 @@ import { useNow } from "@/parts/RelativeTime";
 import { isFinished } from "@/lib/endings";
 import { elapsed, StatusChip, stopReasonText } from "@/parts/taskStatus";
 import type { CardData } from "@/views/board/Card";
-import { asTree } from "@/views/board/tree";
+import { asTree } from "@/views/tree/tree";
 
 type Filter = "all" | "open" | "you" | "failed" | "done";
 const FILTERS = [["all", "All"], ["open", "Open"], ["you", "Waiting for you"], ["failed", "Failed or partial"], ["done", "Done"]] as const;

@@ -5,14 +5,12 @@ import { memo, useContext } from "react";
 import { cx } from "@/lib/cx";
 import { money, plural } from "@/lib/format";
 import { type DisplayStatus, STATUS_STYLES } from "@/parts/taskStatus";
-import { type CardData, DetailLevel, shortTitle, treeItem, type TreeActions, type TreeItem } from "@/views/board/Card";
-import type { Stack } from "@/views/board/stacks";
+import { DetailLevel, shortTitle, treeItem, type TreeActions, type TreeItem } from "@/views/board/Card";
+import type { StatusCounts } from "@/views/tree/picture";
+import type { Stack } from "@/views/tree/stacks";
 
-type StatusCounts = readonly (readonly [DisplayStatus, number])[];
 export type StackNode = Node<{ stack: Stack; counts: StatusCounts; usd: number; item: TreeItem; actions: TreeActions }, "stack">;
 
-/** What needs a person comes first, then what went wrong, what runs, what waits and what is done. */
-const ORDER: readonly DisplayStatus[] = ["asks", "failed", "partial", "doubts", "running", "waiting", "assigned", "pending", "completed", "cancelled"];
 const COLOURS: Record<DisplayStatus, string> = {
   asks: "bg-wait-dot",
   failed: "bg-fail-dot",
@@ -25,16 +23,6 @@ const COLOURS: Record<DisplayStatus, string> = {
   completed: "bg-done-dot",
   cancelled: "bg-line-2",
 };
-
-/** Return the number of tasks in each status that occurs, the most urgent status first. */
-export function countStatuses(ids: readonly string[], cards: ReadonlyMap<string, CardData>): StatusCounts {
-  const found = new Map<DisplayStatus, number>();
-  for (const id of ids) {
-    const status = cards.get(id)?.displayStatus ?? "pending";
-    found.set(status, (found.get(status) ?? 0) + 1);
-  }
-  return ORDER.filter((status) => found.has(status)).map((status) => [status, found.get(status)!] as const);
-}
 
 /** Return what a card says of the tasks that it hides: how many, and how many in the most urgent status. */
 export function hiddenInWords(counts: StatusCounts): string {

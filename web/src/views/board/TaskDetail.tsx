@@ -1,7 +1,7 @@
 /** TaskDetail: everything about one task: request, dependencies, result, files, cost and actions. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Ban, ExternalLink, FileText, Link2, ScrollText, X } from "lucide-react";
+import { Ban, ExternalLink, FileText, Link2, MessageCircle, ScrollText, X } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
@@ -16,6 +16,7 @@ import { requestedBy } from "@/lib/participants";
 import { QuestionCard } from "@/views/conversation/QuestionCard";
 import FailureActions from "@/views/conversation/FailureActions";
 import { Button, Chip, IconButton, Loading, ErrorPanel } from "@/ui";
+import { buttonStyle } from "@/ui/button";
 import { screenHref } from "@/lib/screens";
 import type { CardData } from "@/views/board/Card";
 import { canExtend, ExtendButton } from "@/parts/Extend";
@@ -95,6 +96,11 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         {node.doubts && displayStatus !== "doubts" && <Chip tone="wait">In doubt</Chip>}
         {node.stalled_at && !isFinished(node.status) && <Chip tone="wait">No progress for a while</Chip>}
         <div className="ml-auto flex flex-wrap justify-end gap-2">
+          {node.assignee_id && (
+            <Link to="/t/$team/a/$agent" params={{ team: team.id, agent: node.assignee_id }} className={buttonStyle({ size: "sm" })}>
+              <MessageCircle className="size-3.5" aria-hidden /> Talk to {capitalize(node.assignee ?? node.assignee_id)}
+            </Link>
+          )}
           {isFinished(node.status) ? <FailureActions node={node.id} /> : canExtend(node) && <ExtendButton node={node} />}
           <TaskActions node={node} />
         </div>

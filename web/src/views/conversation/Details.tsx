@@ -18,6 +18,7 @@ import { isFinished } from "@/lib/endings";
 import { displayStatusOf, elapsed, STATUS_STYLES, StatusChip } from "@/parts/taskStatus";
 
 const FailureActions = lazyChunk(() => import("@/views/conversation/FailureActions"));
+const TreeMap = lazyChunk(() => import("@/views/tree/TreeMap"));
 const EffortSetting = lazyChunk(() => import("@/views/models/EffortSetting"));
 
 interface Props {
@@ -72,6 +73,9 @@ function TeamDetails({ team, agent, agents }: Props) {
           {team.goal}
         </p>
       </Section>
+      <Suspense>
+        <TreeMap team={team.id} agent={agent.id} />
+      </Suspense>
       <Section title="Plan" note={planProgress(nodes)}>
         {stages.data && stages.data.length > 0 ? (
           <ol className="relative ml-[5px] border-l border-line-2">
@@ -228,6 +232,9 @@ function WorkerDetails({ team, agent }: Props) {
           </ul>
         </Section>
       )}
+      <Suspense>
+        <TreeMap team={team.id} agent={agent.id} />
+      </Suspense>
       <AgentFacts agent={agent} />
     </>
   );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Event } from "@/live/log";
-import { foldTree } from "@/views/board/folds";
-import { layoutTree } from "@/views/board/layout";
+import { foldTree } from "@/views/tree/folds";
+import { layoutTree } from "@/views/tree/layout";
 import { rowsAt, treeAt } from "@/views/timeline/replayData";
 
 const event = (seq: number, type: string, data: object): Event => ({ team_id: "t", seq, at: new Date(seq * 1000).toISOString(), type, data }) as unknown as Event;

@@ -3,9 +3,9 @@ import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, type Schemas, unwrap, type WorkNode } from "@/api/client";
 import { displayStatusOf } from "@/parts/taskStatus";
 import type { CardData } from "@/views/board/Card";
-import type { FoldedTree } from "@/views/board/folds";
-import type { TreeLayout } from "@/views/board/layout";
-import type { Stack } from "@/views/board/stacks";
+import type { FoldedTree } from "@/views/tree/folds";
+import type { TreeLayout } from "@/views/tree/layout";
+import type { Stack } from "@/views/tree/stacks";
 import { append, emptyLog, type Event, type Row } from "@/live/log";
 
 export type Moment = Schemas["BoardMomentView"];

@@ -1,8 +1,8 @@
 // @vitest-environment jsdom
 import { act, renderHook } from "@testing-library/react";
 import { beforeEach, describe, expect, it } from "vitest";
-import { foldedAtFirst, foldTree, useFolds } from "@/views/board/folds";
-import type { LayoutNode } from "@/views/board/layout";
+import { foldedAtFirst, foldTree, useFolds } from "@/views/tree/folds";
+import type { LayoutNode } from "@/views/tree/layout";
 
 const node = (id: string, parent_id: string | null): LayoutNode => ({ id, parent_id, depends_on: [], stage_id: null });
 const none = new Map();

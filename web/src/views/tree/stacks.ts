@@ -4,7 +4,7 @@
  * Siblings are alike if their titles differ only in numbers or quoted words ("Translate page 7"), or begin with the
  * same two words. A board that is still too long stacks the rest of each family too, but for those that gave away work.
  */
-import type { LayoutNode } from "@/views/board/layout";
+import type { LayoutNode } from "@/views/tree/layout";
 
 export interface StackableNode extends LayoutNode {
   title: string;

@@ -5,7 +5,7 @@
  * below itself and indented, as a tree of folders has. The tasks of a stage stand in a frame. Tasks keep the order and
  * the column in which they were first drawn, so that growing work moves only what is below or to the right of it.
  */
-import { asTree } from "@/views/board/tree";
+import { asTree } from "@/views/tree/tree";
 
 export interface LayoutNode {
   id: string;
@@ -211,6 +211,9 @@ export function layoutTree(nodes: readonly LayoutNode[], stages: readonly Layout
 
   return { positions, frames, lines, ...size, columns };
 }
+
+/** Return all lines of a layout as one path of an SVG. */
+export const pathOfLines = ({ lines, frames }: TreeLayout): string => [...lines.values(), ...frames.map((frame) => frame.line)].join("");
 
 /** Return how far to the right of its task a group stands. The line to a frame below a first task comes from above, and needs no room beside it. */
 const indentOf = (group: Group, depth: number): number => (depth === 0 && group.stage !== UNSTAGED ? 0 : INDENT);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { sharedTitle, stackAlike, type StackableNode } from "@/views/board/stacks";
+import { sharedTitle, stackAlike, type StackableNode } from "@/views/tree/stacks";
 
 const node = (n: number, title: string, more: Partial<StackableNode> = {}): StackableNode => ({ id: `n${String(n).padStart(3, "0")}`, title, parent_id: "n000", depends_on: [], stage_id: null, ...more });
 const goal = node(0, "Translate the book", { parent_id: null });

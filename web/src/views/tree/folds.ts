@@ -2,9 +2,9 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import { isFinished, type NodeStatus } from "@/lib/endings";
 import { readStored, writeStored } from "@/lib/storage";
-import type { LayoutNode } from "@/views/board/layout";
-import type { Stack } from "@/views/board/stacks";
-import { asTree, type Branch } from "@/views/board/tree";
+import type { LayoutNode } from "@/views/tree/layout";
+import type { Stack } from "@/views/tree/stacks";
+import { asTree, type Branch } from "@/views/tree/tree";
 
 /** A tree with more cards than this shows finished work folded at first; with more than the second, also work that nobody has begun. */
 const MANY_CARDS = 40;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CARD, layoutTree, type LayoutNode, shiftIntoView, type TreeLayout } from "@/views/board/layout";
+import { CARD, layoutTree, type LayoutNode, shiftIntoView, type TreeLayout } from "@/views/tree/layout";
 
 const node = (id: string, parent_id: string | null = null, more: Partial<LayoutNode> = {}): LayoutNode => ({ id, parent_id, depends_on: [], stage_id: null, ...more });
 const at = (layout: TreeLayout, id: string) => layout.positions.get(id)!;

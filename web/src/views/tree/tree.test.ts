@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { asTree } from "@/views/board/tree";
+import { asTree } from "@/views/tree/tree";
 
 const part = (id: string, parent_id: string | null = null) => ({ id, parent_id });
 const shown = (...args: Parameters<typeof asTree>) => asTree(...args).map(({ part, depth }) => "  ".repeat(depth) + part.id);
