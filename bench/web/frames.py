@@ -1,7 +1,8 @@
 """Frames: the cost of a frame of the web UI with much data: `make bench-web`.
 
 A conversation of 10,000 events that is scrolled and written to, the thread behind it, a board of
-500 tasks that is moved, zoomed and grows, a timeline and a replay of 10,600 events, 100 teams of
+500 tasks that is moved, zoomed and grows, a tree of 311 tasks on four levels that goes on while it
+is folded, whole and beside a conversation, a timeline and a replay of 10,600 events, 100 teams of
 ten agents, and a slow line. CPU is the main thread's time by Chromium's clock; the intervals
 between frames depend on the machine's load. The goal is 8 ms of CPU a frame. `make bench-web
 PROFILE=1` also prints what each figure is made of; `ONLY="timeline teams"` measures a part.
@@ -19,6 +20,7 @@ from tests.web_ui.browsing import DESKTOP, launch
 from tests.web_ui.windows import sign_in
 
 from agiraph.api.web_ui import BUILT
+from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, says
@@ -92,7 +94,31 @@ async def board(stage: Stage, served: Served, wide: seeding.Wide) -> None:
     await stage.measure("work arriving", grow)
 
 
-PARTS = ("line", "conversation", "board", "timeline", "teams")
+async def tree(stage: Stage, served: Served, deep: seeding.Wide) -> None:
+    page, team = stage.page, deep.team
+    waiting = list(deep.nodes[-93:])
+
+    async def go_on(nodes: list[NodeId]) -> None:
+        for node in nodes:
+            await served.world.store.write(seeding.complete_node, team, node)
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+
+    await page.goto(f"{served.origin}/t/{team}/board")
+    await page.wait_for_selector("[data-card]", timeout=60_000)
+    await asyncio.sleep(2)
+    await stage.measure("a tree, folded", lambda: go_on(waiting[:25]))
+    await page.get_by_role("button", name="Show every task").click()
+    await page.get_by_role("button", name="Fit").click()
+    await asyncio.sleep(2)
+    await stage.measure("all 311 in sight", lambda: go_on(waiting[25:50]))
+    await page.goto(f"{served.origin}/t/{team}/a/{deep.agents[0]}")
+    await page.wait_for_selector("canvas", timeout=60_000)
+    await asyncio.sleep(2)
+    await stage.measure("its map", lambda: go_on(waiting[50:75]))
+
+
+PARTS = ("line", "conversation", "board", "tree", "timeline", "teams")
 
 
 async def main(only: list[str], readable: Path | None) -> None:
@@ -115,6 +141,7 @@ async def one_team(
     """Measure what a person sees of one large team."""
     long = await seeding.long_team(home)
     wide = await seeding.wide_team(home)
+    deep = await seeding.deep_team(home)
     run = await long_run.seed(home)
     pages = readable or BUILT
     async with serving(home, clock=SystemClock(), keys=keys, pages=pages) as served:
@@ -127,6 +154,8 @@ async def one_team(
             await conversation(stage, served, long)
         if "board" in only:
             await board(stage, served, wide)
+        if "tree" in only:
+            await tree(stage, served, deep)
         if "timeline" in only:
             await long_run.measure(stage, served, run)
         await context.close()

@@ -9,6 +9,7 @@ from agiraph.core.domain.events.work import (
     CallPreview,
     NodeAssigned,
     NodeCheckpoint,
+    NodeCompleted,
     NodeCreated,
     ToolResult,
     TurnAdded,
@@ -415,6 +416,12 @@ def _add_parts(
                 _pay(tx, team, piece, who)
             made.append(piece)
     return made
+
+
+def complete_node(tx: Tx, team: TeamId, node: NodeId) -> None:
+    """End a node as its agent would, with the event that pages follow."""
+    NODES.update(tx, node, status=NodeStatus.COMPLETED, started_at=tx.now, ended_at=tx.now)
+    tx.emit(team, NodeCompleted(node_id=node, reason=None, result="Done."))
 
 
 def _pay(tx: Tx, team: TeamId, node: NodeId, agent: AgentId) -> None:
