@@ -57,6 +57,25 @@ async def test_the_text_of_a_page_that_was_read_is_found_by_its_url(served: Serv
     assert (await served.ask("GET", f"{path}https://none.example/"))[0] == 404
 
 
+async def test_a_conversation_is_searched_for_all_words_of_a_query_page_by_page(
+    served: Served,
+) -> None:
+    served.world.script("ada", *(says("Heard.", call("no_work_needed")) for _ in range(4)))
+    team = await _team(served)
+    path = f"/agents/{team['coordinator_id']}"
+    for text in ("Beans in a bag", "Peas in a box", "A bag of BEANS"):
+        await served.ask("POST", f"{path}/send", {"message": text})
+        await served.world.settle()
+    _, [newest] = await served.ask("GET", f"{path}/conversation?query=beans%20Bag&limit=1")
+    before = f"&before={newest['id']}"
+    _, [older] = await served.ask("GET", f"{path}/conversation?query=beans%20Bag&limit=1{before}")
+    assert (newest["text"], older["text"]) == ("A bag of BEANS", "Beans in a bag")
+    assert await served.ask("GET", f"{path}/conversation?query=barrel") == (200, [])
+    _, all_of_it = await served.ask("GET", f"{path}/conversation?query=%20")
+    assert len(all_of_it) == 6
+    assert (await served.ask("GET", f"{path}/conversation?query={'x' * 501}"))[0] == 422
+
+
 async def test_wrong_research_and_search_requests_are_refused(served: Served) -> None:
     served.world.script("ada")
     team = await _team(served)

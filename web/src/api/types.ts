@@ -360,7 +360,8 @@ export interface paths {
          * Get Conversation
          * @description Return the messages between the person and this agent, oldest first: the newest page, or
          *     the page before an id. A message that the person wrote here and that went to the agents it
-         *     mentions is included; the agent's threads are not.
+         *     mentions is included; the agent's threads are not. With `query`, only the messages whose title
+         *     or text has all of its words, in whatever case.
          */
         get: operations["get_conversation"];
         put?: never;
@@ -12242,6 +12243,8 @@ export interface operations {
             query?: {
                 /** @description The first id of the next page. */
                 before?: string;
+                /** @description Only messages with all of these words. */
+                query?: string;
                 /** @description The most entries to return. */
                 limit?: number;
             };

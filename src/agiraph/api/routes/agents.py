@@ -19,6 +19,7 @@ from agiraph.api.routing import Body, Router
 from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
 from agiraph.core.domain.ids import AgentId, ThreadId
 from agiraph.core.domain.messages import Draft
+from agiraph.core.services import search
 from agiraph.core.services.lifecycle import conversation, settings
 from agiraph.core.services.mail import bus, inbox
 from agiraph.core.services.members import roster
@@ -169,14 +170,19 @@ def get_conversation(
     agent: str,
     person: PersonDep,
     before: Annotated[str, Query(description="The first id of the next page.")] = "",
+    query: Annotated[
+        str, Query(max_length=500, description="Only messages with all of these words.")
+    ] = "",
     limit: Limit = 100,
 ) -> list[MessageView]:
     """Return the messages between the person and this agent, oldest first: the newest page, or
     the page before an id. A message that the person wrote here and that went to the agents it
-    mentions is included; the agent's threads are not."""
+    mentions is included; the agent's threads are not. With `query`, only the messages whose title
+    or text has all of its words, in whatever case."""
     found = AGENTS.get(tx, agent)
+    words = search.words_of(query)
     said = messages.lately(
-        tx, found.team_id, found.id, person, limit=limit, before=before, mentions=True
+        tx, found.team_id, found.id, person, limit=limit, before=before, mentions=True, words=words
     )
     return [message_view(tx, message) for message in said]
 

@@ -7,7 +7,7 @@ from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.ids import AgentId, MessageId, NodeId, PersonId, TeamId
 from agiraph.core.domain.messages import Message, Topic
 from agiraph.core.domain.work import WorkNode
-from agiraph.core.store.rows import Table, to_micros
+from agiraph.core.store.rows import Table, holds_all, to_micros
 from agiraph.core.store.tx import Tx
 
 MESSAGES = Table("messages", Message)
@@ -262,14 +262,17 @@ def lately(
     limit: int,
     before: str = "",
     mentions: bool = False,
+    words: Sequence[str] = (),
 ) -> list[Message]:
     """Return the last messages of that conversation, or the last before a message; oldest first.
 
-    With `mentions` also what the person wrote there and sent to others by mentioning them.
+    With `mentions` also what the person wrote there and sent to others by mentioning them. With
+    `words`, in lower case, only those whose title or text has all of them.
     """
     earlier = " and id < :before" if before else ""
     elsewhere = " or (sender = :person and topic = 'mention' and ref = :agent)" if mentions else ""
-    where = f"{_BETWEEN[:-1]}{elsewhere}){earlier} order by id desc limit :limit"
+    held, named = holds_all("title || ' ' || text", words)
+    where = f"{_BETWEEN[:-1]}{elsewhere}){earlier} and {held} order by id desc limit :limit"
     found = MESSAGES.select(
         tx,
         where,
@@ -278,6 +281,7 @@ def lately(
         person=person_id,
         limit=limit,
         before=before,
+        **named,
     )
     return found[::-1]
 

@@ -1,59 +1,51 @@
-/** ConversationSearch: search in the loaded part of a conversation. */
+/** ConversationSearch: searches all messages of a conversation, and the steps of the work that are loaded. */
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { ChevronDown, ChevronUp, X } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { useQuery } from "@tanstack/react-query";
-import { conversationQuery } from "@/api/queries";
+import type { Message } from "@/api/client";
+import { conversationQuery, foundMessagesQuery } from "@/api/queries";
+import { isComposing } from "@/lib/composing";
 import { useLive } from "@/live";
 import type { Row } from "@/live/log";
-import { IconButton } from "@/ui";
+import { useShell } from "@/parts/shellState";
+import { useSettledText } from "@/parts/useSettledText";
+import { Button, IconButton } from "@/ui";
 
-const searchableText = (row: Row): string => (row.kind === "tools" ? row.calls.map((call) => `${call.name} ${call.text}`).join(" ") : row.kind === "system" ? `${row.text} ${row.detail}` : row.text);
+/** A place of the conversation that holds the words: the key of its row, or the id of its message. */
+interface Hit {
+  key: string;
+  at: number;
+}
 
-export default function ConversationSearch({ agentId, teamId, onFound, onClose }: { agentId: string; teamId: string; onFound: (key: string | undefined) => void; onClose: () => void }) {
-  const [query, setQuery] = useState("");
-  const [position, setPosition] = useState(0);
+interface Props {
+  agentId: string;
+  teamId: string;
+  onFound: (key: string | undefined, words: string[]) => void;
+  onClose: () => void;
+}
+
+export default function ConversationSearch({ agentId, teamId, onFound, onClose }: Props) {
+  const [typed, setTyped] = useState("");
+  const [chosen, setChosen] = useState<string | undefined>();
   const input = useRef<HTMLInputElement>(null);
-  const conversation = useQuery(conversationQuery(agentId));
-  const rows = useLive((state) => state.logs[teamId]?.rowsByAgent[agentId]);
-  const hits = useMemo(() => {
-    const needle = query.trim().toLowerCase();
-    if (needle.length < 2) return [];
-    const found = new Map<string, number>();
-    for (const one of conversation.data?.messages ?? []) if (one.text.toLowerCase().includes(needle)) found.set(one.id, Date.parse(one.created_at));
-    for (const row of rows ?? []) if (row.kind !== "tools" && searchableText(row).toLowerCase().includes(needle)) found.set(row.key, Date.parse(row.at));
-    return [...found].sort((a, b) => b[1] - a[1]).map(([key]) => key);
-  }, [query, conversation.data, rows]);
-  useEffect(() => setPosition(0), [query]);
-  const hit = hits[position];
-  useEffect(() => onFound(hit), [hit, onFound]);
+  const text = typed.trim();
+  const settled = useSettledText(text);
+  const search = useInfiniteQuery(foundMessagesQuery(agentId, settled));
+  const isSearching = text !== settled || search.isFetching;
+  const hits = useHits(agentId, teamId, text, text === settled ? search.data : undefined, search.hasNextPage);
+  const position = Math.max(0, hits.findIndex((hit) => hit.key === chosen));
+  const hit = hits[position]?.key;
+  useEffect(() => onFound(hit, text.toLowerCase().split(/\s+/)), [hit, text, onFound]);
   useEffect(() => input.current?.focus(), []);
-  const step = (offset: number) => hits.length > 0 && setPosition((position + offset + hits.length) % hits.length);
+  const step = async (offset: number) => {
+    let known = hits;
+    // The oldest one that is known: there are older ones.
+    if (position + offset === hits.length && search.hasNextPage) known = hitsOf((await search.fetchNextPage()).data?.pages.flat() ?? []);
+    const after = offset > 0 ? known.filter((one) => hits[position] && one.at <= hits[position].at && one.key !== hit) : [];
+    setChosen(known === hits ? hits[(position + offset + hits.length) % hits.length]?.key : after[0]?.key);
+  };
   return (
     <search className="flex h-11 shrink-0 items-center gap-2 border-b border-line bg-sunken px-4">
-      <input dir="auto"
-        ref={input}
-        value={query}
-        onChange={(event) => setQuery(event.target.value)}
-        onKeyDown={(event) => {
-          if (event.key === "Escape") onClose();
-          if (event.key === "Enter") step(event.shiftKey ? -1 : 1);
-        }}
-        aria-label="Search in this conversation"
-        placeholder="Search in this conversation…"
-        className="h-8 min-w-0 flex-1 bg-transparent text-sm outline-offset-[-2px]"
-      />
-      <span role="status" className="tabular text-xs text-ink-3">
-        {query.trim().length < 2 ? "" : hits.length === 0 ? "Nothing found in the loaded part" : `${position + 1} of ${hits.length}`}
-      </span>
-      <IconButton label="Older" onClick={() => step(1)}>
-        <ChevronUp className="size-4" />
-      </IconButton>
-      <IconButton label="Newer" onClick={() => step(-1)}>
-        <ChevronDown className="size-4" />
-      </IconButton>
-      <IconButton label="Close search" onClick={onClose}>
-        <X className="size-4" />
-      </IconButton>
     </search>
   );
 }

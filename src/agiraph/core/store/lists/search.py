@@ -5,7 +5,6 @@ Notes, pages, insights and reports are in the full-text index (`passages`).
 """
 
 import base64
-import re
 from collections.abc import Callable, Sequence
 
 from agiraph.core.domain.chat import Attachment
@@ -17,7 +16,7 @@ from agiraph.core.domain.records.found import Found, describe_calls
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
-from agiraph.core.store.rows import from_json, from_micros, to_label
+from agiraph.core.store.rows import from_json, from_micros, holds_all, to_label
 from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.texts import passages
 from agiraph.core.store.tx import Tx
@@ -30,21 +29,18 @@ _LONGEST_ATTACHED = 225_000
 """Bytes of a message's attached files above which they are left out."""
 _TEXT = 4000
 """Characters of a turn that are compared and shown."""
-_LETTERS = "abcdefgh"
-"""Distinguishes the parameters of the words, whose names may hold only letters and underscores.
-Words beyond the eighth are ignored."""
 _IN_TEAM = "(:team = '' or {column} = :team)"
 
 
 def names(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> list[Found]:
     """Return the teams and agents whose name, goal or role contains all words."""
-    held, named = _all_in("name || ' ' || goal", words)
+    held, named = holds_all("name || ' ' || goal", words)
     where = f"{_IN_TEAM.format(column='id')} and {held} order by created_at desc limit :limit"
     found = [
         Found(kind="team", team_id=t.id, ref=t.id, title=t.name, text=t.goal, at=t.created_at)
         for t in TEAMS.select(tx, where, team=team or "", limit=limit, **named)
     ]
-    held, named = _all_in("name || ' ' || role", words)
+    held, named = holds_all("name || ' ' || role", words)
     where = f"{_IN_TEAM.format(column='team_id')} and {held} order by id desc limit :limit"
     return found + [
         Found(
@@ -73,7 +69,7 @@ def work(
     A node matches by its title, task and result, a file by its name. `name` returns the title of a
     node as people see it.
     """
-    held, named = _all_in("title || ' ' || task || ' ' || coalesce(result, '')", words)
+    held, named = holds_all("title || ' ' || task || ' ' || coalesce(result, '')", words)
     where = (
         f"{_IN_TEAM.format(column='team_id')} and lane = 'work' and {held}"
         " order by id desc limit :limit"
@@ -92,7 +88,7 @@ def work(
         )
         for n in NODES.select(tx, where, team=team or "", limit=limit, **named)
     ]
-    held, named = _all_in("manifest", words)
+    held, named = holds_all("manifest", words)
     where = f"{_IN_TEAM.format(column='team_id')} and {held} order by id desc limit :limit"
     holders = NODES.select(tx, where, team=team or "", limit=limit, **named)
     files = [
@@ -125,7 +121,7 @@ def messages(
     tx: Tx, words: Sequence[str], *, person: PersonId, team: TeamId | None, limit: int
 ) -> list[Found]:
     """Return the messages that a person wrote or got."""
-    held, named = _all_in("title || ' ' || text", words)
+    held, named = holds_all("title || ' ' || text", words)
     where = (
         f"{_IN_TEAM.format(column='team_id')} and (sender = :person or recipient = :person)"
         f" and {held} order by id desc limit :limit"
@@ -205,7 +201,7 @@ def _attached_text(file: Attachment) -> str:
 def steps(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> list[Found]:
     """Return turns of work that hold all words, among the newest ones. Prompts are left out: they
     repeat what is found elsewhere."""
-    held, named = _all_in("u.said", words)
+    held, named = holds_all("u.said", words)
     rows = tx.all(
         "select t.team_id, t.id, t.label, t.agent_id, u.node_id, u.role, u.at, u.place,"
         # The whole turn, of the rows that are returned alone.
@@ -269,11 +265,3 @@ def passages_with(tx: Tx, query: str, *, team: TeamId | None, limit: int) -> lis
 
 def _agent(sender: str) -> AgentId | None:
     return None if is_person(sender) or sender == SYSTEM else AgentId(sender)
-
-
-def _all_in(expression: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Return the condition that a text holds all words, and its parameters."""
-    # `%` and `_` are wildcards of LIKE.
-    plain = [re.sub("([!%_])", r"!\1", word) for word in words]
-    named = {f"word_{letter}": f"%{word}%" for letter, word in zip(_LETTERS, plain, strict=False)}
-    return " and ".join(f"lower({expression}) like :{name} escape '!'" for name in named), named
