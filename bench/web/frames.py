@@ -37,15 +37,10 @@ async def conversation(stage: Stage, served: Served, long: seeding.Long) -> None
     page = stage.page
     await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
     await page.wait_for_selector("#thread article")
-    earlier = page.get_by_role("button", name="Show earlier messages")
-    to_top = "document.getElementById('thread').scrollTop = 0"
-    loading = page.get_by_role("button", name="Loading earlier messages")
-    await page.evaluate(to_top)
-    await earlier.wait_for()
-    while await earlier.count():
-        await earlier.click()
-        await loading.wait_for(state="detached")
-        await page.evaluate(to_top)
+    earlier = page.get_by_role("button", name="earlier messages")
+    thread = "document.getElementById('thread')"
+    while await page.evaluate(f"{thread}.scrollTop") or await earlier.count():
+        await page.evaluate(f"{thread}.scrollTop = 0")
         await asyncio.sleep(0.2)
     to_end = "(it => it.scrollTop = it.scrollHeight)(document.getElementById('thread'))"
     await page.evaluate(to_end)

@@ -208,12 +208,7 @@ async def check_conversation(bait: Bait) -> None:
 
 async def load_earlier_messages(bait: Bait) -> None:
     """Load all earlier messages, then scroll through them."""
-    button = bait.page.get_by_role("button", name="Show earlier messages")
-    await bait.page.evaluate("document.getElementById('thread').scrollTop = 0")
-    while await bait.page.evaluate("watching.hasEarlier()"):
-        await button.click()
-        await bait.until("!document.body.textContent.includes('Loading earlier messages')")
-        await bait.page.evaluate("document.getElementById('thread').scrollTop = 0")
+    await bait.until("watching.isAtStart()")
     await bait.walk("#thread")
 
 

@@ -77,7 +77,15 @@
         await picture();
       }
     },
-    hasEarlier: () => [...document.querySelectorAll("#thread button")].some((one) => one.textContent === "Show earlier messages"),
+    /** Scroll to the first loaded message, and ask for those before it; return whether there is none. */
+    isAtStart() {
+      const thread = document.getElementById("thread");
+      const earlier = [...thread.querySelectorAll("button")].find((one) => one.textContent.includes("earlier messages"));
+      const isThere = thread.scrollTop === 0 && !earlier;
+      thread.scrollTop = 0;
+      earlier?.click();
+      return isThere;
+    },
     /** Return the protocol of every link, and of some links the protocol in its dialog. */
     async links() {
       const all = [...document.querySelectorAll("button.link")];

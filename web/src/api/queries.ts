@@ -1,5 +1,5 @@
 /** Queries: what screens fetch from the server, by query key. Events invalidate keys; see `live/invalidation.ts`. */
-import { QueryClient, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { QueryClient, infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { ApiError, api, type Message, unwrap } from "@/api/client";
 
 /** The second part of a key is the id of its owner (team, agent, node or thread): events name the owners whose data changed. */
@@ -43,6 +43,7 @@ export const queryClient = new QueryClient({
 });
 
 const MESSAGES_PER_PAGE = 100;
+const FOUND_PER_PAGE = 50;
 /** The most that the server returns at once. */
 const MOST_MESSAGES_PER_PAGE = 500;
 
@@ -90,7 +91,7 @@ export const searchQuery = (query: string) =>
   queryOptions({
     queryKey: ["search", query] as const,
     queryFn: () => unwrap(api.GET("/api/search", { params: { query: { query, limit: 6 } } })),
-    enabled: query.length > 1,
+    enabled: isSearchable(query),
     staleTime: 5_000,
     placeholderData: keepPreviousData,
   });
@@ -120,8 +121,22 @@ interface LoadedConversation {
   hasMore: boolean;
 }
 
-const fetchMessages = (agent: string, before: string, limit = MESSAGES_PER_PAGE) =>
-  unwrap(api.GET("/api/agents/{agent}/conversation", { params: { path: { agent }, query: { before, limit } } }));
+const fetchMessages = (agent: string, before: string, limit = MESSAGES_PER_PAGE, query = "") =>
+  unwrap(api.GET("/api/agents/{agent}/conversation", { params: { path: { agent }, query: { before, limit, query } } }));
+
+/** Whether a text is worth a search: one letter of Latin says nothing, one of another script may be a word. */
+export const isSearchable = (text: string): boolean => text.length > 1 || text > "\u024f";
+
+/** The messages of a whole conversation that hold all words of a text, newest first, in pages. */
+export const foundMessagesQuery = (agent: string, text: string) =>
+  infiniteQueryOptions({
+    queryKey: ["search", agent, text] as const,
+    queryFn: async ({ pageParam }) => (await fetchMessages(agent, pageParam, FOUND_PER_PAGE, text)).toReversed(),
+    initialPageParam: "",
+    getNextPageParam: (page) => (page.length === FOUND_PER_PAGE ? page.at(-1)!.id : undefined),
+    enabled: isSearchable(text),
+    staleTime: 5_000,
+  });
 
 export const meQuery = { queryKey: queryKeys.me, queryFn: () => unwrap(api.GET("/api/persons/me")) };
 

@@ -5,7 +5,7 @@ import { Activity, Archive, Inbox, Keyboard, KeyRound, Moon, OctagonX, Play, Plu
 import { Dialog } from "radix-ui";
 import { type FocusEvent, type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { errorMessage, type Found, type TeamOverview } from "@/api/client";
-import { inboxQuery, overviewQuery, searchQuery } from "@/api/queries";
+import { inboxQuery, isSearchable, overviewQuery, searchQuery } from "@/api/queries";
 import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
 import { rememberWords } from "@/reading/foundWords";
@@ -16,6 +16,7 @@ import { emergencyRows, highlighted, matchingGroups, type PaletteEntry, type Pal
 import { shownStatus, useIsStopped } from "@/parts/serverQueries";
 import { PALETTE_FIELD, useShell } from "@/parts/shellState";
 import { unansweredItems } from "@/parts/unanswered";
+import { useSettledText } from "@/parts/useSettledText";
 import { StatusDot, type AgentStatus } from "@/ui";
 import { SCREENS } from "@/views";
 
@@ -178,9 +179,9 @@ function useFoundGroups(typed: string): { groups: PaletteGroup<Entry>[]; isSearc
   const go = useGo();
   const { team: current } = useParams({ strict: false });
   const text = typed.trim();
-  const settled = useSettled(text);
+  const settled = useSettledText(text);
   const search = useQuery(searchQuery(settled));
-  if (text.length < 2) return { groups: [], isSearching: false, error: "" };
+  if (!isSearchable(text)) return { groups: [], isSearching: false, error: "" };
   const isOutdated = settled !== text || search.isPlaceholderData;
   const hits = shownFound(search.data ?? [], wordsOf(text), isOutdated).filter((one) => one.kind !== "agent" || one.team_id !== current);
   const ids = foundIds(hits);
@@ -189,17 +190,6 @@ function useFoundGroups(typed: string): { groups: PaletteGroup<Entry>[]; isSearc
     entries: hits.flatMap((one, index): Entry[] => (kinds.includes(one.kind) ? [{ id: ids[index]!, label: one.title, icon: <Icon />, found: one, run: () => go(foundHref(one), wordsOf(text)) }] : [])),
   }));
   return { groups: groups.filter((group) => group.entries.length > 0), isSearching: isOutdated || search.isFetching, error: search.isError && !isOutdated ? errorMessage(search.error) : "" };
-}
-
-/** Return the text once it has not changed for a moment, so that not every letter asks the server. */
-function useSettled(text: string): string {
-  // Empty at first: a palette that opens with kept keys waits for the next key, too.
-  const [settled, setSettled] = useState("");
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), 150);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return settled;
 }
 
 interface ListProps {

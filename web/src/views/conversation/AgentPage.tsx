@@ -1,7 +1,7 @@
 /** AgentPage: one agent: its conversation, the composer, the details panel and the team menu. */
 import { useQuery } from "@tanstack/react-query";
 import { Columns2, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench } from "lucide-react";
-import { type ReactNode, Suspense, useEffect, useState } from "react";
+import { type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
 import { create } from "zustand";
 import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryClient, teamQuery } from "@/api/queries";
@@ -36,6 +36,7 @@ const useViewMode = create<{ view: ViewMode; show: (view: ViewMode) => void }>((
     set({ view });
   },
 }));
+const NOTHING_FOUND = { words: [] };
 const VIEWS = [["conversation", "Conversation"], ["work", "Work"]] as const;
 const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", stopped: "wait", left: "plain", failed: "fail" };
 const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", stopped: "■", left: "○", failed: "●" };
@@ -59,7 +60,8 @@ export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: st
 function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agents: Agent[]; at?: string }) {
   const { detailsPanel, detailsSheet, setOpen, update } = useShell();
   const [isSearching, setIsSearching] = useState(false);
-  const [foundKey, setFoundKey] = useState<string | undefined>();
+  const [found, setFound] = useState<{ key?: string; words: string[] }>(NOTHING_FOUND);
+  const onFound = useCallback((key: string | undefined, words: string[]) => setFound({ key, words }), []);
   const isCoordinator = agent.id === team.coordinator_id;
   const { view, show } = useViewMode();
   useEffect(() => {
@@ -134,16 +136,16 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
             <ConversationSearch
               agentId={agent.id}
               teamId={team.id}
-              onFound={setFoundKey}
+              onFound={onFound}
               onClose={() => {
                 setIsSearching(false);
-                setFoundKey(undefined);
+                setFound(NOTHING_FOUND);
               }}
             />
           </Suspense>
         )}
         <Suspense fallback={<Loading className="flex-1" label="Loading the conversation" />}>
-          <ConversationView team={team} agent={agent} agents={agents} at={foundKey ?? at} view={view} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
+          <ConversationView team={team} agent={agent} agents={agents} at={found.key ?? at} words={found.key === undefined ? undefined : found.words} view={view} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
         </Suspense>
         <Suspense>
           <JobCards team={team} agent={agent} isCoordinator={isCoordinator} />

@@ -15,6 +15,7 @@ import type { ViewMode } from "@/views/conversation/folding";
 import { buildItems, firstUnread, type Item } from "@/views/conversation/items";
 import { LiveRow } from "@/views/conversation/LiveRow";
 import { DraftItem, TeamContext, ItemView } from "@/views/conversation/rows";
+import { searchedWords, showWords } from "@/reading/foundWords";
 import { useShell } from "@/parts/shellState";
 import { showNote, showToast } from "@/parts/toast";
 
@@ -24,6 +25,12 @@ const NO_NODES: Record<string, NodeSummary> = {};
 const NOTHING_WRITTEN = "";
 /** A scroll position closer to the end than this counts as the end. */
 const AT_END_PX = 80;
+/** Earlier messages are loaded when the person is this close to the first one. */
+const AHEAD_PX = 800;
+/** So many pages are loaded for one movement, if they show nothing to scroll to. */
+const MAX_PAGES_AHEAD = 10;
+/** So many frames new rows are measured in. */
+const SETTLING_FRAMES = 6;
 /** A message counts as read after it was visible this long. */
 const READ_DELAY_MS = 600;
 /** At most this many older pages are loaded to find the message that the URL names. */
@@ -34,12 +41,14 @@ interface Props {
   agent: Agent;
   agents: Agent[];
   at?: string;
+  /** The words that were searched for, if a search has found what `at` names. */
+  words?: string[];
   view: ViewMode;
   expandTools: boolean;
   isCoordinator: boolean;
 }
 
-export function ConversationView({ team, agent, agents, at, view, expandTools, isCoordinator }: Props) {
+export function ConversationView({ team, agent, agents, at, words, view, expandTools, isCoordinator }: Props) {
   const conversation = useQuery(conversationQuery(agent.id));
   const inbox = useQuery(inboxQuery);
   const log = useLive((state) => state.logs[team.id]);
@@ -91,7 +100,7 @@ export function ConversationView({ team, agent, agents, at, view, expandTools, i
           </EmptyState>
         </div>
       ) : (
-        <Scroller key={agent.id} items={items} drafts={drafts} rows={rows} at={at} team={team} agent={agent} messages={messages} onFold={fold} />
+        <Scroller key={agent.id} items={items} drafts={drafts} rows={rows} at={at} words={words} team={team} agent={agent} messages={messages} onFold={fold} />
       )}
     </TeamContext>
   );
@@ -122,13 +131,14 @@ interface ScrollerProps {
   drafts: string[];
   rows: readonly Row[];
   at?: string;
+  words?: string[];
   team: Team;
   agent: Agent;
   messages: Message[];
   onFold: (key: string, isOpen: boolean) => void;
 }
 
-function Scroller({ items, drafts, rows, at, team, agent, messages, onFold }: ScrollerProps) {
+function Scroller({ items, drafts, rows, at, words, team, agent, messages, onFold }: ScrollerProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setIsAtEnd] = useState(true);
   const [seenKey, setSeenKey] = useState<string | undefined>();
@@ -154,8 +164,17 @@ function Scroller({ items, drafts, rows, at, team, agent, messages, onFold }: Sc
     onChange: (now) => {
       if (now.getTotalSize() !== lastTotalSize.current) scrollToEndIfPinned();
       lastTotalSize.current = now.getTotalSize();
+      if (settlingFrames.current > 0) holdAnchor();
+      else if (shownFirst.current === firstRow) noteAnchor();
     },
   });
+  const settlingFrames = useRef(0);
+  /** Put the row that the person reads back to where it was. No command of the virtualizer does it: that would not follow the rows above, which are measured only now. */
+  const holdAnchor = () => {
+    const [element, saved] = [scroller.current, anchor.current];
+    const row = saved && virtualizer.measurementsCache.find((one) => one.key === saved.key);
+    if (element && row && !isPinned.current) element.scrollTop = virtualizer.scrollOffset = lastScrollTop.current = row.start - saved.delta;
+  };
 
   // While pinned, the list is scrolled to its end whenever its height changes: new rows are measured only after they are
   // rendered, so their height is not known before. Scrolling up unpins.
@@ -189,7 +208,7 @@ function Scroller({ items, drafts, rows, at, team, agent, messages, onFold }: Sc
   useLayoutEffect(() => {
     const target = at ?? "end";
     if (scrolledTo.current === target) return;
-    const index = at ? items.findIndex((item) => item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))) : count - 1;
+    const index = at ? items.findIndex((item) => isAt(item, at)) : count - 1;
     if (index < 0) return;
     scrolledTo.current = target;
     if (!at) return;
@@ -200,9 +219,10 @@ function Scroller({ items, drafts, rows, at, team, agent, messages, onFold }: Sc
         const isTall = (virtualizer.measurementsCache[index]?.size ?? 0) > (scroller.current?.clientHeight ?? 0);
         virtualizer.scrollToIndex(index, { align: isTall ? "start" : "center" });
         if (frames > 1) scroll(frames - 1);
+        else showWords(() => scroller.current?.querySelector("[data-found]"), words ?? searchedWords());
       });
     scroll(4);
-  }, [at, items, count, virtualizer, repeatedJumps]);
+  }, [at, words, items, count, virtualizer, repeatedJumps]);
 
   const fold = useCallback(
     (key: string, isOpen: boolean) => {
@@ -218,34 +238,58 @@ function Scroller({ items, drafts, rows, at, team, agent, messages, onFold }: Sc
     setIsAtEnd(true);
     scrollToEndIfPinned();
   };
-  // The row that was at the top before older rows were loaded, and its distance from the top edge.
+  const [hasEarlier, firstRow] = [items[0]?.kind === "earlier", items.find((item) => item.kind === "row")?.key];
+  // Where the person reads: a row in view, and its distance from the top edge. Not the first row: it may lose its name or its day to what comes above.
   const anchor = useRef<{ key: React.Key; delta: number } | null>(null);
-  const firstRow = useRef(items.findIndex((item) => item.kind === "row"));
+  const noteAnchor = () => {
+    const [element, known] = [scroller.current, virtualizer.measurementsCache];
+    const start = element && virtualizer.getVirtualItemForOffset(element.scrollTop)?.index;
+    if (!element || start == null || isPinned.current) return;
+    const isSettling = settlingFrames.current > 0;
+    const isSeen = (index: number) => known[index] !== undefined && known[index].start < element.scrollTop + element.clientHeight;
+    let found: number | undefined;
+    for (let index = start; isSeen(index); index++) {
+      if (items[index]?.kind !== "row") continue;
+      found ??= index;
+      if (isSettling ? items[index]!.key === anchor.current?.key : items[index]!.key !== firstRow) {
+        found = index;
+        break;
+      }
+    }
+    anchor.current = found === undefined ? null : { key: known[found]!.key, delta: known[found]!.start - element.scrollTop };
+  };
+  // The virtualizer itself keeps the topmost item in place, which may be the button or the day above all rows. The
+  // browser's own scroll anchoring is off (overflow-anchor: none below): it does not work with absolutely positioned rows.
+  const shownFirst = useRef(firstRow);
+  const [, redraw] = useState(0);
+  useLayoutEffect(() => {
+    if (shownFirst.current === firstRow) return;
+    shownFirst.current = firstRow;
+    settlingFrames.current = SETTLING_FRAMES;
+    holdAnchor();
+    redraw((n) => n + 1);
+    const countDown = () => void (--settlingFrames.current > 0 && requestAnimationFrame(countDown));
+    requestAnimationFrame(countDown);
+  }, [items, firstRow]);
   const loadEarlier = useCallback(async () => {
     if (isLoading) return;
     setIsLoading(true);
-    const visibleRow = virtualizer.getVirtualItems().find((virtualItem) => items[virtualItem.index]?.kind === "row");
-    if (visibleRow) anchor.current = { key: visibleRow.key, delta: visibleRow.start - (scroller.current?.scrollTop ?? 0) };
     try {
       await Promise.all([loadOlderMessages(agent.id), live.loadOlder(team.id)]);
     } finally {
       setIsLoading(false);
     }
-  }, [isLoading, agent.id, team.id, items, virtualizer]);
-  // After older rows were added above, put the anchor row back where it was. The browser's own scroll anchoring is off
-  // (overflow-anchor: none below): it does not work with absolutely positioned rows and would fight this code.
-  useLayoutEffect(() => {
-    const saved = anchor.current;
-    if (!saved || isPinned.current) return;
-    const index = items.findIndex((item) => item.key === saved.key);
-    const virtualItem = virtualizer.measurementsCache[index];
-    if (index < 0 || !virtualItem || index === firstRow.current) return;
-    anchor.current = null;
-    firstRow.current = items.findIndex((item) => item.kind === "row");
-    const to = virtualItem.start - saved.delta;
-    if (scroller.current) scroller.current.scrollTop = to;
-    requestAnimationFrame(() => virtualizer.scrollToIndex(index, { align: "start" }));
-  }, [items, virtualizer]);
+  }, [isLoading, agent.id, team.id]);
+  // Who scrolls up reads on. What is loaded may be folded into one line, so that there is nothing new to scroll to: then load more, up to a limit.
+  const pagesAhead = useRef(0);
+  const loadAhead = useCallback(() => {
+    const element = scroller.current;
+    if (!element || isPinned.current || !hasEarlier || isLoading || element.scrollTop > AHEAD_PX || pagesAhead.current >= MAX_PAGES_AHEAD) return;
+    pagesAhead.current++;
+    // A failure shows the button again.
+    loadEarlier().catch(() => undefined);
+  }, [hasEarlier, isLoading, loadEarlier]);
+  useEffect(loadAhead, [loadAhead, items]);
 
   // What a link names may be far back: load the person's messages up to it, then older events, up to a limit.
   const search = useRef({ at: "", hasMessages: false, pages: 0, isReported: false });
@@ -257,17 +301,21 @@ function Scroller({ items, drafts, rows, at, team, agent, messages, onFold }: Sc
       state.hasMessages = true;
       setIsLoading(true);
       loadMessagesUntil(agent.id, at).then(() => setIsLoading(false), () => setIsLoading(false));
-    } else if (items[0]?.kind === "earlier" && state.pages < MAX_SEARCHED_PAGES) {
+    } else if (hasEarlier && state.pages < MAX_SEARCHED_PAGES) {
       state.pages++;
       void loadEarlier();
     } else if (!state.isReported) {
       state.isReported = true;
       showNote("The message that the link names is not in this conversation. It may be in that of another member.", true);
     }
-  }, [at, items, isLoading, loadEarlier, agent.id]);
+  }, [at, items, hasEarlier, isLoading, loadEarlier, agent.id]);
 
   const onScroll = () => {
-    if (scroller.current) setIsAtEnd(updatePinned(scroller.current));
+    if (!scroller.current) return;
+    pagesAhead.current = 0;
+    setIsAtEnd(updatePinned(scroller.current));
+    noteAnchor();
+    loadAhead();
   };
   // A layout effect runs before the paint, so the person does not see the list at the wrong position.
   useLayoutEffect(() => {
@@ -298,9 +346,9 @@ function Scroller({ items, drafts, rows, at, team, agent, messages, onFold }: Sc
           {virtualizer.getVirtualItems().map((virtualItem) => {
             const item = items[virtualItem.index];
             return (
-              <div key={virtualItem.key} data-index={virtualItem.index} ref={virtualizer.measureElement} className="absolute inset-x-0 top-0">
+              <div key={virtualItem.key} data-index={virtualItem.index} data-found={item && isAt(item, at) ? "" : undefined} ref={virtualizer.measureElement} className="absolute inset-x-0 top-0">
                 {item ? (
-                  <ItemView item={item} isHighlighted={item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))} onEarlier={loadEarlier} onFold={fold} isLoading={isLoading} agentId={agent.id} />
+                  <ItemView item={item} isHighlighted={isAt(item, at)} onEarlier={loadEarlier} onFold={fold} isLoading={isLoading} agentId={agent.id} />
                 ) : drafts[virtualItem.index - items.length] === NOTHING_WRITTEN ? (
                   <LiveRow agentId={agent.id} rows={rows} />
                 ) : (
@@ -320,6 +368,9 @@ function Scroller({ items, drafts, rows, at, team, agent, messages, onFold }: Sc
     </div>
   );
 }
+
+/** Whether the item is the row that a link or a search names. */
+const isAt = (item: Item, at: string | undefined): boolean => item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at));
 
 /** Return an estimate of a row's height, until the row is measured. A bad estimate makes the scroll bar jump. */
 function estimateRowPx(item: Item | undefined): number {
