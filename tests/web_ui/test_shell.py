@@ -9,7 +9,7 @@ from playwright.async_api import Route, expect
 from agiraph.core.services.lifecycle import teams
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
-from tests.web_ui.browsing import Visit
+from tests.web_ui.browsing import EMPTY, Visit
 from tests.web_ui.test_accessibility import axe_violations
 from tests.web_ui.test_flow import is_reflection, is_reply, sidebar
 
@@ -121,3 +121,43 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
     await bar.get_by_text("No teams. ").wait_for()
     await bar.get_by_role("link", name=re.compile("archived$")).click()
     await page.get_by_role("button", name="Restore Peas").wait_for()
+
+
+async def test_each_page_has_its_title_and_a_jump_puts_the_focus_on_its_heading(
+    visit: Visit,
+) -> None:
+    desk = await visit([], path=EMPTY)
+    page = desk.page
+    team = await desk.found("Watch beans", start=False, name="beans")
+    await desk.tell(team, "report", "The beans have arrived.")
+    home = f"/t/{team['id']}"
+    titles = {
+        f"{home}/a/{team['coordinator_id']}": "Coordinator · beans",
+        f"{home}/board": "Board · beans",
+        f"{home}/files": "Files · beans",
+        f"{home}/settings": "Settings · beans",
+        "/models": "Models",
+        "/operations": "Operations",
+        "/archive": "Archived teams",
+        "/settings": "Settings",
+        "/inbox": "Inbox",
+    }
+    for path, title in titles.items():
+        await desk.go(path)
+        await expect(page).to_have_title(re.compile(rf"^(\(1\) )?{title} · agiraph$"))
+
+    # Nobody has opened these pages yet; now a person goes from one to the other.
+    heading = page.get_by_role("heading", level=1)
+    await page.keyboard.press("g")
+    await page.keyboard.press("b")
+    await expect(heading.filter(has_text="Board")).to_be_focused()
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox", name="Jump to").fill("Cost")
+    await page.keyboard.press("Enter")
+    await expect(heading.filter(has_text="Cost")).to_be_focused()
+    await sidebar(page).get_by_role("link", name="Inbox").click()
+    await expect(heading.filter(has_text="Inbox")).to_be_focused()
+    # The next item of a list is no other page: the focus stays where the person is.
+    await page.get_by_role("link", name="The beans have arrived.").click()
+    await expect(page).to_have_title("The beans have arrived. · Inbox · agiraph")
+    await expect(heading.filter(has_text="Inbox")).not_to_be_focused()

@@ -1,4 +1,4 @@
-/** Notifications: a toast for each new question, one after the other, the number of open questions in the page title, and browser notifications if they are on. */
+/** Notifications: a toast for each new question, one after the other, and browser notifications if they are on. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
@@ -29,11 +29,6 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
   const knownIds = useRef(knownAtStart);
   const [queue, setQueue] = useState<readonly string[]>([]);
   const items = inbox.data?.items;
-
-  const count = unansweredItems(items).length || (inbox.data?.unread ?? 0);
-  useEffect(() => {
-    document.title = count > 0 ? `(${count}) agiraph` : "agiraph";
-  }, [count]);
 
   useEffect(() => {
     if (!items) return;

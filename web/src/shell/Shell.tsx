@@ -9,6 +9,7 @@ import { writeStored } from "@/lib/storage";
 import { Loading, Sheet } from "@/ui";
 import { ConnectionBanner } from "@/shell/Connection";
 import { CommandPalette } from "@/shell/openPalette";
+import { PageTitle } from "@/shell/PageTitle";
 import { SignIn } from "@/parts/statusPages";
 import { Shortcuts } from "@/shell/Shortcuts";
 import { Sidebar } from "@/shell/Sidebar";
@@ -66,6 +67,7 @@ export function Shell() {
           <Outlet />
         </Suspense>
       </main>
+      <PageTitle />
       <Shortcuts />
       {isSettled && knownAtStart && (
         <Suspense fallback={null}>
