@@ -211,7 +211,6 @@ async def test_a_model_that_calls_tools_works_however_few_tokens_its_server_coun
                 "Say a colour",
                 {"model": "ollama/qwen3:8b", "budget": {"turns": 5}, "review": "never"},
             )
-    # 3: done with doubts, because nobody said what must be true.
     assert (code, "→ finish Blue." in output.getvalue()) == (3, True), output.getvalue()
 
 

@@ -133,6 +133,17 @@ async def test_a_goal_that_is_done_with_doubts_has_exit_code_3(agiraph: Shell) -
     assert f"\nNot confirmed: {doubts}\n\nThe report is in `report.md`.\n" in ended.out
 
 
+async def test_a_goal_for_which_nobody_gave_acceptance_lines_has_exit_code_0(
+    agiraph: Shell,
+) -> None:
+    finish = says(call("finish", summary="It is in `a.md`."))
+    async with ModelServer([WRITES[1], finish, finish]) as server:
+        ended = await use_model_server(agiraph, server)("run", "Write it down")
+    assert (ended.code, ended.err) == (0, "")
+    assert "\nDone. 3 turns · " in ended.out
+    assert "confirmed" not in ended.out
+
+
 async def test_no_api_key_can_be_read_by_a_command(executed: Shell) -> None:
     look = "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | sort -u"
     steps = [says(call("bash", command=look)), FINISH]

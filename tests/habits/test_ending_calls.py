@@ -48,10 +48,27 @@ async def test_e5_a_finish_without_any_work_is_sent_back_once_and_then_doubted(
 
     [goal] = await world.board(founded.team.id)
     [report] = await world.inbox()
-    objection = f"[Not accepted] {NO_LINES}; {NO_EFFECT}.{HOW_TO_SET_LINES}"
+    objection = f"[Not accepted] {NO_EFFECT}; {NO_LINES}.{HOW_TO_SET_LINES}"
     assert ada.heard.startswith(f"{objection} Put it right (1 of 500 ")
-    assert (goal.status, goal.doubts) == (S.COMPLETED, f"{NO_LINES}; {NO_EFFECT}")
+    assert (goal.status, goal.doubts) == (S.COMPLETED, NO_EFFECT)
     assert report.text == f"{goal.result}\n\nNot confirmed: {goal.doubts}"
+
+
+async def test_a_goal_for_which_nobody_gave_acceptance_lines_is_no_doubt(world: World) -> None:
+    done = says(finish("It is in `report.md`."))
+    ada = world.script("ada", WRITE, done, done, insists=False)
+    founded = await world.found("Write a report", acceptance=())
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    [report] = await world.inbox()
+    assert ada.heard.startswith(f"[Not accepted] {NO_LINES}.{HOW_TO_SET_LINES} Put it right (2 of ")
+    assert ada.heard.endswith("or call finish again to end the work without them.")
+    assert (goal.status, goal.doubts, report.text) == (
+        S.COMPLETED,
+        None,
+        "It is in `report.md`.",
+    )
 
 
 async def test_e5_a_goal_that_only_asks_is_done_by_an_answer(world: World) -> None:

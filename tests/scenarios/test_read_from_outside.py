@@ -196,11 +196,10 @@ async def test_a_model_that_follows_its_prompt_to_the_letter_is_read_without_mac
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        (finishes_at_once, "done\n\nNot confirmed: nobody said what must be true when the goal is "
-         "reached; nothing was read, written, run or given to anyone"),
+        (finishes_at_once,
+         "done\n\nNot confirmed: nothing was read, written, run or given to anyone"),
         (delegates_everything, "I delegated it.\n\nNot confirmed: 'Do it' has doubts: nothing was "
-         "read, written, run or given to anyone; nobody said what must be true when the goal is "
-         "reached"),
+         "read, written, run or given to anyone"),
         (says_nothing,
          "The model made no tool call in 3 replies in a row. It said nothing at all."),
         (repeats_a_call, "The model went in circles: the same calls, 5 times over, with the same "

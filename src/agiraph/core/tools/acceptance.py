@@ -16,8 +16,7 @@ HOW_TO_SET_LINES = (
     " To say it, call set_acceptance with statements that can be checked; then end with evidence "
     "for each."
 )
-"""Added to `NO_LINES` where an agent reads it. A person reads `NO_LINES` alone, as a doubt about
-a result."""
+"""Added to `NO_LINES`, which only agents read: it is no doubt about a result."""
 NO_EFFECT = "nothing was read, written, run or given to anyone"
 NO_EVIDENCE = "nothing is given as evidence for"
 _DOCUMENTS = (".md", ".txt", ".rst")

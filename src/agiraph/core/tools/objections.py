@@ -68,7 +68,11 @@ async def doubts(
     *,
     ending: str,
 ) -> str | None:
-    """Return what speaks against the result, or None; the first time, raise `Refused` for it."""
+    """Return what speaks against the result, or None; the first time, raise `Refused` for it.
+
+    A goal without acceptance lines is sent back, too, because its agent could set some; that
+    nobody has set any is no doubt about the result.
+    """
     rows = await ctx.store.look(_load, ctx.node)
     node = rows.node
     named = in_text("\n".join((node.task, *node.lines_to_prove)))
@@ -78,26 +82,40 @@ async def doubts(
         *([NOT_SAID] if reached is None else []),
         *([ASKS] if ends_in_question(summary) else []),
         *_about_tasks(ctx, rows),
-        *_about_lines(ctx, rows, files, evidence, known, may_lack_lines=reached == "no"),
+        *_about_lines(ctx, rows, files, evidence, known),
         *_about_named_files(node, files, known),
         *_missing_files(ctx, "\n".join((summary, *evidence)), files, known, rows.tasks),
         *_about_addresses(ctx, summary),
     ]
     found = list(dict.fromkeys(found))
-    if found and not acceptance.was_sent_back(ctx):
-        raise SentBack(_sent_back(ctx, found, ending, has_lines=bool(node.lines_to_prove)))
+    lacks_lines = _lacks_lines(ctx, node) and reached != "no"
+    if (found or lacks_lines) and not acceptance.was_sent_back(ctx):
+        raise SentBack(_sent_back(ctx, node, found, ending, lacks_lines=lacks_lines))
     return "; ".join(found) or None
 
 
-def _sent_back(ctx: RunContext, found: Sequence[str], ending: str, *, has_lines: bool) -> str:
-    advice = "".join(how for what, how in ADVICE.items() if what in found)
-    if has_lines and any(acceptance.NO_EVIDENCE in each for each in found):
+def _lacks_lines(ctx: RunContext, node: WorkNode) -> bool:
+    """Whether nobody has said what done means. A goal without end has no state that is done."""
+    return node.is_goal and ctx.team.mode == "finite" and not node.acceptance
+
+
+def _sent_back(
+    ctx: RunContext, node: WorkNode, found: Sequence[str], ending: str, *, lacks_lines: bool
+) -> str:
+    told = [*found, acceptance.NO_LINES] if lacks_lines else found
+    advice = "".join(how for what, how in ADVICE.items() if what in told)
+    if node.lines_to_prove and any(acceptance.NO_EVIDENCE in each for each in found):
         advice += HOW_TO_GIVE_EVIDENCE
     used, most = ctx.consumed.turns, ctx.node.budget.turns
+    otherwise = (
+        "and say in the summary why it cannot be done; then the work ends with these doubts, and "
+        "whoever asked for it reads them."
+        if found
+        else "to end the work without them."
+    )
     return (
-        f"{acceptance.NOT_ACCEPTED} {'; '.join(found)}.{advice} Put it right ({used} of {most} "
-        f"turns are used), or call {ending} again and say in the summary why it cannot be "
-        "done; then the work ends with these doubts, and whoever asked for it reads them."
+        f"{acceptance.NOT_ACCEPTED} {'; '.join(told)}.{advice} Put it right ({used} of {most} "
+        f"turns are used), or call {ending} again {otherwise}"
     )
 
 
@@ -214,22 +232,15 @@ def _about_lines(
     files: Mapping[str, str],
     evidence: Sequence[str],
     known: Collection[str],
-    *,
-    may_lack_lines: bool,
 ) -> list[str]:
     """Return what is missing for the acceptance lines; without lines, whether anything was done."""
     node = rows.node
     if node.acceptance:
         return acceptance.missing_evidence(ctx, node, files, evidence, known=known)
-    # A goal without end has no state that is done.
-    has_end = node.is_goal and ctx.team.mode == "finite"
-    found = [acceptance.NO_LINES] if has_end and not may_lack_lines else []
     # What an agent set itself to do may be over at once; of a promise, the words are the result.
     is_asked = is_person(node.creator_id) and not rows.is_promise
     is_owed = node.is_goal or node.parent_id is not None or is_asked
-    if is_owed and not acceptance.has_effect(ctx, files):
-        found.append(acceptance.NO_EFFECT)
-    return found
+    return [acceptance.NO_EFFECT] if is_owed and not acceptance.has_effect(ctx, files) else []
 
 
 def _about_named_files(
