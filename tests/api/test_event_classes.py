@@ -104,7 +104,7 @@ def test_the_schema_of_an_event_matches_its_class(cls: type[TeamEvent]) -> None:
 
 def test_the_docstrings_of_fields_are_their_descriptions() -> None:
     described = SCHEMAS["NodeCompleted"]["properties"]["doubts"]["description"]
-    assert described == "Acceptance criteria that the result could not be shown to meet."
+    assert described == "What could not be confirmed of the result."
     assert SCHEMAS["CallPreview"]["properties"]["arguments"]["description"]
 
 

@@ -157,7 +157,7 @@ async def test_open_webui_streams_a_reply_gets_the_report_and_its_titles_are_no_
         assert [one.text for one in conversation] == [
             "Research NVIDIA",
             "I look into it.",
-            f"NVIDIA is up 3 %.{OVER_NOTHING}",
+            "NVIDIA is up 3 %.",
             "And?",
             "You have it above.",
         ]

@@ -77,7 +77,7 @@ async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_
     whole = await client.chat.completions.create(model="Stocks/coordinator", messages=asked)
     shown = whole.choices[0].message.content or ""
     assert "**Result**" in shown
-    doubt = "Not confirmed: nothing was read, written, run or given to anyone"
+    doubt = "1 point not confirmed:\n  - Nothing was read, written, run or given to anyone"
     assert shown.endswith(f"NVIDIA is up 3 %.\n\n{doubt}\n\n---\n\nYou have it above.")
 
     # As Open WebUI does after a reply: title, tags and follow-ups. Nothing is said or started.

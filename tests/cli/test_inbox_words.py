@@ -4,6 +4,7 @@ from agiraph.api.presenters import inbox_item_view
 from agiraph.cli.inbox import ending_text
 from agiraph.core.domain.messages import Draft, MessageKind
 from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.mail import bus, inbox
@@ -16,16 +17,17 @@ def _labels(tx: Tx) -> list[str]:
     made = teams.create(tx, owner_id=OWNER, goal="Count", model="openai/test")
     assert made.node is not None
     found: list[str] = []
-    ends: list[tuple[MessageKind, NodeStatus, str | None]] = [
-        ("failure", NodeStatus.PARTIAL, None),
-        ("failure", NodeStatus.FAILED, None),
-        ("failure", NodeStatus.COMPLETED, None),
-        ("failure", NodeStatus.RUNNING, None),
-        ("result", NodeStatus.COMPLETED, None),
-        ("result", NodeStatus.COMPLETED, "`a.md` is missing"),
+    doubt = Doubt(kind="file", words="`a.md` is missing")
+    ends: list[tuple[MessageKind, NodeStatus, tuple[Doubt, ...]]] = [
+        ("failure", NodeStatus.PARTIAL, ()),
+        ("failure", NodeStatus.FAILED, ()),
+        ("failure", NodeStatus.COMPLETED, ()),
+        ("failure", NodeStatus.RUNNING, ()),
+        ("result", NodeStatus.COMPLETED, ()),
+        ("result", NodeStatus.COMPLETED, (doubt,)),
     ]
     for kind, status, doubts in ends:
-        NODES.update(tx, made.node.id, status=status, doubts=doubts)
+        NODES.update(tx, made.node.id, status=status)
         sent = bus.send(
             tx,
             Draft(
@@ -35,6 +37,7 @@ def _labels(tx: Tx) -> list[str]:
                 kind=kind,
                 title="Count",
                 text=f"{kind} {len(found)}",
+                doubts=doubts,
                 node_id=made.node.id,
             ),
         )

@@ -124,13 +124,19 @@ async def test_a_goal_that_is_done_with_doubts_has_exit_code_3(agiraph: Shell) -
         ended = await use_model_server(agiraph, server)(
             "run", "Write a report", "--accept", "`report.md` is written"
         )
-    doubts = (
-        "no file 'report.md' is delivered, but '`report.md` is written' asks for it; "
-        "'report.md' is named in the summary and does not exist"
-    )
     assert (ended.code, ended.err) == (3, "")
     assert "\nDone, with doubts. 2 turns · " in ended.out
-    assert f"\nNot confirmed: {doubts}\n\nThe report is in `report.md`.\n" in ended.out
+    assert ended.out.endswith(
+        "\n\nThe report is in `report.md`.\n\n"
+        "2 points not confirmed:\n"
+        "  - No file 'report.md' is delivered, but '`report.md` is written' asks for it\n"
+        "  - 'report.md' is named in the summary and does not exist\n"
+    )
+    [item] = orjson.loads((await agiraph("inbox", "--json")).out)
+    opened = await agiraph("inbox", item["id"])
+    assert [point["kind"] for point in item["doubts"]] == ["evidence", "file"]
+    shown = ended.out[ended.out.rindex("The report is in") :]
+    assert opened.out.count(shown) == 1
 
 
 async def test_a_goal_for_which_nobody_gave_acceptance_lines_has_exit_code_0(

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-from agiraph.core.tools.acceptance import NO_EFFECT
 from agiraph.testing import Call, Says, call, says
 
 ASK: Says = says(call("ask_human", question="What now?"))
@@ -12,7 +11,7 @@ ASK_MORE: Says = says(call("ask_human", question="And then?"))
 """Parks it again: the same question would be answered with the first answer."""
 
 
-OVER_NOTHING = f"\n\nNot confirmed: {NO_EFFECT}"
+OVER_NOTHING = "\n\n1 point not confirmed:\n  - Nothing was read, written, run or given to anyone"
 """What stands under a result for a person if its work did nothing."""
 
 

@@ -5,6 +5,7 @@ import pytest
 from agiraph.core.domain.agents import Rule
 from agiraph.core.domain.work import NodeStatus
 from agiraph.testing import Call, World, call, says
+from tests.doubts import doubts_of
 from tests.habits.kit import ASK, assign
 
 S = NodeStatus
@@ -15,7 +16,7 @@ def finish(summary: str, *evidence: str) -> Call:
     return call("finish", summary=summary, evidence=list(evidence))
 
 
-async def doubts_of(
+async def doubts_after(
     world: World, *calls: Call, acceptance: tuple[str, ...] = ("answer",)
 ) -> str | None:
     """Make these calls one after the other, insist on the last, and return the goal's doubts."""
@@ -24,7 +25,7 @@ async def doubts_of(
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert goal.status is S.COMPLETED
-    return goal.doubts
+    return doubts_of(goal)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ async def doubts_of(
 async def test_t1_a_file_that_does_not_exist_is_sent_back_and_then_doubted(
     world: World, calls: list[Call], doubts: str | None
 ) -> None:
-    assert await doubts_of(world, *calls) == doubts
+    assert await doubts_after(world, *calls) == doubts
 
 
 async def test_t1_files_that_a_worker_published_exist(world: World) -> None:
@@ -52,7 +53,7 @@ async def test_t1_files_that_a_worker_published_exist(world: World) -> None:
     world.script("bob", says(WRITE), says(call("publish", summary="See `report.md`.")))
     founded = await world.found("Have it written")
     await world.settle()
-    assert [node.doubts for node in await world.board(founded.team.id)] == [None, None]
+    assert [doubts_of(node) for node in await world.board(founded.team.id)] == [None, None]
 
 
 RAN = call("bash", command="echo '3 passed'")
@@ -73,7 +74,7 @@ async def test_t2_tests_that_pass_need_a_command_after_the_last_change(
     world: World, calls: list[Call], doubt: str | None
 ) -> None:
     claim = finish("All tests pass.", "ran:echo")
-    assert await doubts_of(world, *calls, claim, acceptance=("The tests pass",)) == doubt
+    assert await doubts_after(world, *calls, claim, acceptance=("The tests pass",)) == doubt
 
 
 @pytest.mark.parametrize(
@@ -116,13 +117,13 @@ async def test_t3_a_masked_or_wrong_exit_code_is_no_evidence(
     world: World, command: str, evidence: str, doubts: str | None
 ) -> None:
     ran = call("bash", command=command)
-    found = await doubts_of(world, ran, finish("Ran it.", evidence), acceptance=("It runs",))
+    found = await doubts_after(world, ran, finish("Ran it.", evidence), acceptance=("It runs",))
     assert found == doubts
 
 
 async def test_t4_a_command_that_was_never_run_is_no_evidence(world: World) -> None:
     invented = finish("pytest said: 12 passed.", "ran:pytest")
-    found = await doubts_of(world, WRITE, invented, acceptance=("The tests pass",))
+    found = await doubts_after(world, WRITE, invented, acceptance=("The tests pass",))
     assert found == "no command 'pytest' was run that succeeded"
 
 
@@ -140,7 +141,7 @@ async def test_t5_an_approval_in_the_models_own_words_approves_nothing(world: Wo
 
 async def test_d13_words_that_no_machine_saw_are_not_checked(world: World) -> None:
     pointer = finish("See my previous message for the numbers.", "They are right")
-    found = await doubts_of(world, WRITE, pointer, acceptance=("The numbers are right",))
+    found = await doubts_after(world, WRITE, pointer, acceptance=("The numbers are right",))
     assert found == "'The numbers are right' was not checked"
 
 
@@ -153,5 +154,5 @@ async def test_d14_an_end_without_the_file_that_was_asked_for_has_doubts(world: 
     founded = await world.found("Have it written")
     await world.settle()
     [task] = [n for n in await world.board(founded.team.id) if n.parent_id is not None]
-    is_accepted = task.status is S.COMPLETED and task.doubts is None
+    is_accepted = task.status is S.COMPLETED and doubts_of(task) is None
     assert (is_accepted, task.manifest) == (False, {})

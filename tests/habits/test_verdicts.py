@@ -17,6 +17,7 @@ from agiraph.core.services.lifecycle import continuations, endings, teams
 from agiraph.core.tools.toolsets import toolset
 from agiraph.models.base import Request
 from agiraph.testing import Call, Says, World, call, says
+from tests.doubts import doubts_of
 from tests.habits.kit import ASK, assign
 from tests.scenarios.thread_queries import shown_text
 from tests.services.stages import pass_time
@@ -95,7 +96,7 @@ async def test_a_missing_verdict_is_asked_for_once_and_then_counts_as_partly(
         "[Not accepted] nobody said whether it was reached. Say it with `reached`: "
         '"yes", "partly" or "no".'
     )
-    assert (goal.status, goal.doubts) == (S.PARTIAL, "nobody said whether it was reached")
+    assert (goal.status, doubts_of(goal)) == (S.PARTIAL, "nobody said whether it was reached")
 
 
 async def test_a_worker_that_did_not_reach_its_task_stands_so_with_its_giver(world: World) -> None:
@@ -136,7 +137,7 @@ async def test_a_file_counts_if_it_has_words_of_its_own(
     file = f"the file 'report.md' {wrong}"
     doubts = f"{file}, but '`report.md` compares them' asks for it; {file}, but it was given as"
     assert goal.status is S.COMPLETED
-    assert goal.doubts == (None if wrong is None else f"{doubts} evidence")
+    assert doubts_of(goal) == (None if wrong is None else f"{doubts} evidence")
 
 
 @pytest.mark.parametrize(
@@ -159,13 +160,13 @@ async def test_a_file_that_the_goal_names_and_that_does_not_exist_is_a_doubt(
     plan = call("write_file", path="PLAN.md", content="1. Look.")
     ended = await goal_of(world, plan, write("other.md", "words"), finish(), goal=goal)
     said = None if missing is None else f"the file {missing!r} of the task does not exist"
-    assert (ended.status, ended.doubts) == (S.COMPLETED, said)
+    assert (ended.status, doubts_of(ended)) == (S.COMPLETED, said)
 
 
 async def test_a_folder_with_the_name_of_a_file_is_not_that_file(world: World) -> None:
     made = call("bash", command="mkdir report.md && ls -d report.md")
     goal = await goal_of(world, made, write("x.md", "words"), finish(), goal="Write report.md")
-    assert goal.doubts == "the file 'report.md' of the task does not exist"
+    assert doubts_of(goal) == "the file 'report.md' of the task does not exist"
 
 
 async def test_a_file_of_a_given_folder_is_no_missing_file(world: World, tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ async def test_a_file_of_a_given_folder_is_no_missing_file(world: World, tmp_pat
         goal="Summarise notes.txt into summary.md",
         folders=(GivenFolder(name="given", path=str(folder)),),
     )
-    assert (ended.status, ended.doubts) == (S.COMPLETED, None)
+    assert (ended.status, doubts_of(ended)) == (S.COMPLETED, None)
 
 
 async def test_a_failed_only_task_is_a_doubt_whatever_the_summary_says(world: World) -> None:
@@ -194,7 +195,7 @@ async def test_a_failed_only_task_is_a_doubt_whatever_the_summary_says(world: Wo
     founded = await world.found("Make an inventory of the house")
     await world.settle()
     goal, _ = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (S.COMPLETED, "'Count' has failed")
+    assert (goal.status, doubts_of(goal)) == (S.COMPLETED, "'Count' has failed")
 
 
 async def test_a_task_that_somebody_else_cancelled_is_a_doubt(world: World) -> None:
@@ -206,7 +207,7 @@ async def test_a_task_that_somebody_else_cancelled_is_a_doubt(world: World) -> N
     await world.store.write(endings.cancel, task.id)
     await world.settle()
     goal, _ = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (S.COMPLETED, "'Count' was cancelled")
+    assert (goal.status, doubts_of(goal)) == (S.COMPLETED, "'Count' was cancelled")
 
 
 async def test_a_failed_task_that_was_done_in_a_second_try_is_no_doubt(world: World) -> None:
@@ -222,7 +223,7 @@ async def test_a_failed_task_that_was_done_in_a_second_try_is_no_doubt(world: Wo
     await world.settle()
     goal, first, second = await world.board(founded.team.id)
     assert [n.status for n in (goal, first, second)] == [S.COMPLETED, S.FAILED, S.COMPLETED]
-    assert goal.doubts is None
+    assert doubts_of(goal) is None
 
 
 @pytest.mark.parametrize("mark", ["?", "\uff1f", "\u061f", "\u037e"])
@@ -236,7 +237,7 @@ async def test_a_question_in_a_summary_is_sent_back_and_then_a_doubt(
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert "Ask with ask_human or send_message, or end without a question." in ada.heard
-    assert (goal.status, goal.doubts) == (
+    assert (goal.status, doubts_of(goal)) == (
         S.COMPLETED,
         "it ends with a question that nobody was asked",
     )
@@ -259,7 +260,7 @@ async def test_work_from_a_chat_that_is_done_over_nothing_has_a_doubt(world: Wor
     await world.settle()
     [work] = [n for n in await world.board(founded.team.id) if n.lane == "work"]
     nothing = "nothing was read, written, run or given to anyone"
-    assert (work.status, work.doubts) == (S.COMPLETED, nothing)
+    assert (work.status, doubts_of(work)) == (S.COMPLETED, nothing)
 
 
 async def test_work_of_a_persons_trigger_that_is_done_over_nothing_has_a_doubt(
@@ -272,7 +273,7 @@ async def test_work_of_a_persons_trigger_that_is_done_over_nothing_has_a_doubt(
     await pass_time(world, 61)
     [woken] = await nodes_of(world, alarm)
     nothing = "nothing was read, written, run or given to anyone"
-    assert (woken.status, woken.doubts) == (S.COMPLETED, nothing)
+    assert (woken.status, doubts_of(woken)) == (S.COMPLETED, nothing)
 
 
 CONTRADICTS = [
@@ -317,7 +318,7 @@ async def test_a_file_of_the_agents_own_line_is_read_by_a_reviewer_or_not_checke
     founded = await world.found("Try it", acceptance=(), review="auto")
     await world.settle()
     goal, _ = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (S.COMPLETED, doubts)
+    assert (goal.status, doubts_of(goal)) == (S.COMPLETED, doubts)
     assert not opens or "report.md (17 bytes)" in asked[0]
 
 
@@ -337,7 +338,7 @@ async def test_the_example_of_the_lean_prompt_followed_to_the_letter_ends_clean(
         acceptance=(),
         review="auto",
     )
-    assert (goal.status, goal.doubts) == (S.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (S.COMPLETED, None)
 
 
 @pytest.mark.parametrize(("role", "ending"), [("coordinator", "finish"), ("worker", "publish")])
@@ -385,7 +386,7 @@ async def test_a_copy_of_what_was_there_before_is_no_evidence(
     goal = await goal_of(
         world, write("report.md", OLD), end, goal=TASK, acceptance=lines, folders=folders
     )
-    assert goal.doubts == f"'`report.md` compares them' was not checked: {COPIED}"
+    assert doubts_of(goal) == f"'`report.md` compares them' was not checked: {COPIED}"
 
 
 async def test_a_copy_of_an_earlier_result_is_no_evidence(world: World) -> None:
@@ -398,7 +399,7 @@ async def test_a_copy_of_an_earlier_result_is_no_evidence(world: World) -> None:
     await world.settle()
     first, second = await world.board(founded.team.id)
     same = "'report.md' is a copy of 'report.md' of 'Do it'"
-    assert (first.doubts, second.doubts) == (
+    assert (doubts_of(first), doubts_of(second)) == (
         None,
         f"'`report.md` compares them' was not checked: {same}",
     )
@@ -432,7 +433,7 @@ async def test_a_reviewer_is_told_of_a_copy_and_decides_whether_it_was_asked_for
     )
     await world.settle()
     ended = (await world.board(goal.team.id))[0]
-    assert (ended.status, ended.doubts) == (S.COMPLETED, doubts)
+    assert (ended.status, doubts_of(ended)) == (S.COMPLETED, doubts)
     assert f"accept it only if a copy was asked for: {COPIED}." in asked[0]
     assert world.published(ended) == {"report.md": OLD}
 
@@ -448,4 +449,4 @@ async def test_a_file_that_the_work_itself_made_in_a_folder_is_no_copy(
     goal = await goal_of(
         world, make, write("report.md", OLD), end, goal=TASK, acceptance=FILE, folders=folders
     )
-    assert (goal.status, goal.doubts) == (S.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (S.COMPLETED, None)

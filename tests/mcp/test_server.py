@@ -118,7 +118,7 @@ async def test_a_client_creates_a_team_answers_its_question_and_reads_its_result
     }
     assert (team["team"], team["goal"]) == (made["team"], "Choose a colour")
     assert node["status"] == "completed"
-    assert (found["result"], found["doubts"]) == ("It is blue.", None)
+    assert (found["result"], found["doubts"]) == ("It is blue.", [])
     assert "GOAL.md" in [one["path"] for one in listed]
     assert goal == {"text": "# Goal\n\nChoose a colour\n", "next_offset": None}
 

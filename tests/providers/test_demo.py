@@ -14,6 +14,7 @@ from agiraph.models import demo
 from agiraph.models.base import Reply
 from agiraph.models.demo import DemoModel
 from agiraph.testing import World
+from tests.doubts import doubts_of
 from tests.providers.transcripts import request, tool_call, turn
 
 
@@ -31,7 +32,7 @@ async def test_the_demo_writes_a_file_runs_a_command_and_finishes(world: World) 
     answers = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
     assert made == ["set_acceptance", "write_file", "bash", "finish"]
     assert (goal.status, goal.stop_reason) == (NodeStatus.COMPLETED, StopReason.FINISHED)
-    assert goal.doubts == "'It is polite.' was not checked"
+    assert doubts_of(goal) == "'It is polite.' was not checked"
     assert goal.acceptance == (*given, "`note.md` has words.", "The command `uname -s` ran.")
     assert goal.result is not None
     assert goal.result.startswith("The scripted demo wrote note.md, ran a command and published")
@@ -106,7 +107,7 @@ async def test_the_demo_tells_a_story_that_follows_the_answer_of_the_person(
 
     goal, packing = await world.board(founded.team.id)
     place = answer.splitlines()[0]
-    assert [(n.status, n.doubts) for n in (goal, packing)] == [(NodeStatus.COMPLETED, None)] * 2
+    assert [(n.status, doubts_of(n)) for n in (goal, packing)] == [(NodeStatus.COMPLETED, None)] * 2
     assert goal.result is not None
     assert goal.result.startswith(f"You answered “{place}”: the trip is planned.\n")
     assert [*world.published(packing)] == ["packing.md"]

@@ -16,6 +16,7 @@ from agiraph.core.store.texts import passages
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.routes import research_view
 from agiraph.testing import call, says
+from tests.doubts import doubts_of
 from tests.research.kit import (
     EVIL,
     FACTS,
@@ -45,7 +46,7 @@ async def test_a_quick_job_delivers_a_report_whose_sentences_have_sources(
     cast = Cast(readers={QUESTION: reader})
     async with scene(tmp_path, cast, database_url=database_url) as it:
         job = await it.start()
-        assert (job.status, job.doubts, job.asked_of) == (
+        assert (job.status, doubts_of(job), job.asked_of) == (
             NodeStatus.COMPLETED,
             None,
             it.team.coordinator.id,

@@ -15,6 +15,7 @@ from agiraph.core.services.lifecycle import continuations, timers
 from agiraph.features.programs import command_line
 from agiraph.features.programs.command_line import RESULT_CHARACTERS, Command
 from agiraph.testing import World
+from tests.doubts import doubts_of
 from tests.runtime.programs import (
     NamedPipe,
     context_of,
@@ -31,7 +32,7 @@ CANARY = "sk-canary-0123456789"
 
 
 def ending(node: WorkNode) -> tuple[NodeStatus, StopReason | None, str | None, str | None]:
-    return node.status, node.stop_reason, node.result, node.doubts
+    return node.status, node.stop_reason, node.result, doubts_of(node)
 
 
 COMPLETED = (NodeStatus.COMPLETED, StopReason.PUBLISHED, "It is done.", None)
@@ -88,7 +89,7 @@ async def test_a_result_with_a_nonzero_exit_code_is_accepted_with_doubts(world: 
 async def test_missing_files_of_the_acceptance_lines_are_recorded_as_doubts(world: World) -> None:
     node = await run_program(world, WRITES_RESULT, acceptance=("`a.txt` holds it", "it is quick"))
 
-    assert node.doubts == (
+    assert doubts_of(node) == (
         "no file 'a.txt' is delivered, but '`a.txt` holds it' asks for it; 'it is quick' was not "
         "checked"
     )
@@ -101,7 +102,9 @@ async def test_files_that_cannot_be_published_are_recorded_as_doubts(
     node = await run_program(home, f"touch 1 2 3 4 5; {WRITES_RESULT}")
 
     assert (node.status, node.result, node.manifest) == (NodeStatus.COMPLETED, "It is done.", {})
-    assert (node.doubts or "").startswith("its files could not be published: There are more than 5")
+    assert (doubts_of(node) or "").startswith(
+        "its files could not be published: There are more than 5"
+    )
 
 
 async def test_a_command_that_cannot_be_run_fails_with_its_reason(world: World) -> None:
@@ -386,4 +389,4 @@ async def test_a_program_that_replaces_its_folder_by_a_link_publishes_nothing_fr
 
     assert CANARY not in str([node, await world.turns(node.id), world.published(node)])
     assert (node.status, node.manifest) == (NodeStatus.COMPLETED, {})
-    assert (node.doubts or "").startswith("its files could not be published: ")
+    assert (doubts_of(node) or "").startswith("its files could not be published: ")

@@ -8,6 +8,7 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import Budget, NodeStatus, StopReason
 from agiraph.core.services.lifecycle import endings, teams
 from agiraph.testing import World, call, says
+from tests.doubts import doubts_of
 from tests.runtime.programs import (
     MarkedProcesses,
     NamedPipe,
@@ -53,7 +54,11 @@ async def test_a_time_limit_ends_all_processes_of_a_program(
 async def test_a_result_written_before_the_time_limit_counts(world: World) -> None:
     node = await run_program(world, f"{WRITES_RESULT}; exec sleep 1000", budget=Budget(seconds=1))
 
-    assert (node.status, node.result, node.doubts) == (NodeStatus.COMPLETED, "It is done.", None)
+    assert (node.status, node.result, doubts_of(node)) == (
+        NodeStatus.COMPLETED,
+        "It is done.",
+        None,
+    )
 
 
 async def test_a_cancel_ends_all_processes_of_a_program(

@@ -21,6 +21,7 @@ from agiraph.core.services.mail import bus
 from agiraph.core.store import messages
 from agiraph.core.store.tx import Tx
 from agiraph.testing import PowerCut, World, call, says
+from tests.doubts import doubts_of
 from tests.fences import opened
 from tests.runtime.programs import (
     MarkedProcesses,
@@ -303,7 +304,11 @@ async def test_a_program_that_ended_before_the_crash_keeps_its_result(world: Wor
     await world.settle()
 
     node = await world.node(node.id)
-    assert (node.status, node.result, node.doubts) == (NodeStatus.COMPLETED, "It is done.", None)
+    assert (node.status, node.result, doubts_of(node)) == (
+        NodeStatus.COMPLETED,
+        "It is done.",
+        None,
+    )
     assert world.published(node) == {"_result.md": "It is done.\n", "runs.txt": "run\n"}
     assert await messages_from(world, node, to=OWNER) == ["The last line"]
     [run] = await events_of(world, node, "tool.result")
@@ -341,7 +346,11 @@ async def test_a_result_written_before_the_crash_is_accepted_with_a_doubt(
         node = await world.node(node.id)
         published = world.published(node)
     doubts = "its command was cut off with the runtime: _result.md may not be complete"
-    assert (node.status, node.result, node.doubts) == (NodeStatus.COMPLETED, "It is done.", doubts)
+    assert (node.status, node.result, doubts_of(node)) == (
+        NodeStatus.COMPLETED,
+        "It is done.",
+        doubts,
+    )
     assert published == {"_result.md": "It is done.\n", "runs.txt": "run\n"}
 
 

@@ -21,7 +21,6 @@ from agiraph.core.services.members import roster
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from tests.habits.kit import OVER_NOTHING
 from tests.runtime.waiting import Gate, until
 
 FINISH = says(call("finish", summary="NVIDIA is up 3 %."))
@@ -77,7 +76,7 @@ async def test_queues_task_and_returns_contextual_acknowledgment(world: World) -
     assert (await world.conversation(ada))[1].in_reply_to == sent.id
     gate.set()
     await world.settle()
-    assert texts(await world.conversation(ada))[2:] == [f"agent: NVIDIA is up 3 %.{OVER_NOTHING}"]
+    assert texts(await world.conversation(ada))[2:] == ["agent: NVIDIA is up 3 %."]
 
 
 async def test_adds_user_message_to_conversation(world: World) -> None:
@@ -478,7 +477,7 @@ async def test_a_completed_team_does_what_it_is_asked_next(world: World) -> None
     await world.settle()
     await world.chat(founded.coordinator.id, "Now AMD")
     await world.settle()
-    assert (await world.conversation(founded.coordinator))[-1].text == f"And AMD too.{OVER_NOTHING}"
+    assert (await world.conversation(founded.coordinator))[-1].text == "And AMD too."
     assert (await world.team(founded.team.id)).status == "completed"
 
 

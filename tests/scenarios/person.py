@@ -83,7 +83,7 @@ class Person:
     async def told(self, *kinds: str) -> list[str]:
         """Return the texts of these kinds in the inbox, oldest first."""
         found = [item["message"] for item in await self.inbox()]
-        return [m["text"] for m in sorted(found, key=lambda m: m["id"]) if m["kind"] in kinds]
+        return [whole(m) for m in sorted(found, key=lambda m: m["id"]) if m["kind"] in kinds]
 
     def machine_words(self) -> list[str]:
         """Return the ids and words of the machine in all that was read so far."""
@@ -101,7 +101,7 @@ class Person:
         for item in await self.inbox():
             self._read("inbox", f"{item['message']['id']} inbox", item["message"])
         for sent in self.phone.got:
-            message = {"title": sent.message.title, "text": sent.message.text}
+            message = {"title": sent.message.title, "text": sent.message.full_text, "doubts": []}
             self._read("phone", sent.key, message | {"kind": sent.message.kind})
         team = await self.get(f"/teams/{self.team}")
         self._note(f"[team] {'waits for you' if team['waits_for_you'] else team['status']}")
@@ -110,10 +110,16 @@ class Person:
         if key not in self._seen:
             self._seen.add(key)
             title = f"«{message['title']}» " if message["title"] else ""
-            self._note(f"[{where}] {message['kind']}: {title}{message['text']}")
+            self._note(f"[{where}] {message['kind']}: {title}{whole(message)}")
 
     def _note(self, line: str) -> None:
         self.transcript.append(line)
+
+
+def whole(message: dict[str, Any]) -> str:
+    """Return what a person reads of a message: its text, and each point that is not confirmed."""
+    points = [f"- {d['title']} {d['words']}".replace("-  ", "- ") for d in message["doubts"]]
+    return "\n".join([message["text"], *points])
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
+from tests.doubts import doubts_of
 from tests.scenarios.endings import ACCEPTS, OPENS
 from tests.scenarios.thread_queries import shown_text
 
@@ -83,7 +84,7 @@ async def test_side_work_is_done_while_the_goal_waits(world: World) -> None:
     await world.answer(question, "Green")
     await world.settle()
     goal, side, _ = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (NodeStatus.COMPLETED, None)
     assert world.published(goal) == {"paint.md": "Green, in feet.\n"}
 
 

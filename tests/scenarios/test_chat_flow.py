@@ -14,6 +14,7 @@ from agiraph.models.base import Request
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.doubts import doubts_of
 from tests.fences import opened
 from tests.runtime.waiting import Gate, until
 from tests.scenarios.endings import (
@@ -259,7 +260,7 @@ async def test_person_coordinator_and_workers_talk_while_all_work_continues(
         StopReason.SENT_BACK,
         StopReason.ACCEPTED,
     ]
-    assert (board[0].result, board[0].doubts) == (
+    assert (board[0].result, doubts_of(board[0])) == (
         "The report is written, with prices: report.md.",
         None,
     )
@@ -321,7 +322,7 @@ async def test_a_message_sent_while_an_agent_decides_to_wait_ends_its_wait(world
     assert answer.text.startswith("Interrupted, because there is a message for you")
     assert message.text == "[Message from human] Never mind, stop."
     goal, search, review = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts, search.status) == (
+    assert (goal.status, doubts_of(goal), search.status) == (
         NodeStatus.COMPLETED,
         None,
         NodeStatus.CANCELLED,
@@ -353,4 +354,4 @@ async def test_an_answer_and_messages_at_the_same_time_are_all_delivered(world: 
     shown = "\n".join(turn.text for asked in ada.requests for turn in asked.turns)
     assert all(line in shown for line in (DATA_CENTER, *lines))
     goal, _ = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (NodeStatus.COMPLETED, None)

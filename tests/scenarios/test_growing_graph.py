@@ -8,6 +8,7 @@ from agiraph.core.domain.work import ANSWER, NodeStatus, StopReason
 from agiraph.core.services.members import roster
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
+from tests.doubts import doubts_of
 from tests.fences import opened
 from tests.runtime.waiting import until
 from tests.scenarios.endings import ACCEPTS, defines, finishes
@@ -129,7 +130,7 @@ async def test_nodes_are_created_as_results_and_suggestions_arrive(world: World)
     await world.settle()
 
     goal, *grown, review = await world.board(founded.team.id)
-    assert goal.doubts is None
+    assert doubts_of(goal) is None
     assert (review.parent_id, review.stop_reason) == (goal.id, StopReason.ACCEPTED)
     events = await world.events(founded.team.id)
     a, b, c, d, e, f = grown
@@ -204,4 +205,4 @@ async def test_nodes_added_to_a_stage_that_has_just_ended_are_waited_for(world: 
         "stage.reconvened",
     ]
     goal, *_ = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (NodeStatus.COMPLETED, None)

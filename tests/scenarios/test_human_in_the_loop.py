@@ -6,6 +6,7 @@ from agiraph.core.domain.errors import AlreadyAnswered, NotFound
 from agiraph.core.domain.ids import MessageId
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.testing import World, call, says
+from tests.doubts import doubts_of
 from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 
 
@@ -37,7 +38,7 @@ async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> N
     await world.settle()
 
     goal, _ = await world.board(founded.team.id)
-    assert (goal.status, goal.result, goal.doubts, goal.attempt) == (
+    assert (goal.status, goal.result, doubts_of(goal), goal.attempt) == (
         NodeStatus.COMPLETED,
         "Set up PostgreSQL.",
         None,
@@ -70,7 +71,7 @@ async def test_two_open_questions_get_their_own_answers(world: World) -> None:
     assert answers.items() >= {"Which?": "This one", "When?": "Tomorrow"}.items()
     assert "This one, tomorrow." in review.turns[0].text
     goal, judged = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (NodeStatus.COMPLETED, None)
     assert (judged.status, judged.stop_reason) == (NodeStatus.COMPLETED, StopReason.ACCEPTED)
 
 
@@ -95,7 +96,7 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
     await world.settle()
     assert ada.requests[1].turns[-1].text == "the first"
     goal, _ = await world.board(founded.team.id)
-    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (NodeStatus.COMPLETED, None)
 
 
 async def test_a_late_answer_becomes_new_work_if_the_person_wants_it(

@@ -173,7 +173,7 @@ async def create_a_package(it: Person) -> None:
     await it.founds(PACKAGE)
     assert await it.told("question", "failure", "result") == ["The package has module and tests."]
     board = await it.get(f"/teams/{it.team}/board")
-    assert [(node["status"], node["doubts"]) for node in board] == [("completed", None)] * 4
+    assert [(node["status"], node["doubts"]) for node in board] == [("completed", [])] * 4
 
 
 async def watch_in_cycles(it: Person) -> None:
@@ -197,9 +197,8 @@ async def test_a_model_that_follows_its_prompt_to_the_letter_is_read_without_mac
     ("model", "told"),
     [
         (finishes_at_once,
-         "done\n\nNot confirmed: nothing was read, written, run or given to anyone"),
-        (delegates_everything, "I delegated it.\n\nNot confirmed: 'Do it' has doubts: nothing was "
-         "read, written, run or given to anyone"),
+         "done\n- nothing was read, written, run or given to anyone"),
+        (delegates_everything, "I delegated it.\n- Do it is done, with doubts"),
         (says_nothing,
          "The model made no tool call in 3 replies in a row. It said nothing at all."),
         (repeats_a_call, "The model went in circles: the same calls, 5 times over, with the same "

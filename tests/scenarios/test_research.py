@@ -18,6 +18,7 @@ from agiraph.testing.script import Says
 from agiraph.testing.scripted import Line
 from agiraph.web.access import Web
 from agiraph.web.search import LocalEngine
+from tests.doubts import doubts_of
 from tests.web.sites import Site, fetcher, html, site
 
 PLAN = json.dumps(
@@ -132,7 +133,7 @@ async def test_research_gives_a_report_in_the_inbox_and_a_summary_in_the_chat(
     await world.settle()
 
     node, *_ = await world.board(team.team.id)
-    assert (node.status, node.doubts, node.source, node.asked_of) == (
+    assert (node.status, doubts_of(node), node.source, node.asked_of) == (
         NodeStatus.COMPLETED,
         None,
         "user",

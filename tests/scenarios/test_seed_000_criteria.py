@@ -27,6 +27,7 @@ from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests import known
+from tests.doubts import doubts_of
 
 GOAL = "Track tech stocks and tell me what matters"
 ASKED = "Research NVIDIA stock"
@@ -138,7 +139,7 @@ async def test_each_work_session_creates_new_thread(story: Story) -> None:
 async def test_tasks_have_source_field(endless: Story) -> None:
     await endless.an_hour_passes()
     assert [node.source for node in await endless.nodes()] == ["system", "user", "trigger"]
-    assert [node.doubts for node in await endless.nodes()] == [None] * 3
+    assert [doubts_of(node) for node in await endless.nodes()] == [None] * 3
 
 
 async def test_user_messages_queue_tasks_return_contextual_ack(story: Story) -> None:

@@ -20,6 +20,7 @@ from agiraph.core.services.lifecycle import teams
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
+from tests.doubts import doubts_of
 from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 
 GOAL = "Say how many herons and storks there are, in answer.md."
@@ -132,7 +133,7 @@ async def test_background_agents_can_be_launched_resumed_and_their_results_retri
     assert "Two storks." in done
     assert "Three herons." in fetched
     assert "One is young." in resumed
-    assert (story.goal.status, story.goal.doubts) == ("completed", None)
+    assert (story.goal.status, doubts_of(story.goal)) == ("completed", None)
     assert story.world.published(story.goal)["answer.md"] == "Three herons and two storks."
 
     # The session is resumed with full context: the same thread, with all that was said in it.

@@ -7,6 +7,7 @@ from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.doubts import doubts_of
 from tests.fences import opened
 from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 from tests.scenarios.thread_queries import (
@@ -195,7 +196,7 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
 
     assert {node.status for node in board} == {NodeStatus.COMPLETED}
     assert review.stop_reason is StopReason.ACCEPTED
-    assert (goal.stop_reason, goal.doubts) == (StopReason.FINISHED, None)
+    assert (goal.stop_reason, doubts_of(goal)) == (StopReason.FINISHED, None)
 
     # Coder and tester exchanged messages until the bug was fixed.
     talk = [

@@ -8,6 +8,7 @@ from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.doubts import doubts_of
 from tests.local_web import Page, local_web
 from tests.scenarios.endings import defines, finishes, opens_and_accepts
 from tests.scenarios.traces import exported, statuses
@@ -75,7 +76,7 @@ async def test_an_agent_searches_writes_a_note_and_answers(
     # It waits for the reviewer.
     done = ["idle", "working", "waiting", "working", "completed"]
     assert statuses(events, without=review) == done
-    assert (goal.status, goal.stop_reason, goal.result, goal.doubts) == (
+    assert (goal.status, goal.stop_reason, goal.result, doubts_of(goal)) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,
         answer,

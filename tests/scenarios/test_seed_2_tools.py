@@ -15,6 +15,7 @@ from agiraph.testing.model_server import Script, Seen, Step
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
+from tests.doubts import doubts_of
 from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 from tests.scenarios.traces import exported, statuses
 
@@ -110,7 +111,7 @@ async def test_a_script_is_written_run_repaired_and_run_again(
     # It waits for the person, and then for the reviewer.
     waited = ("waiting", "working") * 2
     assert statuses(events, without=review) == ["idle", "working", *waited, "completed"]
-    assert (goal.status, goal.stop_reason, goal.result, goal.doubts) == (
+    assert (goal.status, goal.stop_reason, goal.result, doubts_of(goal)) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,
         "It works: 64123.45 dollars.",

@@ -10,6 +10,7 @@ from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step
+from tests.doubts import doubts_of
 from tests.fences import opened
 from tests.local_web import Page, local_web
 from tests.scenarios.endings import ACCEPTS, defines, finishes
@@ -202,7 +203,7 @@ async def test_a_team_of_two_vendors_researches_in_parallel_and_reports(
         StopReason.FINISHED,
         "NVIDIA for speed, AMD for the price: report.md.",
     )
-    assert [n.doubts for n in (goal, *research, report)] == [None] * 5
+    assert [doubts_of(n) for n in (goal, *research, report)] == [None] * 5
     assert review.stop_reason is StopReason.ACCEPTED  # only a reader can judge a recommendation
 
     # The three ran in parallel: all started before the first ended, and their calls overlapped.

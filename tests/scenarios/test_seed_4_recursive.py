@@ -14,6 +14,7 @@ from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.models.base import Request
 from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.doubts import doubts_of
 from tests.fences import opened
 from tests.scenarios import claude_code
 from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
@@ -215,9 +216,9 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
     goal, app, *parts, review = board
     events = await world.events(founded.team.id)
     assert {n.status for n in board} == {NodeStatus.COMPLETED}
-    assert (goal.stop_reason, goal.doubts) == (StopReason.FINISHED, None)
+    assert (goal.stop_reason, doubts_of(goal)) == (StopReason.FINISHED, None)
     assert (review.parent_id, review.stop_reason) == (goal.id, StopReason.ACCEPTED)
-    assert (app.stop_reason, app.doubts) == (StopReason.PUBLISHED, None)
+    assert (app.stop_reason, doubts_of(app)) == (StopReason.PUBLISHED, None)
 
     # The tree is two levels deep below the goal.
     assert (app.parent_id, app.depth) == (goal.id, 1)

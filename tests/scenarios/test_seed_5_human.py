@@ -6,6 +6,7 @@ from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.doubts import doubts_of
 from tests.scenarios.endings import ACCEPTS, OPENS, defines, finishes
 from tests.scenarios.traces import exported, statuses
 
@@ -82,7 +83,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
     # It waits for the person, and then for the reviewer.
     waited = ("waiting", "working") * 2
     assert statuses(events, without=review) == ["idle", "working", *waited, "completed"]
-    assert (goal.status, goal.stop_reason, goal.result, goal.doubts, goal.attempt) == (
+    assert (goal.status, goal.stop_reason, goal.result, doubts_of(goal), goal.attempt) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,
         "PostgreSQL is set up (database.toml).",

@@ -11,6 +11,7 @@ from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step
+from tests.doubts import doubts_of
 from tests.local_web import Page, local_web
 from tests.scenarios.endings import defines, finishes, opens_and_accepts
 from tests.scenarios.thread_queries import agent_name, new_text, reply_count
@@ -106,7 +107,7 @@ async def test_the_second_run_uses_the_notes_of_the_first(
             fresh = server.requests[asked_before:]
 
     assert [n.status for n in nodes] == [NodeStatus.COMPLETED] * 4
-    assert [n.doubts for n in (first, second)] == [None] * 2
+    assert [doubts_of(n) for n in (first, second)] == [None] * 2
     assert review.stop_reason is StopReason.ACCEPTED  # no program can check what notes say
 
     # Run 2 started a new thread, whose prompt says where to look and holds no untrusted text.

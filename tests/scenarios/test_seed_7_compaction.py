@@ -15,6 +15,7 @@ from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.testing.sweep import Sweep
+from tests.doubts import doubts_of
 from tests.faults.invariants import Ledger
 from tests.faults.scenarios import scenario
 from tests.local_web import Page, local_web
@@ -86,7 +87,7 @@ async def check(home: Path, url: str = "") -> None:
     async with World(home, database_url=url) as world:
         [team] = await world.teams()
         [goal] = await world.board(team.id)
-        assert (goal.status, goal.result, goal.doubts) == (
+        assert (goal.status, goal.result, doubts_of(goal)) == (
             NodeStatus.COMPLETED,
             "All ten: " + ", ".join(SUBJECTS),
             None,

@@ -13,6 +13,7 @@ from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.doubts import doubts_of
 from tests.fences import opened
 from tests.scenarios import claude_code
 from tests.scenarios.endings import defines, finishes
@@ -64,13 +65,13 @@ def commands_run(events: list[Event], node: WorkNode) -> list[str]:
 
 
 def check_outcome(goal: WorkNode, task: WorkNode, published: dict[str, str]) -> None:
-    assert (goal.status, goal.stop_reason, goal.result, goal.doubts) == (
+    assert (goal.status, goal.stop_reason, goal.result, doubts_of(goal)) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,
         "The tool works.",
         None,
     )
-    assert (task.status, task.stop_reason, task.result, task.doubts) == (
+    assert (task.status, task.stop_reason, task.result, doubts_of(task)) == (
         NodeStatus.COMPLETED,
         StopReason.PUBLISHED,
         RESULT,

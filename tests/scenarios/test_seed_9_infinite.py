@@ -11,6 +11,7 @@ from agiraph.testing import Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import ReactiveModel
 from tests.api.serving import serving
+from tests.doubts import doubts_of
 from tests.fences import opened
 from tests.local_web import Page, local_web
 
@@ -103,7 +104,7 @@ async def _run(world: World, path: Path, days: int) -> None:
     # Each cycle was a node that completed with a checkpoint.
     assert len(board) == cycles
     assert {n.status for n in board} == {NodeStatus.COMPLETED}
-    assert {(n.stop_reason, n.doubts) for n in board} == {(StopReason.FINISHED, None)}
+    assert {(n.stop_reason, doubts_of(n)) for n in board} == {(StopReason.FINISHED, None)}
     assert [n.source for n in board] == ["system"] + ["trigger"] * (cycles - 1)
     assert [n.title for n in board[1:]] == [f"Cycle {n}" for n in range(2, cycles + 1)]
     assert all(n.parent_id is None and n.checkpoint == "reported 1 new" for n in board)

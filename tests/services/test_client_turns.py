@@ -17,7 +17,6 @@ from agiraph.features.chat_api import client_turns
 from agiraph.features.chat_api.client_turns import ClientRequest
 from agiraph.features.chat_api.rows import ClientTurn
 from agiraph.testing import World, call, says
-from tests.habits.kit import OVER_NOTHING
 
 NO_WORK = call("no_work_needed")
 
@@ -68,7 +67,7 @@ async def test_reports_are_shown_once_and_in_the_chat_that_asked_for_the_work(
         Draft(team_id=ada.team_id, sender=ada.id, recipient=OWNER, kind="report", text="News."),
     )
     assert await reports(world, await say(world, ada, "And?", "a")) == [
-        f"It is done.{OVER_NOTHING}",
+        "It is done.",
         "News.",
     ]
     assert await reports(world, await say(world, ada, "And?", "b")) == ["News."]

@@ -10,8 +10,10 @@ from agiraph.core.domain.agents import Limits
 from agiraph.core.domain.errors import ModelRefused
 from agiraph.core.domain.messages import Draft, Message
 from agiraph.core.domain.persons import OWNER
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.text import fence
 from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.core.services.board import texts
 from agiraph.core.services.lifecycle import endings
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
@@ -336,8 +338,8 @@ async def test_long_evidence_and_many_files_do_not_keep_a_node_from_ending(world
 
     node = await world.node(node_id)
     assert (node.status, len(node.manifest)) == (NodeStatus.COMPLETED, 300)
-    assert node.doubts is not None
-    assert len(node.doubts) == 4000
+    [doubt] = node.doubts
+    assert len(doubt.words) == 4000
     [result] = [m for m in await messages_of(world, node) if m.kind == "result"]
     assert len(result.text) < 20_000
 
@@ -424,3 +426,11 @@ async def test_a_result_that_repeats_a_fence_is_stored_and_reported_without_its_
     [ended] = [e for e in await world.events(founded.team.id) if e.type == "node.completed"]
     assert (node.result, message.text, ended.data["result"]) == (said, said, said)
     assert (message.title, node.title) == ("Read the prices", "Get to work on the goal")
+
+
+def test_of_very_many_doubts_the_last_point_gives_the_number_of_the_rest() -> None:
+    doubts = [Doubt(kind="file", words=f"{n} " + "x" * 500) for n in range(130)]
+    kept = texts.fit_doubts(doubts)
+    assert [len(doubt.words) for doubt in kept[:-1]] == [200] * 99
+    assert (kept[-1].kind, kept[-1].words) == ("more", "and 31 more points")
+    assert texts.fit_doubts(doubts[:2]) == tuple(doubts[:2])

@@ -10,7 +10,7 @@ from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.services.triggers import promises
 from agiraph.testing import World, call, says
-from tests.habits.kit import OVER_NOTHING, assign
+from tests.habits.kit import assign
 from tests.services.stages import pass_time
 from tests.services.triggers import create_trigger, found_idle_team, nodes_of
 from tests.tools.test_scheduling import DONE, run_team, schedule_call
@@ -173,7 +173,7 @@ async def test_no_wording_of_a_result_makes_a_firing_quiet(
 
     [node] = await nodes_of(world, alarm)
     assert (node.stop_reason, node.result) == (StopReason.FINISHED, said)
-    assert phone.got == await in_inbox(world) == [("result", "Look around", said + OVER_NOTHING)]
+    assert phone.got == await in_inbox(world) == [("result", "Look around", said)]
 
 
 async def test_a_worker_that_a_trigger_woke_ends_quietly_by_its_own_call(world: World) -> None:

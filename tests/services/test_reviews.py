@@ -16,6 +16,7 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
+from tests.doubts import doubts_of
 from tests.runtime.waiting import until
 
 pytestmark = pytest.mark.needs("reviews")
@@ -80,7 +81,7 @@ async def goal_and_reviews(world: World, founded: NewTeam) -> tuple[WorkNode, li
 async def test_an_accepted_result_counts_without_another_turn_of_its_author(world: World) -> None:
     cast = Cast([ACCEPT])
     goal, [review] = await goal_and_reviews(world, await found(world, cast))
-    assert (goal.status, goal.result, goal.doubts) == (S.COMPLETED, "A joke.", None)
+    assert (goal.status, goal.result, doubts_of(goal)) == (S.COMPLETED, "A joke.", None)
     assert (review.status, review.stop_reason, review.parent_id) == (
         S.COMPLETED,
         StopReason.ACCEPTED,
@@ -102,7 +103,7 @@ async def test_an_accepted_result_counts_without_another_turn_of_its_author(worl
 async def test_a_result_is_sent_back_with_the_findings_and_reviewed_again(world: World) -> None:
     cast = Cast([REWORK, ACCEPT])
     goal, reviews = await goal_and_reviews(world, await found(world, cast))
-    assert (goal.status, goal.doubts) == (S.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (S.COMPLETED, None)
     assert [r.stop_reason for r in reviews] == [StopReason.SENT_BACK, StopReason.ACCEPTED]
     [sent_back] = [t.text for t in await world.turns(goal.id) if t.text.startswith("[Sent back")]
     assert "This is time 1 of at most 2" in sent_back
@@ -131,7 +132,7 @@ def by_lines(*lines: Says) -> Callable[[Request], Says]:
 async def test_a_line_without_a_kind_that_only_a_file_supports_is_reviewed(world: World) -> None:
     cast = Cast([REWORK], by_lines(says(WRITE_BTC), submits("file:btc.py")))
     goal, made = await goal_and_reviews(world, await found(world, cast, acceptance=[PRICE]))
-    assert ([r.stop_reason for r in made], goal.doubts) == (
+    assert ([r.stop_reason for r in made], doubts_of(goal)) == (
         [StopReason.SENT_BACK] * 3,
         "the reviewer objects: - Line 1: no joke. Add one.",
     )
@@ -151,7 +152,7 @@ async def test_evidence_of_another_kind_is_sent_back_once_and_then_a_doubt(
     founded = await found(world, cast, acceptance=[Line(PRICE, kind)])
     goal, made = await goal_and_reviews(world, founded)
     doubt = f"{PRICE!r} asks for {asks_for} as evidence, and was given {given!r}"
-    assert (goal.status, goal.doubts, made) == (S.COMPLETED, doubt, [])
+    assert (goal.status, doubts_of(goal), made) == (S.COMPLETED, doubt, [])
     [refused] = [t.text for t in await world.turns(goal.id) if t.text.startswith("[Not accepted]")]
     assert doubt in refused
 
@@ -174,7 +175,7 @@ async def test_evidence_of_the_right_kind_counts(
     finish = says(call("finish", summary="btc.py prints 1.", evidence=[given]))
     cast = Cast([ACCEPT], by_lines(says(lines), run, finish))
     goal, made = await goal_and_reviews(world, await found(world, cast, acceptance=()))
-    assert (goal.status, goal.doubts, len(made)) == (S.COMPLETED, None, reviews)
+    assert (goal.status, doubts_of(goal), len(made)) == (S.COMPLETED, None, reviews)
     assert goal.line_kinds == {PRICE: kind}
 
 
@@ -196,7 +197,7 @@ async def test_after_two_rounds_of_rework_a_result_counts_with_doubts(world: Wor
     goal, reviews = await goal_and_reviews(world, await found(world, Cast([REWORK])))
     assert [r.stop_reason for r in reviews] == [StopReason.SENT_BACK] * 3
     assert goal.status is S.COMPLETED
-    assert goal.doubts == "the reviewer objects: - Line 1: no joke. Add one."
+    assert doubts_of(goal) == "the reviewer objects: - Line 1: no joke. Add one."
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ async def test_without_a_valid_verdict_a_result_counts_with_doubts(
 ) -> None:
     goal, [review] = await goal_and_reviews(world, await found(world, Cast([line])))
     assert (goal.status, goal.result) == (S.COMPLETED, "A joke.")
-    assert (goal.doubts or "").startswith("review gave no verdict (")
+    assert (doubts_of(goal) or "").startswith("review gave no verdict (")
     assert review.stop_reason not in (StopReason.ACCEPTED, StopReason.SENT_BACK)
 
 
@@ -235,7 +236,7 @@ async def test_the_setting_decides_what_is_reviewed(
     cast = Cast([ACCEPT])
     goal, made = await goal_and_reviews(world, await found(world, cast, **more))
     doubts = f"{LINE!r} was not checked" if more == {"review": "never"} else None
-    assert (goal.status, goal.doubts, len(made)) == (S.COMPLETED, doubts, reviews)
+    assert (goal.status, doubts_of(goal), len(made)) == (S.COMPLETED, doubts, reviews)
     assert cast.asked.count("review") == reviews
 
 
@@ -243,14 +244,14 @@ async def test_a_team_that_may_hire_nobody_completes_with_doubts(world: World) -
     founded = await found(world, Cast([ACCEPT]), limits=Limits(agents=1))
     goal, reviews = await goal_and_reviews(world, founded)
     assert (goal.status, reviews) == (S.COMPLETED, [])
-    assert (goal.doubts or "").startswith("review gave no verdict: The team has 1 members")
+    assert (doubts_of(goal) or "").startswith("review gave no verdict: The team has 1 members")
 
 
 async def test_a_budget_that_is_spent_never_blocks_the_result(world: World) -> None:
     founded = await found(world, Cast([ACCEPT]), budget=Budget(model_calls=3))
     goal, _ = await goal_and_reviews(world, founded)
     assert (goal.status, goal.result) == (S.COMPLETED, "A joke.")
-    assert (goal.doubts or "").startswith("review gave no verdict")
+    assert (doubts_of(goal) or "").startswith("review gave no verdict")
 
 
 async def test_a_reviewer_reads_the_authors_files_and_changes_none(world: World) -> None:
@@ -276,7 +277,7 @@ async def test_a_reviewer_reads_the_authors_files_and_changes_none(world: World)
     )
     founded = await found(world, cast)
     goal, _ = await goal_and_reviews(world, founded)
-    assert goal.doubts is None
+    assert doubts_of(goal) is None
     assert [("Knock, knock." in text) for text in answers] == [True, True, False]
     assert world.published(goal)["joke.md"] == "Knock, knock."
 
@@ -339,7 +340,7 @@ async def test_a_message_during_a_review_neither_repeats_nor_loses_it(world: Wor
     held.may_judge.set()
     await world.settle()
     goal, [review] = await goal_and_reviews(world, founded)
-    assert (goal.status, goal.doubts) == (S.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (S.COMPLETED, None)
     assert review.stop_reason is StopReason.ACCEPTED
 
 
@@ -349,7 +350,7 @@ async def test_a_review_survives_a_restart(world: World) -> None:
     await world.restart()
     await world.settle()
     goal, [review] = await goal_and_reviews(world, founded)
-    assert (goal.status, goal.doubts) == (S.COMPLETED, None)
+    assert (goal.status, doubts_of(goal)) == (S.COMPLETED, None)
     assert review.stop_reason is StopReason.ACCEPTED
 
 
@@ -373,7 +374,7 @@ async def test_a_reviewer_whose_model_refuses_asks_no_person(world: World) -> No
     founded = await world.found("Write a joke", acceptance=[LINE], review="auto")
     await world.settle()
     goal, _ = await goal_and_reviews(world, founded)
-    assert (goal.status, goal.doubts) == (
+    assert (goal.status, doubts_of(goal)) == (
         S.COMPLETED,
         "review gave no verdict (model_refused)",
     )
@@ -413,7 +414,7 @@ async def test_a_programs_result_on_which_others_build_is_reviewed(
     )
 
     goal, program, review = await world.board(founded.team.id)
-    assert (program.status, program.result, program.doubts) == (
+    assert (program.status, program.result, doubts_of(program)) == (
         S.COMPLETED,
         "It is found.",
         doubts,

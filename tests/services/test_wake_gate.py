@@ -15,7 +15,6 @@ from agiraph.core.services.triggers.kinds.heartbeat import AT_ONCE
 from agiraph.core.store import triggers as rows
 from agiraph.core.store import waits
 from agiraph.core.store.tx import Tx
-from agiraph.core.tools.acceptance import NO_EFFECT
 from agiraph.testing import World, call, says
 from tests.services.stages import pass_time
 from tests.services.triggers import (
@@ -63,9 +62,7 @@ async def test_the_result_of_a_triggered_node_goes_to_the_triggers_creator(world
     founded = await found_idle_team(world, says(call("finish", summary="All quiet.")))
     trigger = await create_trigger(world, founded, "scheduled", {"cron": "@hourly"}, made_by=OWNER)
     await pass_time(world, 3600)
-    assert [(m.kind, m.text) for m in await world.inbox()] == [
-        ("result", f"All quiet.\n\nNot confirmed: {NO_EFFECT}")
-    ]
+    assert [(m.kind, m.text) for m in await world.inbox()] == [("result", "All quiet.")]
     [node] = await nodes_of(world, trigger)
     assert node.source == "trigger"
     assert node.task.startswith("Look around\n\n[Runtime] Nobody asked for this just now: ")

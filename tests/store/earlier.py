@@ -22,6 +22,7 @@ ADDED: dict[int, tuple[str, ...]] = {
     38: ("timers.kind", "timers.subject"),
     39: ("triggers.ended_with", "deliveries.revoked", "nodes.address"),
     40: ("messages.topic", "messages.fingerprint", "triggers.missed"),
+    44: ("messages.doubts",),
 }
 """The columns that each migration adds."""
 OTHERWISE: dict[int, tuple[str, ...]] = {
@@ -50,6 +51,7 @@ OTHERWISE: dict[int, tuple[str, ...]] = {
         "drop index spend_of_team",
         "create index spend_of_team on spend (team_id)",
     ),
+    44: ("update nodes set doubts = nullif(doubts, '[]')",),
 }
 """What undoes the rest of a migration, before its columns are dropped."""
 

@@ -11,8 +11,9 @@ from agiraph.core.services.board import planning
 from agiraph.core.services.lifecycle.teams import NewTeam, pause, resume
 from agiraph.core.services.members import roster
 from agiraph.core.store.tx import Tx
-from agiraph.core.tools.objections import HOW_TO_GIVE_EVIDENCE
+from agiraph.core.tools.objections import ADVICE
 from agiraph.testing import Call, Says, World, call, says
+from tests.doubts import doubts_of
 from tests.services.teams import ASK_THEN_FINISH, add_child, found_waiting_team
 
 S = NodeStatus
@@ -61,7 +62,7 @@ async def test_a_result_with_evidence_is_accepted_at_once(world: World) -> None:
         publish("file:report.md", "ran:true"),
         acceptance=LINES,
     )
-    assert (node.status, node.doubts) == (S.COMPLETED, None)
+    assert (node.status, doubts_of(node)) == (S.COMPLETED, None)
     assert answers[-1] == "Published: report.md."
     assert "Not confirmed" not in told
 
@@ -88,13 +89,13 @@ async def test_missing_evidence_is_refused_once_and_then_reported_as_doubts(
         world, ran, publish(*evidence), publish(*evidence), acceptance=LINES
     )
     doubts = "; ".join(missing)
-    how = HOW_TO_GIVE_EVIDENCE if not evidence else ""
+    how = ADVICE["no_evidence"] if not evidence else ""
     assert answers[1] == (
         f"[Not accepted] {doubts}.{how} Put it right (2 of 100 turns are used), or call publish "
         "again and say in the summary why it cannot be done; then the work ends with these doubts, "
         "and whoever asked for it reads them."
     )
-    assert (node.status, node.doubts) == (S.COMPLETED, doubts)
+    assert (node.status, doubts_of(node)) == (S.COMPLETED, doubts)
     assert f"Not confirmed: {doubts}" in told
     assert f"{node.id} [completed] Do it. (wes); not confirmed: {doubts}" in told
 
@@ -108,7 +109,7 @@ async def test_a_corrected_result_has_no_doubts(world: World) -> None:
         acceptance=LINES,
     )
     assert answers[0].startswith("[Not accepted] ")
-    assert (node.doubts, world.published(node)) == (None, {"report.md": "words"})
+    assert (doubts_of(node), world.published(node)) == (None, {"report.md": "words"})
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ async def test_a_result_without_any_work_is_sent_back_and_then_doubted(
     world: World, did: list[Call], doubts: str | None
 ) -> None:
     node, _, told = await publish_as_worker(world, *did, publish())
-    assert (node.status, node.doubts) == (S.COMPLETED, doubts)
+    assert (node.status, doubts_of(node)) == (S.COMPLETED, doubts)
     assert (f"Not confirmed: {doubts}" in told) == (doubts is not None)
 
 
@@ -148,8 +149,8 @@ async def test_work_of_an_earlier_task_is_no_evidence_for_the_next(world: World)
     founded = await world.found("Have it done twice")
     await world.settle()
     _, first, second = await world.board(founded.team.id)
-    assert first.doubts is None
-    assert second.doubts == "nothing was read, written, run or given to anyone"
+    assert doubts_of(first) is None
+    assert doubts_of(second) == "nothing was read, written, run or given to anyone"
 
 
 async def test_unowned_work_goes_to_an_idle_agent_with_the_tools_or_a_new_one(

@@ -37,9 +37,12 @@ CHANGED: Changed = {
         "without a server, the cost of a team comes with what is left of its limits now",
     ),
     "board.jsonl": (
-        frozenset({"is_public", "research", "kind", "is_step", "address"}),
+        frozenset({"is_public", "research", "kind", "is_step", "address", "doubts"}),
         "the kind of a node says whether it is public or a step of a research",
     ),
+    "board": (frozenset({"doubts"}), "doubts are points, and not one text"),
+    "events.jsonl": (frozenset({"doubts"}), "doubts are points, and not one text"),
+    "inbox": (frozenset({"doubts"}), "a message keeps its doubts beside its text"),
     "threads/": (
         frozenset({"exit_code", "is_held_back", "is_repeated", "reminds_of", "sends_back"}),
         "what an answer tells the runtime stands beside its words",
@@ -121,6 +124,10 @@ async def test_a_home_of_an_earlier_release_shows_all_that_it_showed(stored: Pat
         if node["kind"] != "task"
     }
     assert kinds == KINDS
+    doubts = [node["doubts"] for node in shown["library"]["board"]]
+    words = "nothing was read, written, run or given to anyone"
+    point = {"kind": "earlier", "words": words, "node_id": None, "title": ""}
+    assert doubts == [[], [point], []]
 
 
 async def test_a_backup_of_an_earlier_release_shows_all_that_the_home_showed(

@@ -27,6 +27,7 @@ from agiraph.core.domain.messages import Draft, MessageKind
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.grants import Grant
 from agiraph.core.domain.provenance.labels import Label
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.triggers import Trigger
 from agiraph.core.domain.work import NodeStatus, WorkNode
@@ -275,7 +276,15 @@ def _add_board(tx: Tx, one: NewTeam, numbers: Numbers) -> NodeId:
         task=whole("task", numbers),
         result=whole("result", numbers),
         checkpoint=whole("point", numbers),
-        doubts="\n".join(every("doubt", numbers)),
+        doubts=tuple(
+            Doubt(
+                kind="task_failed",
+                words=line("doubt", n),
+                node_id=NodeId(new_id("node")),
+                title=line("unsure", n),
+            )
+            for n in numbers
+        ),
         waiting_reason="\n".join(every("wait", numbers)),
         acceptance=tuple(every("accept", numbers)),
         refs={line("ref", n): line("path", n) for n in numbers},
@@ -362,7 +371,7 @@ def _add_results(tx: Tx, one: NewTeam, numbers: Numbers) -> None:
     """Add ended work whose titles, results and changed files are payloads."""
     for few in groups(numbers, 6):
         about = {"title": lines("delivered", few), "result": several("summary", few)}
-        doubts = lines("unsure", few)
+        doubts = (Doubt(kind="file", words=lines("unsafe", few)),)
         node = _add_node(tx, one, **about, doubts=doubts, ended_at=tx.now, started_at=tx.now)
         for n in few:
             change = FolderChange(

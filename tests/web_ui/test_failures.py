@@ -91,6 +91,54 @@ async def test_a_key_that_stops_several_teams_is_asked_about_once(visit: Visit) 
     await expect(card).to_have_count(0)
 
 
+async def test_a_result_comes_first_and_one_line_below_it_opens_to_its_doubts(visit: Visit) -> None:
+    counts = {
+        "agent": "new:openai/test",
+        "task": "Count the bags.",
+        "description": "Count the bags",
+    }
+
+    def play(seen: Seen) -> Step:
+        if "finish" not in seen.tools:
+            return says(call("publish", summary="All bags: 7.", reached="yes"))
+        done = call("finish", summary="All beans: 62, as `beans.md` shows.", reached="yes")
+        return says(done if reply_count(seen) else call("assign_task", **counts))
+
+    desk = await visit(play, path=EMPTY)
+    page = desk.page
+    team = await desk.found("Count the beans", review="never")
+    await desk.up.wait_for_event(team["id"], "team.completed")
+    goal, bags = await desk.up.ask("GET", f"/teams/{team['id']}/board")
+    await desk.go("/inbox")
+    await page.get_by_role("region", name="Items").get_by_role("link").first.click()
+    read = page.get_by_role("article", name="Count the beans")
+    await expect(read.locator("p, summary").filter(visible=True)).to_have_text(
+        [re.compile("Coordinator"), re.compile("All beans: 62"), "2 points not confirmed"]
+    )
+    await expect(read.get_by_text("node_")).to_have_count(0)
+    opens = read.locator("summary")
+    await opens.press("Enter")
+    await expect(read.locator("details li")).to_have_text(
+        ["Count the bags is done, with doubts",
+         "'beans.md' is named in the summary and does not exist"]
+    )  # fmt: skip
+    # What is doubted of the task is told with the task alone.
+    await read.get_by_role("link", name="Count the bags").press("Enter")
+    panel = page.get_by_role("region", name="About this task")
+    await panel.get_by_text("All bags: 7.").wait_for()
+    assert page.url.endswith(f"?node={bags['id']}")
+    await panel.get_by_text("1 point not confirmed").press("Enter")
+    await expect(panel.locator("details li")).to_have_text(
+        ["Nothing was read, written, run or given to anyone"]
+    )
+    await desk.go(f"/t/{team['id']}/results")
+    await page.get_by_text("2 points not confirmed").wait_for()
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    log = page.get_by_role("log")
+    await log.get_by_role("article").get_by_text("2 points not confirmed").wait_for()
+    assert goal["doubts"][0]["node_id"] == bags["id"]
+
+
 async def test_a_failed_task_offers_what_helps_where_it_is_shown(visit: Visit) -> None:
     def play(seen: Seen) -> Step:
         if seen.model == "other":

@@ -81,9 +81,10 @@ async def scroll_to_the_start(page: Page) -> None:
     """
     earlier = page.get_by_role("button", name="earlier messages")
     async with asyncio.timeout(60):
-        while await page.evaluate(
-            "document.getElementById('thread').scrollTop"
-        ) or await earlier.count():
+        while (
+            await page.evaluate("document.getElementById('thread').scrollTop")
+            or await earlier.count()
+        ):
             await page.evaluate("document.getElementById('thread').scrollTop = 0")
             await wait_for_frames(page)
 

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from agiraph.api.views import FileView, View
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.records.found import FoundKind
 from agiraph.core.domain.work import NodeStatus
 
@@ -43,7 +44,7 @@ class ResultView(View):
     status: NodeStatus
     text: str = Field(description="The beginning of the result; empty for changes.")
     is_whole: bool = Field(description="Whether `text` is all of it.")
-    doubts: str | None
+    doubts: list[Doubt]
     sources: list[str] = Field(
         description="Whose words it may hold, if not the team's: search, page:HOST, …"
     )

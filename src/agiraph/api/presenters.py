@@ -221,7 +221,6 @@ def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
         message=message_view(tx, replace(message, text=message.summary or message.text)),
         node_status=None if node is None else node.status,
         stop_reason=None if node is None else node.stop_reason,
-        doubts=None if node is None else node.doubts,
         always=requests.offer(message) if is_asked else None,
         snoozed_until=message.snoozed_until,
         archived_at=message.archived_at,

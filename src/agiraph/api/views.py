@@ -19,6 +19,7 @@ from agiraph.core.domain.messages import (
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.acts import ActKind
 from agiraph.core.domain.records.deliveries import Delivery
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.records.folders import Access
 from agiraph.core.domain.stages import StageContract, StageDecision, StageStatus
 from agiraph.core.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
@@ -250,7 +251,7 @@ class NodeView(View):
     stop_reason: StopReason | None
     checkpoint: str | None
     result: str | None
-    doubts: str | None
+    doubts: list[Doubt] = Field(description="What could not be confirmed of the result.")
     sources: list[str] = Field(
         description="Whose words the node has read, if not the team's: search, page:HOST, … Its "
         "result may hold them: show links in it as plain text."
@@ -379,6 +380,9 @@ class MessageView(View):
         description="Of an open question: when the work that asks goes on without an answer; "
         "null if it waits as long as it takes, or does not wait."
     )
+    doubts: list[Doubt] = Field(
+        description="Of a result: what could not be confirmed of it; `text` does not repeat it."
+    )
     acts: list[ActView] = Field(
         description="Of a reply: what it did for the person. "
         "`POST /messages/{id}/acts/{place}/undo` undoes one, by its place from 0."
@@ -408,7 +412,6 @@ class InboxItem(View):
         description="The status now of the node that the message is about; null if there is none."
     )
     stop_reason: StopReason | None = Field(description="Why that node ended, if it has ended.")
-    doubts: str | None = Field(description="What could not be confirmed of that node's result.")
     always: GrantOffer | None = Field(
         description="For an open request: what `always` would allow; null if nothing."
     )

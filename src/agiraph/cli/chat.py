@@ -33,6 +33,7 @@ from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.persons import is_person
+from agiraph.core.domain.records.doubts import as_text, sentences
 from agiraph.redaction import environment
 
 if TYPE_CHECKING:  # loaded at a terminal only: see the module
@@ -132,6 +133,7 @@ class Chat:
             for message in await self._client.conversation(self._agent.id, limit=EARLIER_MESSAGES):
                 if message.kind not in ("question", "approval"):
                     self._show(message.sender, message.text)
+                    self._show_doubts(sentences(message.doubts))
                     self._show_acts(message.id, [act_line(act) for act in message.acts])
         for item in await everything(self._client):
             if item.needs_answer and item.message.team_id == self._team:
@@ -141,6 +143,10 @@ class Chat:
     def _show(self, sender: str, text: str) -> None:
         who = "[green]you[/]" if is_person(sender) else f"[bold]{shown(self._agent.name)}[/]"
         self._prompt.print(f"{who}  {shown(text)}")
+
+    def _show_doubts(self, points: Sequence[str]) -> None:
+        if points:
+            self._prompt.print(shown(as_text(points)))
 
     def _show_acts(self, message: str, acts: Sequence[str]) -> None:
         """Show what a reply did, each with the number by which `/undo` knows it."""
@@ -362,6 +368,7 @@ class Chat:
                 data["recipient"]
             ):
                 self._show_message(data["text"])
+                self._show_doubts(data.get("doubts") or ())
                 self._show_acts(data["message_id"], data.get("acts") or ())
                 if read := data.get("consulted"):
                     self._prompt.print(f"  [dim]before that: {shown(looked(read))}[/]")

@@ -21,6 +21,7 @@ from agiraph.client.teams import NewTeam
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.messages import Decision
+from agiraph.core.domain.records.doubts import as_text, sentences
 from agiraph.core.domain.work import NodeStatus, StopReason
 
 LINE_BYTES = 64 * 1024
@@ -200,7 +201,6 @@ class Remote:
         is_done, is_partial = goal.status is NodeStatus.COMPLETED, goal.status is NodeStatus.PARTIAL
         if is_done and goal.doubts:
             console.print(f"\n[bold yellow]Done, with doubts.[/] {bill}\n")
-            console.print(f"Not confirmed: {clean(goal.doubts)}\n", markup=False)
         elif is_done:
             console.print(f"\n[bold green]Done.[/] {bill}\n")
         else:
@@ -208,6 +208,8 @@ class Remote:
             why = f": {goal.stop_reason.words}" if goal.stop_reason else ""
             console.print(f"\n[bold red]{how}[/]{why}. {bill}\n")
         console.print(clean(goal.result or ""), markup=False)
+        if goal.doubts:
+            console.print(f"\n{clean(as_text(sentences(goal.doubts)))}", markup=False)
         for name in files if is_done or is_partial else ():
             console.print(f"[dim]{shown(name)}[/]")
         if is_partial:

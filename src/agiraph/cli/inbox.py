@@ -32,6 +32,7 @@ from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.messages import Rating
 from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.records.digest import COVERED
+from agiraph.core.domain.records.doubts import as_text, sentences
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
 from agiraph.core.domain.work import NodeStatus
@@ -119,6 +120,8 @@ def _show_item(item: InboxItem) -> None:
         console.print(Text(clean(message.title), style="bold"))
     text = visible(message.text) if item.needs_answer else clean(message.text)
     lines = [Text(text)]
+    if message.doubts:
+        lines.append(Text(f"\n{clean(as_text(sentences(message.doubts)))}"))
     lines += [Text(f"{n}. {visible(option)}") for n, option in enumerate(message.options, 1)]
     if message.call is not None:
         lines += call_text(message.call, console.width, indent="")
@@ -183,7 +186,7 @@ def ending_text(item: InboxItem) -> str:
             return "done since"
         case "failure", NodeStatus() as status if not status.is_final:
             return "goes on"
-        case "result", _ if item.doubts:
+        case "result", _ if item.message.doubts:
             return "done, with doubts"
         case kind, _:
             return kind

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { messageLabel, type NodeStatus, stoppedTeamText } from "@/lib/endings";
+import { messageLabel, pointsText, type NodeStatus, stoppedTeamText } from "@/lib/endings";
 
 const label = (kind: "failure" | "result" | "message" | "report", status: NodeStatus | null, hasDoubts = false) => messageLabel(kind, { status, stopReason: status === "partial" ? "money_spent" : null, hasDoubts });
 
@@ -12,6 +12,10 @@ describe("the label of a message", () => {
 
   it("names a limit that has no name of its own without one", () => {
     expect(messageLabel("failure", { status: "partial", stopReason: null, hasDoubts: false }).text).toBe("Partial result: stopped at a limit");
+  });
+
+  it("counts the points that are not confirmed", () => {
+    expect([1, 3].map(pointsText)).toEqual(["1 point not confirmed", "3 points not confirmed"]);
   });
 
   it("says doubts, and nothing about an ordinary message", () => {

@@ -1,5 +1,6 @@
 /** Endings: how a task ended, in the words that the inbox, the conversation and the board share. */
 import type { components } from "@/api/types";
+import { plural } from "@/lib/format";
 
 type Schemas = components["schemas"];
 /** A kind of state, which has a colour. */
@@ -42,6 +43,9 @@ export function stoppedTeamText(goal: NodeStatus | null | undefined): string {
   const end = goal ? GOAL_ENDS[goal] : undefined;
   return end ? `The team stopped: ${end}` : "The team was stopped";
 }
+
+/** Return how many points of a result are not confirmed. */
+export const pointsText = (count: number): string => `${plural(count, "point")} not confirmed`;
 
 /** Return what a message is; an empty text for an ordinary message. A task that ended early may have gone on since. */
 export function messageLabel(kind: MessageKind, { status, stopReason, hasDoubts }: Ending): { text: string; tone: Tone } {

@@ -101,8 +101,9 @@ describe("a log", () => {
     expect({ status, stopReason, hasDoubts }).toEqual({ status: "partial", stopReason: "turns_spent", hasDoubts: false });
     expect(shape(log, BOB).at(-1)).toBe("system {node} ended with a partial result");
     expect(log.rowsByAgent[BOB]!.flatMap((row) => (row.kind === "tools" ? row.calls.map((call) => call.reading) : []))).toEqual(["the name was Bash", ""]);
-    const again = append(log, [event("node.assigned", { node_id: "n1", agent_id: BOB, agent: "bob" }), event("node.completed", { node_id: "n1", reason: "finished", result: "Done.", doubts: "`a.md` is missing" })]).log;
-    expect(shape(again, BOB).at(-1)).toBe("system Finished {node}, with doubts");
+    const again = append(log, [event("node.assigned", { node_id: "n1", agent_id: BOB, agent: "bob" }), event("node.completed", { node_id: "n1", reason: "finished", result: "Done.", doubts: [{ kind: "file", words: "`a.md` is missing", node_id: null, title: "" }] })]).log;
+    // The points stand below the result.
+    expect(again.rowsByAgent[BOB]!.at(-1)).toMatchObject({ text: "Finished {node}, with doubts", tone: "wait", detail: "" });
     expect(again.nodes.n1).toMatchObject({ status: "completed", hasDoubts: true });
   });
 

@@ -324,11 +324,12 @@ type EndEvent = Extract<Event, { type: "node.completed" | "node.partial" | "node
 
 function applyEnd(log: MutableLog, event: EndEvent): void {
   const { node_id, reason, result, doubts } = event.data;
+  const hasDoubts = Boolean(doubts?.length);
   endOpenCalls(log, node_id, event.at);
-  updateNode(log, node_id, { status: event.type.slice("node.".length) as NodeSummary["status"], stopReason: reason ?? null, hasDoubts: Boolean(doubts) });
+  updateNode(log, node_id, { status: event.type.slice("node.".length) as NodeSummary["status"], stopReason: reason ?? null, hasDoubts });
   switch (event.type) {
     case "node.completed":
-      return doubts ? addTaskRow(log, node_id, event, "done", "Finished {node}, with doubts", "wait", doubts) : addTaskRow(log, node_id, event, "done", "Finished {node}", "done");
+      return hasDoubts ? addTaskRow(log, node_id, event, "done", "Finished {node}, with doubts", "wait") : addTaskRow(log, node_id, event, "done", "Finished {node}", "done");
     case "node.partial":
       return addTaskRow(log, node_id, event, "partial", "{node} ended with a partial result", "wait", stoppedText(reason ?? null));
     case "node.failed":

@@ -11,9 +11,9 @@ function entry(more: Partial<Omit<InboxItem, "message">> & { message?: Partial<I
     deliveries: [],
     node_status: null,
     stop_reason: null,
-    doubts: null, always: null, waiting_work: [], reply_to: null, snoozed_until: null, archived_at: null,
+    always: null, waiting_work: [], reply_to: null, snoozed_until: null, archived_at: null,
     ...rest,
-    message: { kind: "failure", title: "", text: STOPPED, call: null, ...message } as InboxItem["message"],
+    message: { kind: "failure", title: "", text: STOPPED, call: null, doubts: [], ...message } as InboxItem["message"],
   };
 }
 
@@ -54,10 +54,10 @@ describe("inbox entries", () => {
     expect(previewOf(item)).toBe("It stopped at a limit before it was done: its turns are used up. 31 of my_beans.");
   });
 
-  it("put doubts first", () => {
-    const item = entry({ doubts: "`a.md` is missing", message: { kind: "result", text: "Done, with doubts. Not confirmed: `a.md` is missing\n\nAll beans: 62." } });
+  it("name doubts in the label, and begin with the result", () => {
+    const item = entry({ message: { kind: "result", text: "All beans: 62.", doubts: [{ kind: "file", words: "`a.md` is missing", node_id: null, title: "" }] } });
     expect(labelOf(item)).toEqual({ text: "Done, with doubts", tone: "wait" });
-    expect([splitNote(item), titleOf(item)]).toEqual([{ note: "Not confirmed: `a.md` is missing", rest: "All beans: 62." }, "All beans: 62."]);
+    expect([splitNote(item), titleOf(item), previewOf(item)]).toEqual([{ note: "", rest: "All beans: 62." }, "All beans: 62.", "All beans: 62."]);
   });
 
   it("have titles without the marks of Markdown", () => {

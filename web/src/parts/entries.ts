@@ -36,17 +36,14 @@ export const authorOf = ({ message }: InboxItem): string => (message.sender === 
 
 /** The state of an item: what its chip says. */
 export function labelOf(item: InboxItem): { text: string; tone: Tone } {
-  const { text, tone } = messageLabel(item.message.kind, { status: item.node_status, stopReason: item.stop_reason, hasDoubts: item.doubts !== null });
+  const { text, tone } = messageLabel(item.message.kind, { status: item.node_status, stopReason: item.stop_reason, hasDoubts: item.message.doubts.length > 0 });
   return item.needs_answer ? { text: text || "Question", tone: "wait" } : { text: text || "Message", tone };
 }
 
 const STOPPED_EARLY = /^([\s\S]*?)\n\nWhat there is so far:\n([\s\S]*)$/;
 
-/** Split a text into the note that a person reads first, such as doubts or why it stopped, and the rest. */
-export function splitNote({ message, doubts }: InboxItem): { note: string; rest: string } {
-  // Results of earlier versions begin with their doubts.
-  const lead = `Done, with doubts. Not confirmed: ${doubts ?? ""}\n\n`;
-  if (doubts && message.text.startsWith(lead)) return { note: `Not confirmed: ${doubts}`, rest: message.text.slice(lead.length) };
+/** Split a text into the note that a person reads first, why it stopped, and the rest. */
+export function splitNote({ message }: InboxItem): { note: string; rest: string } {
   const early = message.kind === "failure" || message.kind === "report" ? STOPPED_EARLY.exec(message.text) : null;
   return early ? { note: early[1]!, rest: early[2]! } : { note: "", rest: message.text };
 }

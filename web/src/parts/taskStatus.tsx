@@ -33,7 +33,7 @@ export const LANE_LABELS: Record<Schemas["ThreadView"]["kind"], string> = { work
 
 export function displayStatusOf(node: Pick<WorkNode, "status" | "doubts">, isAsking: boolean): DisplayStatus {
   if (node.status === "waiting" && isAsking) return "asks";
-  return node.status === "completed" && node.doubts ? "doubts" : node.status;
+  return node.status === "completed" && node.doubts.length > 0 ? "doubts" : node.status;
 }
 
 /** `isNarrow`: on a phone only its icon is shown. */

@@ -12,7 +12,7 @@ import { describe, expect, it } from "vitest";
 
 const SOURCES = fileURLToPath(new URL("..", import.meta.url));
 /** Properties that hold words of people, agents or files. */
-const WORDS = new Set(["name", "title", "goal", "task", "text", "path", "result", "doubts", "content", "detail", "reason", "summary", "node_title", "waiting_reason", "sender_name", "assignee", "creator", "checkpoint", "assessment", "progress"]);
+const WORDS = new Set(["name", "title", "goal", "task", "text", "path", "result", "words", "content", "detail", "reason", "summary", "node_title", "waiting_reason", "sender_name", "assignee", "creator", "checkpoint", "assessment", "progress"]);
 /** Names of them, where the words are in a variable. */
 const VARIABLES = new Set(["title", "goal", "task", "text", "summary", "subtitle", "description", "announcement"]);
 const FIELDS = new Set(["input", "textarea", "Command.Input"]);

@@ -5,6 +5,7 @@ from datetime import datetime
 from pydantic import Field
 
 from agiraph.api.views import CostView, View
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.records.phases import Phase, TickKind
 from agiraph.core.domain.stages import StageStatus
 from agiraph.core.domain.work import Lane, NodeStatus, StopReason
@@ -97,7 +98,7 @@ class NodeMomentView(View):
     waiting_reason: str | None
     stop_reason: StopReason | None
     result: str | None
-    doubts: str | None
+    doubts: list[Doubt]
     checkpoint: str | None
     created_at: datetime
     started_at: datetime | None

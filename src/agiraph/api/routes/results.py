@@ -98,7 +98,7 @@ def _view(entry: Entry, files: list[FileView], agents: dict[str, Agent]) -> Resu
         agent=None if agent is None else agent.name,
         text=text[:TEXT_CHARACTERS],
         is_whole=len(text) <= TEXT_CHARACTERS,
-        doubts=node.doubts if is_result else None,
+        doubts=node.doubts if is_result else (),
         sources=entry.label.sources,
         files=files,
         file_count=len(node.manifest) if is_result else 0,

@@ -9,6 +9,7 @@ from agiraph.core.domain.ids import MessageId, NodeId, TeamId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.provenance.sinks import WayOut
 from agiraph.core.domain.records.acts import Act
+from agiraph.core.domain.records.doubts import Doubt, as_text, sentences
 from agiraph.core.domain.value import value
 
 MessageKind = Literal[
@@ -109,6 +110,13 @@ class Draft:
     """Of a reply to a person: what its agent looked up before it wrote it, as calls."""
     acts: tuple[Act, ...] = ()
     """Of a reply to a person: what it did for them."""
+    doubts: tuple[Doubt, ...] = ()
+    """Of a result for a person: what could not be confirmed of it. `text` does not repeat it."""
+
+    @property
+    def full_text(self) -> str:
+        """The text with its doubts below it, for readers who get one text."""
+        return "\n\n".join(filter(None, (self.text, as_text(sentences(self.doubts)))))
 
 
 @value

@@ -8,6 +8,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import MessageId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.acts import Act
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import Budget, StopReason
@@ -99,7 +100,7 @@ class Finished:
     result: str
     reason: StopReason = StopReason.FINISHED
     manifest: dict[str, str] = field(default_factory=dict[str, str])
-    doubts: str | None = None
+    doubts: tuple[Doubt, ...] = ()
     """What could not be verified about the result."""
 
 

@@ -9,6 +9,7 @@ from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import IllegalMove
 from agiraph.core.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.value import changed, value
 from agiraph.core.domain.work_kinds import SINGLE_ANSWER, TASK, Lane, WorkKind
 
@@ -393,7 +394,7 @@ class WorkNode:
     """The state of the work in its agent's words; a successor starts from it."""
     result: str | None = None
     manifest: dict[str, str] = field(default_factory=dict[str, str])
-    doubts: str | None = None
+    doubts: tuple[Doubt, ...] = ()
     """What the runtime could not verify about its result."""
     stalled_at: datetime | None = None
     """When it was reported as stalled; None while it makes progress."""

@@ -93,4 +93,4 @@ async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Ou
     evidence = [text] * len(ctx.node.lines_to_prove)
     files = dict.fromkeys(manifest, "")
     missing = acceptance.missing_evidence(ctx, ctx.node, files, evidence)
-    return Finished(text + unpublished, outcome.reason, manifest, "; ".join(missing) or None)
+    return Finished(text + unpublished, outcome.reason, manifest, tuple(missing))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Turn
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.tools import ToolProperties
 from agiraph.core.domain.work import LineKind, WorkNode
@@ -41,28 +42,29 @@ def missing_evidence(
     evidence: Sequence[str],
     *,
     known: Collection[str] = (),
-) -> list[str]:
-    """Return a sentence for each acceptance line that is not met; empty if all are.
+) -> list[Doubt]:
+    """Return a doubt for each acceptance line that is not met; empty if all are.
 
     `files` are the delivered ones, each with what is wrong with it; `known` the names of others
     that exist.
     """
     faults = {base(name): fault for name, fault in files.items()}
-    missing: list[str] = []
+    missing: list[Doubt] = []
     for number, line in enumerate(node.lines_to_prove):
         named = in_text(line)
         # Its worker has read a labelled line inside a fence; here it would stand outside of one.
         told = f"line {number + 1}" if node.label else repr(line)
         wrong = [_wrong(name, faults) for name in named if base(name) not in known]
-        missing += [f"{what}, but {told} asks for it" for what in wrong if what]
+        found = [f"{what}, but {told} asks for it" for what in wrong if what]
         shown = evidence[number].strip() if number < len(evidence) else ""
         kind = node.line_kinds.get(line)
         if not shown and (kind in ("ran", "judged") or not named):
-            missing.append(f"{NO_EVIDENCE} {told}")
+            missing.append(Doubt(kind="no_evidence", words=f"{NO_EVIDENCE} {told}"))
         elif shown and kind in ("file", "ran") and kind != _kind_of(shown):
-            missing.append(f"{told} asks for {_PROOFS[kind]} as evidence, and was given {shown!r}")
+            found.append(f"{told} asks for {_PROOFS[kind]} as evidence, and was given {shown!r}")
         elif shown:
-            missing += _unconfirmed(ctx, faults, shown)
+            found += _unconfirmed(ctx, faults, shown)
+        missing += [Doubt(kind="evidence", words=words) for words in found]
     return missing
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from agiraph.core.domain.errors import AgiraphError, SentBack
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.persons import is_person
+from agiraph.core.domain.records.doubts import Doubt, DoubtKind, sentence
 from agiraph.core.domain.text.spoken_question import ends_in_question
 from agiraph.core.domain.text.visible import is_blank
 from agiraph.core.domain.work import NodeStatus, Reached, WorkNode
@@ -34,15 +35,14 @@ COPY_LETTERS = 20
 """Letters of a text from which on a file that repeats it is a copy, and no short answer."""
 NOT_SAID = "nobody said whether it was reached"
 ASKS = "it ends with a question that nobody was asked"
-ADVICE = {
-    NOT_SAID: ' Say it with `reached`: "yes", "partly" or "no".',
-    ASKS: " Ask with ask_human or send_message, or end without a question.",
-    acceptance.NO_LINES: acceptance.HOW_TO_SET_LINES,
+ADVICE: dict[DoubtKind, str] = {
+    "unsaid": ' Say it with `reached`: "yes", "partly" or "no".',
+    "question": " Ask with ask_human or send_message, or end without a question.",
+    "no_evidence": (
+        ' Give `evidence` for each line, in order: ["file:NAME", "ran:COMMAND"], or words.'
+    ),
 }
 """What is added to an objection where an agent reads it. A person reads the objection alone."""
-HOW_TO_GIVE_EVIDENCE = (
-    ' Give `evidence` for each line, in order: ["file:NAME", "ran:COMMAND"], or words.'
-)
 _EMPTY = " \t\r\n\ufeff.:+|\u2026_*#=~-\u2013\u2014"
 _UNFINISHED = frozenset({"todo", "tbd", "tba", "fixme", "xxx", "loremipsum"})
 """Marks that writers put where the text is missing, in any language."""
@@ -67,8 +67,8 @@ async def doubts(
     reached: Reached | None,
     *,
     ending: str,
-) -> str | None:
-    """Return what speaks against the result, or None; the first time, raise `Refused` for it.
+) -> tuple[Doubt, ...]:
+    """Return what speaks against the result, or nothing; the first time, raise `Refused` for it.
 
     A goal without acceptance lines is sent back, too, because its agent could set some; that
     nobody has set any is no doubt about the result.
@@ -79,19 +79,26 @@ async def doubts(
     files, inputs = await asyncio.to_thread(_files, ctx, rows, named, evidence)
     known = inputs | rows.published
     found = [
-        *([NOT_SAID] if reached is None else []),
-        *([ASKS] if ends_in_question(summary) else []),
-        *_about_tasks(ctx, rows),
+        *([Doubt(kind="unsaid", words=NOT_SAID)] if reached is None else []),
+        *([Doubt(kind="question", words=ASKS)] if ends_in_question(summary) else []),
+        *_about_tasks(rows),
         *_about_lines(ctx, rows, files, evidence, known),
-        *_about_named_files(node, files, known),
-        *_missing_files(ctx, "\n".join((summary, *evidence)), files, known, rows.tasks),
-        *_about_addresses(ctx, summary),
+        *_as_doubts(
+            "file",
+            _about_named_files(node, files, known)
+            + _missing_files(ctx, "\n".join((summary, *evidence)), files, known, rows.tasks),
+        ),
+        *_as_doubts("address", _about_addresses(ctx, summary)),
     ]
-    found = list(dict.fromkeys(found))
+    found = tuple(dict.fromkeys(found))
     lacks_lines = _lacks_lines(ctx, node) and reached != "no"
     if (found or lacks_lines) and not acceptance.was_sent_back(ctx):
-        raise SentBack(_sent_back(ctx, node, found, ending, lacks_lines=lacks_lines))
-    return "; ".join(found) or None
+        raise SentBack(_sent_back(ctx, found, ending, lacks_lines=lacks_lines))
+    return found
+
+
+def _as_doubts(kind: DoubtKind, found: Sequence[str]) -> list[Doubt]:
+    return [Doubt(kind=kind, words=words) for words in found]
 
 
 def _lacks_lines(ctx: RunContext, node: WorkNode) -> bool:
@@ -99,13 +106,12 @@ def _lacks_lines(ctx: RunContext, node: WorkNode) -> bool:
     return node.is_goal and ctx.team.mode == "finite" and not node.acceptance
 
 
-def _sent_back(
-    ctx: RunContext, node: WorkNode, found: Sequence[str], ending: str, *, lacks_lines: bool
-) -> str:
-    told = [*found, acceptance.NO_LINES] if lacks_lines else found
-    advice = "".join(how for what, how in ADVICE.items() if what in told)
-    if node.lines_to_prove and any(acceptance.NO_EVIDENCE in each for each in found):
-        advice += HOW_TO_GIVE_EVIDENCE
+def _sent_back(ctx: RunContext, found: Sequence[Doubt], ending: str, *, lacks_lines: bool) -> str:
+    told = [sentence(doubt, with_id=True) for doubt in found]
+    kinds = {doubt.kind for doubt in found}
+    advice = "".join(how for kind, how in ADVICE.items() if kind in kinds)
+    if lacks_lines:
+        told, advice = [*told, acceptance.NO_LINES], advice + acceptance.HOW_TO_SET_LINES
     used, most = ctx.consumed.turns, ctx.node.budget.turns
     otherwise = (
         "and say in the summary why it cannot be done; then the work ends with these doubts, and "
@@ -232,7 +238,7 @@ def _about_lines(
     files: Mapping[str, str],
     evidence: Sequence[str],
     known: Collection[str],
-) -> list[str]:
+) -> list[Doubt]:
     """Return what is missing for the acceptance lines; without lines, whether anything was done."""
     node = rows.node
     if node.acceptance:
@@ -240,7 +246,9 @@ def _about_lines(
     # What an agent set itself to do may be over at once; of a promise, the words are the result.
     is_asked = is_person(node.creator_id) and not rows.is_promise
     is_owed = node.is_goal or node.parent_id is not None or is_asked
-    return [acceptance.NO_EFFECT] if is_owed and not acceptance.has_effect(ctx, files) else []
+    if not is_owed or acceptance.has_effect(ctx, files):
+        return []
+    return [Doubt(kind="nothing_done", words=acceptance.NO_EFFECT)]
 
 
 def _about_named_files(
@@ -260,30 +268,45 @@ def _about_named_files(
     return found
 
 
-def _about_tasks(ctx: RunContext, rows: _Rows) -> list[str]:
+_ABOUT_TASKS: dict[DoubtKind, str] = {
+    "task_cancelled": "was cancelled",
+    "task_open": "is not done yet, and cannot end before this",
+    "task_unread": "has a result that was not read",
+    "task_failed": "has failed",
+    "task_partial": "ended in part",
+    "task_doubted": "is done, with doubts",
+}
+"""What follows the title of a task. What is doubted of its own result is told with that alone."""
+
+
+def _about_tasks(rows: _Rows) -> list[Doubt]:
     """Return the delegated tasks that are open, not done, doubted, or whose result was not read.
 
-    Not those that were given up by name, and not those that a later task has made good. Only the
-    agent, which hears it first, is told ids.
+    Not those that were given up by name, and not those that a later task has made good.
     """
-    found: list[str] = []
-    was_listed = acceptance.was_sent_back(ctx)
-    for task in rows.tasks:
-        name = repr(texts.title_of(task)) + ("" if was_listed else f" ({task.id})")
-        if task.given_up is not None or any(_makes_good(task, later) for later in rows.tasks):
-            continue
-        if task.cancel_requested or task.status is NodeStatus.CANCELLED:
-            found.append(f"{name} was cancelled")
-        elif not task.status.is_final:
-            found.append(f"{name} is not done yet ({task.status}), and cannot end before this")
-        elif task.status is NodeStatus.COMPLETED and task.id in rows.unread:
-            found.append(f"the result of {name} has come and was not read")
-        elif task.status is not NodeStatus.COMPLETED:
-            how = "has failed" if task.status is NodeStatus.FAILED else "ended in part"
-            found.append(f"{name} {how}")
-        elif task.doubts:
-            found.append(f"{name} has doubts: {texts.truncate(task.doubts, texts.TITLE)}")
-    return found
+    return [
+        Doubt(kind=kind, words=_ABOUT_TASKS[kind], node_id=task.id, title=texts.title_of(task))
+        for task in rows.tasks
+        if (kind := _wrong_with(task, rows.unread)) is not None
+        and task.given_up is None
+        and not any(_makes_good(task, later) for later in rows.tasks)
+    ]
+
+
+def _wrong_with(task: WorkNode, unread: Collection[NodeId]) -> DoubtKind | None:
+    if task.cancel_requested:
+        return "task_cancelled"
+    if task.status is NodeStatus.COMPLETED:
+        doubted = "task_doubted" if task.doubts else None
+        return "task_unread" if task.id in unread else doubted
+    return _UNDONE.get(task.status, "task_open")
+
+
+_UNDONE: dict[NodeStatus, DoubtKind] = {
+    NodeStatus.CANCELLED: "task_cancelled",
+    NodeStatus.FAILED: "task_failed",
+    NodeStatus.PARTIAL: "task_partial",
+}
 
 
 def _makes_good(task: WorkNode, later: WorkNode) -> bool:

@@ -201,7 +201,7 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     if node.waiting_reason:
         parts.append(f"waits: {one_line(node.waiting_reason)}")
     if node.doubts:
-        parts.append(f"not confirmed: {one_line(node.doubts)}")
+        parts.append(f"not confirmed: {texts.not_confirmed(node, most=texts.DOUBTS)}")
     if node.stalled_at is not None and node.status is NodeStatus.RUNNING:
         parts.append("no progress for a while")
     if node.status.is_final and node.result:

@@ -11,6 +11,7 @@ from agiraph.core.domain.events.work import NodeCheckpoint
 from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.outcomes import Answer, Done, Finished, InTransaction
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.text import fence
 from agiraph.core.domain.work import ANSWER, Reached, StopReason, is_answer
 from agiraph.core.run_context import RunContext
@@ -61,7 +62,7 @@ Kinds = Annotated[
     list[Literal["file", "ran", "judged", "any"]] | None,
     Field(description="What proves each line, in order"),
 ]
-Publish = Callable[[str | None], Awaitable[Answer]]
+Publish = Callable[[Sequence[Doubt]], Awaitable[Answer]]
 """Ends the node with these doubts, or without any."""
 GiveUp = Annotated[
     list[str] | None, Field(max_length=50, description="Open tasks to cancel: ids or titles")
@@ -106,7 +107,7 @@ async def _submit(
     doubts = await objections.doubts(ctx, summary, evidence, reached, ending=ending)
     reason = reason if reached == "yes" else _REASONS[reached or "partly"]
 
-    def publish(doubts: str | None) -> Awaitable[Answer]:
+    def publish(doubts: Sequence[Doubt]) -> Awaitable[Answer]:
         return _publish(ctx, summary, reason, doubts)
 
     if reached != "yes":
@@ -120,7 +121,7 @@ class _Judge(Protocol):
         ctx: RunContext,
         summary: str,
         evidence: Sequence[str],
-        doubts: str | None,
+        doubts: Sequence[Doubt],
         publish: Publish,
         *,
         ending: str,
@@ -132,7 +133,7 @@ async def judged(
     ctx: RunContext,
     summary: str,
     evidence: Sequence[str],
-    doubts: str | None,
+    doubts: Sequence[Doubt],
     publish: Publish,
     *,
     ending: str,
@@ -163,7 +164,7 @@ def _last_verdict(ctx: RunContext) -> Reached | None:
 
 
 async def _publish(
-    ctx: RunContext, summary: str, reason: StopReason, doubts: str | None = None
+    ctx: RunContext, summary: str, reason: StopReason, doubts: Sequence[Doubt] = ()
 ) -> Answer:
     """Publish scratch/ and end the node. Publishing is idempotent, so a crash may repeat it."""
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
@@ -171,7 +172,8 @@ async def _publish(
     # the published folder; the other order could end a node whose files were never published.
     manifest = await asyncio.to_thread(folder.publish, summary)
     files = texts.join_limited([texts.truncate(n, texts.TITLE) for n in sorted(manifest)], by=", ")
-    return Done(f"Published: {files or 'no files'}.", Finished(summary, reason, manifest, doubts))
+    ended = Finished(summary, reason, manifest, tuple(doubts))
+    return Done(f"Published: {files or 'no files'}.", ended)
 
 
 @tool(

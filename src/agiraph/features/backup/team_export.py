@@ -130,7 +130,7 @@ def _said(m: Message, *, names: Mapping[str, str]) -> dict[str, Any]:
         "to": names.get(m.recipient, m.recipient),
         "kind": m.kind,
         "title": m.title,
-        "text": m.text,
+        "text": m.full_text,
         "attachments": m.attachments,
         "in_reply_to": m.in_reply_to,
         "id": m.id,

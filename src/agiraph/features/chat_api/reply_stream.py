@@ -86,7 +86,7 @@ def shown_reports(reports: list[Message], url: str) -> str:
 
 def _shown(report: Message, url: str) -> str:
     head = f"**{report.kind.capitalize()}** ({report.created_at:%Y-%m-%d %H:%M} UTC)"
-    parts = [f"{head}: {report.title}" if report.title else head, report.text]
+    parts = [f"{head}: {report.title}" if report.title else head, report.full_text]
     parts += [f"{number}. {option}" for number, option in enumerate(report.options, 1)]
     if report.kind == "approval":
         # A chat message decides no approval; the card in the inbox does, and shows the whole call.

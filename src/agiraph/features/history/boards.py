@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from agiraph.core.domain.events import PREVIEW, Event
 from agiraph.core.domain.events.work import NODE_ENDS
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.stages import StageStatus
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Lane, NodeStatus, StopReason
@@ -45,7 +46,7 @@ class NodeMoment:
     waiting_reason: str | None = None
     stop_reason: StopReason | None = None
     result: str | None = None
-    doubts: str | None = None
+    doubts: tuple[Doubt, ...] = ()
     checkpoint: str | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -191,7 +192,8 @@ def _end(node: NodeMoment, event: Event) -> None:
     node.stop_running(event.at)
     node.status = NODE_ENDS[event.type]
     node.stop_reason = _known(StopReason, data.get("reason"))
-    node.result, node.doubts = data.get("result"), data.get("doubts")
+    node.result = data.get("result")
+    node.doubts = tuple(Doubt(**doubt) for doubt in data.get("doubts") or ())
     node.ended_at, node.waiting_reason = event.at, None
 
 

@@ -22,6 +22,7 @@ from agiraph.api.views import InboxItem, MessageView, NodeView
 from agiraph.cli.talk import act_line, find_agent, find_reply, reply_to
 from agiraph.client import Client
 from agiraph.core.domain.errors import Declined, Refused, Unreachable
+from agiraph.core.domain.records.doubts import sentences
 from agiraph.core.domain.text.visible import call_lines
 from agiraph.location import Location
 
@@ -175,7 +176,7 @@ def _add_results(server: "MCPServer[Any]", clients: Clients) -> None:
         return {
             **_node(detail),
             "result": _cut(detail.result or "", TEXT_CHARACTERS),
-            "doubts": detail.doubts,
+            "doubts": sentences(detail.doubts),
             "sources": detail.sources,
             "files": [f"nodes/{detail.id}/published/{name}" for name in sorted(detail.manifest)],
         }
@@ -213,6 +214,7 @@ def _node(node: NodeView) -> dict[str, Any]:
 
 def _message(message: MessageView) -> dict[str, Any]:
     did = {"did": [act_line(act) for act in message.acts]} if message.acts else {}
+    did |= {"doubts": sentences(message.doubts)} if message.doubts else {}
     return {
         "id": message.id,
         "from": message.sender_name,

@@ -32,6 +32,7 @@ from agiraph.core.domain.outcomes import (
 )
 from agiraph.core.domain.provenance.labels import Label, of_folder, of_program
 from agiraph.core.domain.provenance.sinks import Sink, WayOut
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.text.command_words import executable_of
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import RESULT_FILE, StopReason, WorkNode
@@ -368,26 +369,30 @@ async def _outcome(ctx: RunContext, folder: Folder, run: Run, *, cut_off: bool =
         return _no_result(run.result)
     node = ctx.home.team(ctx.team.id).node(ctx.node.id)
     await asyncio.to_thread(_move_mail_files, folder, node.folder)
-    doubts: list[str] = []
+    found: list[str] = []
     if run.result.ended == "exited" and run.result.exit_code != 0:
         # The creator reads the doubt and judges; many programs exit with an error after good work.
-        doubts.append(f"its command ended with exit code {run.result.exit_code}")
+        found.append(f"its command ended with exit code {run.result.exit_code}")
     if cut_off:
-        doubts.append(f"its command was cut off with the runtime: {RESULT} may not be complete")
+        found.append(f"its command was cut off with the runtime: {RESULT} may not be complete")
     files = await asyncio.to_thread(lambda: {entry.name: "" for entry in folder.walk()})
     evidence = _evidence(ctx.node)
+    doubts = [_doubt(words) for words in found]
     doubts += acceptance.missing_evidence(ctx, ctx.node, files, evidence)
 
-    async def publish(found: str | None) -> Answer:
+    async def publish(found: Sequence[Doubt]) -> Answer:
         manifest: dict[str, str] = {}
         try:
             manifest = await asyncio.to_thread(node.publish, result_text)
         except Refused as error:
-            unpublished = f"its files could not be published: {error}"
-            found = unpublished if found is None else f"{found}; {unpublished}"
-        return Done("", Finished(result_text, StopReason.PUBLISHED, manifest, found))
+            found = [*found, _doubt(f"its files could not be published: {error}")]
+        return Done("", Finished(result_text, StopReason.PUBLISHED, manifest, tuple(found)))
 
-    return await submit(ctx, run.call, result_text, evidence, "; ".join(doubts) or None, publish)
+    return await submit(ctx, run.call, result_text, evidence, doubts, publish)
+
+
+def _doubt(words: str) -> Doubt:
+    return Doubt(kind="program", words=words)
 
 
 def _evidence(node: WorkNode) -> list[str]:
@@ -444,7 +449,7 @@ async def submit(
     run: ToolCall,
     result: str,
     evidence: Sequence[str],
-    doubts: str | None,
+    doubts: Sequence[Doubt],
     publish: Publish,
 ) -> Outcome:
     """Return the end of a node whose program wrote this result, or the wait for its review.

@@ -10,6 +10,7 @@ from pydantic import Field
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.outcomes import Answer, Done, Finished, InTransaction, Pending
 from agiraph.core.domain.persons import is_person
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.text.fence import enclose_words, one_line
 from agiraph.core.domain.waits import WaitingOn
 from agiraph.core.domain.work import StopReason, WorkNode
@@ -74,7 +75,7 @@ async def submit(
     ctx: RunContext,
     summary: str,
     evidence: Sequence[str],
-    doubts: str | None,
+    doubts: Sequence[Doubt],
     publish: Publish,
     *,
     ending: str,
@@ -103,16 +104,20 @@ async def submit(
     findings = found.review.result or ""
     match found.review.stop_reason:
         case StopReason.ACCEPTED if unread := await _unread(ctx, found, evidence, files):
-            return await publish(_joined(doubts, f"{unread} was not checked"))
+            return await publish(
+                [*doubts, Doubt(kind="unchecked", words=f"{unread} was not checked")]
+            )
         case StopReason.ACCEPTED:
             return await publish(doubts)
         case StopReason.SENT_BACK if can_rework and found.reworks <= reviews.MAX_REWORKS:
             return _sent_back(ctx, found, findings, ending)
         case StopReason.SENT_BACK:
-            return await publish(_joined(doubts, f"the reviewer objects: {one_line(findings)}"))
+            return await publish(
+                _with_review(doubts, f"the reviewer objects: {one_line(findings)}")
+            )
         case reason:
             why = reason or found.review.status
-            return await publish(_joined(doubts, f"{NO_VERDICT} ({why})"))
+            return await publish(_with_review(doubts, f"{NO_VERDICT} ({why})"))
 
 
 async def _copies(ctx: RunContext, node: WorkNode, evidence: Sequence[str]) -> dict[str, list[str]]:
@@ -130,21 +135,22 @@ async def _copies(ctx: RunContext, node: WorkNode, evidence: Sequence[str]) -> d
 def _with_unseen(
     node: WorkNode,
     evidence: Sequence[str],
-    doubts: str | None,
+    doubts: Sequence[Doubt],
     copied: Mapping[str, Sequence[str]],
-) -> str | None:
+) -> Sequence[Doubt]:
     """Return the doubts, for a person with the lines that nobody has checked."""
     unseen = acceptance.unseen_lines(node, evidence, copied=copied)
     lines = unseen if is_person(node.creator_id) else []
     named = {line: repr(texts.truncate(one_line(line), texts.TITLE)) for line in lines}
-    # Told once.
-    named = {line: name for line, name in named.items() if name not in (doubts or "")}
-    if not named:
-        return doubts
-    were = "was" if len(named) == 1 else "were"
-    told = texts.join_limited(list(named.values()), by=", ")
-    facts = "; ".join(_facts({line: copied.get(line, ()) for line in named}))
-    return _joined(doubts, f"{told} {were} not checked" + (f": {facts}" if facts else ""))
+    found, told = [*doubts], set[str]()
+    for line, name in named.items():
+        if any(name in doubt.words for doubt in doubts):
+            continue  # told once
+        facts = [fact for fact in _facts({line: copied.get(line, ())}) if fact not in told]
+        told.update(facts)
+        because = f": {'; '.join(facts)}" if facts else ""
+        found.append(Doubt(kind="unchecked", words=f"{name} was not checked{because}"))
+    return found
 
 
 def _facts(copied: Mapping[str, Sequence[str]]) -> list[str]:
@@ -196,11 +202,11 @@ def _files(ctx: RunContext) -> dict[str, int]:
         return {entry.name: entry.size for entry in folder.walk()}
 
 
-def _joined(doubts: str | None, more: str) -> str:
-    return more if doubts is None else f"{doubts}; {more}"
+def _with_review(doubts: Sequence[Doubt], words: str) -> list[Doubt]:
+    return [*doubts, Doubt(kind="review", words=words)]
 
 
-def _begin(ctx: RunContext, task: str, doubts: str | None, publish: Publish) -> InTransaction:
+def _begin(ctx: RunContext, task: str, doubts: Sequence[Doubt], publish: Publish) -> InTransaction:
     call_id = ctx.current_call_id
 
     def begin(tx: Tx) -> Answer:
@@ -210,7 +216,7 @@ def _begin(ctx: RunContext, task: str, doubts: str | None, publish: Publish) -> 
         return Pending(WaitingOn("node", review.id), "a review of the result")
 
     async def go_on(refusal: Refused) -> Answer:
-        return await publish(_joined(doubts, f"{NO_VERDICT}: {one_line(str(refusal))}"))
+        return await publish(_with_review(doubts, f"{NO_VERDICT}: {one_line(str(refusal))}"))
 
     return InTransaction(begin, go_on)
 

@@ -20,6 +20,7 @@ import { buttonStyle } from "@/ui/button";
 import { screenHref } from "@/lib/screens";
 import type { CardData } from "@/views/board/Card";
 import { canExtend, ExtendButton } from "@/parts/Extend";
+import { Doubts } from "@/parts/Doubts";
 import { useNow } from "@/parts/RelativeTime";
 import { showToast, showError } from "@/parts/toast";
 import EffortSetting from "@/views/models/EffortSetting";
@@ -93,7 +94,6 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       <div className="flex flex-wrap items-center gap-2">
         <StatusChip status={displayStatus} />
         {stage && <Chip>{capitalize(stage.name)}</Chip>}
-        {node.doubts && displayStatus !== "doubts" && <Chip tone="wait">In doubt</Chip>}
         {node.stalled_at && !isFinished(node.status) && <Chip tone="wait">No progress for a while</Chip>}
         <div className="ml-auto flex flex-wrap justify-end gap-2">
           {node.assignee_id && (
@@ -178,17 +178,13 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
           </ul>
         </Section>
       )}
-      {node.doubts && (
-        <Section title="Not confirmed">
-          <p dir="auto" className="whitespace-pre-wrap">{node.doubts}</p>
-        </Section>
-      )}
       {node.result && node.status !== "failed" && (
         <Section title={node.status === "partial" ? "Result so far" : "Result"}>
           <Markdown text={node.result} />
           {node.stop_reason && stopReasonText(node.stop_reason) && <p className="mt-1 text-xs text-ink-3">{stopReasonText(node.stop_reason)}</p>}
         </Section>
       )}
+      <Doubts of={node.doubts} team={team.id} />
       {node.checkpoint && !isFinished(node.status) && (
         <Section title="Last checkpoint">
           <Markdown text={node.checkpoint} />

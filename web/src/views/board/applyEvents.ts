@@ -16,7 +16,7 @@ export function applyEvent(node: WorkNode, event: Event): WorkNode {
     case "node.partial":
     case "node.failed":
     case "node.cancelled":
-      return { ...node, status: event.type.slice(5) as WorkNode["status"], result: event.data.result ?? null, doubts: event.data.doubts ?? null, stop_reason: event.data.reason ?? null, ended_at: at, waiting_reason: null, ...stopRun(node, at) };
+      return { ...node, status: event.type.slice(5) as WorkNode["status"], result: event.data.result ?? null, doubts: event.data.doubts ?? [], stop_reason: event.data.reason ?? null, ended_at: at, waiting_reason: null, ...stopRun(node, at) };
     case "node.checkpoint":
       return { ...node, checkpoint: event.data.summary };
     case "node.stalled":

@@ -26,6 +26,7 @@ import { ActionsButton, HoverActions } from "@/views/conversation/MessageActions
 import { MessageAttachments } from "@/views/conversation/MessageAttachments";
 import { wordsFor } from "@/views/composer/attachments";
 import { QuestionCard } from "@/views/conversation/QuestionCard";
+import { Doubts } from "@/parts/Doubts";
 import { isLate } from "@/parts/unanswered";
 import { waitJoint } from "@/lib/waitingReason";
 import { editUnsent } from "@/views/composer/sending";
@@ -151,6 +152,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
           <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
         {attachments.length > 0 && <MessageAttachments files={attachments} sent={{ team: info.team, message: row.id }} />}
+        {message && <Doubts of={message.doubts} team={info.team} />}
         {message && message.acts.length > 0 && <Acts message={message.id} acts={message.acts} agentId={agentId} />}
         {message && message.consulted.length > 0 && <Consulted calls={message.consulted} />}
         {message && <Sources of={withoutFiles(message.sources, attachments.map(({ name }) => name))} />}

@@ -9,6 +9,7 @@ import { lazyChunk } from "@/live/chunks";
 import { cx } from "@/lib/cx";
 import { fullTime } from "@/lib/format";
 import { authorOf, bodyOf, labelOf, splitNote, titleOf } from "@/parts/entries";
+import { Doubts } from "@/parts/Doubts";
 import { isLate } from "@/parts/unanswered";
 import { iconOf } from "@/views/inbox/ItemList";
 import { SnoozeMenu } from "@/views/inbox/SnoozeMenu";
@@ -128,6 +129,7 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
                   </Link>
                 </p>
               )}
+              <Doubts of={message.doubts} team={message.team_id} />
               <Sources of={message.sources} />
               {message.node_id && NAMES_FILES.has(message.kind) && (
                 <Suspense>

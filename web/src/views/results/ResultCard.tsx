@@ -12,6 +12,7 @@ import { screenHref } from "@/lib/screens";
 import { baseName } from "@/views/files/tree";
 import { FileRow, PublishedFiles } from "@/views/results/PublishedFiles";
 import type { Result } from "@/views/results/resultsQuery";
+import { Doubts } from "@/parts/Doubts";
 import { RelativeTime, useNow } from "@/parts/RelativeTime";
 import { Sources } from "@/parts/Sources";
 import { displayStatusOf, StatusChip } from "@/parts/taskStatus";
@@ -40,10 +41,11 @@ export function ResultCard({ team, result, openPath, suffix }: CardProps) {
             {result.title}
           </Link>
         </h2>
-        {result.kind === "result" && (result.status !== "completed" || result.doubts) && <StatusChip status={displayStatusOf({ status: result.status, doubts: result.doubts }, false)} />}
+        {result.kind === "result" && (result.status !== "completed" || result.doubts.length > 0) && <StatusChip status={displayStatusOf({ status: result.status, doubts: result.doubts }, false)} />}
       </div>
       <Byline team={team} result={result} />
       {result.text && <ResultText result={result} boardHref={boardHref} />}
+      <Doubts of={result.doubts} team={team} />
       <Sources of={result.sources} />
       <PublishedFiles team={team} node={result.node_id} files={result.files} count={result.file_count} openPath={openPath} suffix={suffix} />
       {result.changes.length > 0 && (

@@ -23,6 +23,8 @@ class MessageSent(TeamEvent):
     """Of a reply to a person: what its agent looked up first, such as *look_into(bob)*."""
     acts: list[str] | None = None
     """Of a reply to a person: what it did for them, a line each."""
+    doubts: list[str] | None = None
+    """Of a result for a person: what could not be confirmed of it, a sentence each."""
 
 
 @event

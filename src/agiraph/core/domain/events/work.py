@@ -1,8 +1,10 @@
 """Work events: nodes, stages, threads, model turns and tool calls."""
 
+from dataclasses import asdict
 from typing import Any, ClassVar, Literal
 
 from agiraph.core.domain.events import EventType, TeamEvent, event
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.stages import StageDecision, StageStatus
 from agiraph.core.domain.value import value
 from agiraph.core.domain.work import Lane, LineKind, NodeStatus, StopReason
@@ -99,8 +101,19 @@ class NodeWaiting(TeamEvent):
     reason: str | None
 
 
+class _Doubted:
+    __slots__ = ()
+
+    def data(self: Any) -> dict[str, Any]:
+        # Listeners get the same JSON values that a reader of the row gets, not our classes.
+        data = TeamEvent.data(self)
+        if "doubts" in data:
+            data["doubts"] = [asdict(doubt) for doubt in data["doubts"]]
+        return data
+
+
 @event
-class NodeCompleted(TeamEvent):
+class NodeCompleted(_Doubted, TeamEvent):
     """A node ended with a result."""
 
     event_type: ClassVar[EventType] = "node.completed"
@@ -108,12 +121,12 @@ class NodeCompleted(TeamEvent):
     node_id: str
     reason: StopReason | None
     result: str | None
-    doubts: str | None = None
-    """Acceptance criteria that the result could not be shown to meet."""
+    doubts: list[Doubt] | None = None
+    """What could not be confirmed of the result."""
 
 
 @event
-class NodePartial(TeamEvent):
+class NodePartial(_Doubted, TeamEvent):
     """A limit or a loop ended a node, which has something to show. It can be extended."""
 
     event_type: ClassVar[EventType] = "node.partial"
@@ -121,12 +134,12 @@ class NodePartial(TeamEvent):
     node_id: str
     reason: StopReason | None
     result: str | None
-    doubts: str | None = None
-    """Acceptance criteria that the result could not be shown to meet."""
+    doubts: list[Doubt] | None = None
+    """What could not be confirmed of the result."""
 
 
 @event
-class NodeFailed(TeamEvent):
+class NodeFailed(_Doubted, TeamEvent):
     """A node ended without a usable result."""
 
     event_type: ClassVar[EventType] = "node.failed"
@@ -134,12 +147,12 @@ class NodeFailed(TeamEvent):
     node_id: str
     reason: StopReason | None
     result: str | None
-    doubts: str | None = None
-    """Acceptance criteria that the result could not be shown to meet."""
+    doubts: list[Doubt] | None = None
+    """What could not be confirmed of the result."""
 
 
 @event
-class NodeCancelled(TeamEvent):
+class NodeCancelled(_Doubted, TeamEvent):
     """A node was cancelled."""
 
     event_type: ClassVar[EventType] = "node.cancelled"
@@ -147,8 +160,8 @@ class NodeCancelled(TeamEvent):
     node_id: str
     reason: StopReason | None
     result: str | None
-    doubts: str | None = None
-    """Acceptance criteria that the result could not be shown to meet."""
+    doubts: list[Doubt] | None = None
+    """What could not be confirmed of the result."""
 
 
 @event

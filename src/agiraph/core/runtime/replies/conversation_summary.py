@@ -50,7 +50,7 @@ def _line(message: Message, name: str, thread: str) -> Line:
     if is_person(message.sender):
         words = quotations.enclose_quoted(message.text, thread=thread, longest=MESSAGE_CHARACTERS)
         return Line(f"{at} Human: {words}", message.label)
-    text = "\n    ".join(texts.truncate(message.text, MESSAGE_CHARACTERS).splitlines())
+    text = "\n    ".join(texts.truncate(message.full_text, MESSAGE_CHARACTERS).splitlines())
     if message.label:
         text = "\n" + own_words(text, message.label, thread)
     return Line(f"{at} {name}: {text}", message.label)

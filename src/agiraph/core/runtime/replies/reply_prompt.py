@@ -226,7 +226,7 @@ def _earlier(history: History, thread: str, room: int) -> Line:
 
 def _short_line(message: Message, thread: str) -> Line:
     at = f"[{message.created_at:%d %b %H:%M}]"
-    text = texts.truncate(one_line(message.text), OLDER_CHARACTERS)
+    text = texts.truncate(one_line(message.full_text), OLDER_CHARACTERS)
     if not is_person(message.sender):
         return Line(f"{at} You: {own_words(text, message.label, thread)}", message.label)
     if message.label:  # only what they quote is not theirs
@@ -252,11 +252,11 @@ def _message_line(message: Message, name: str, thread: str) -> Line:
         return Line(f"{at} Human{kind}: {said}", message.label)
     asks_for = "" if message.call is None else f" {message.call.name}({message.call.arguments})"
     most = texts.RESULT_SHOWN if message.kind in ("report", "result") else MESSAGE_CHARACTERS
-    text = texts.truncate(message.text + asks_for, most)
+    text = texts.truncate(message.full_text + asks_for, most)
     text = "\n    ".join(text.splitlines())
     if message.label:
         text = "\n" + own_words(text, message.label, thread)
-    whole = "" if len(message.text) <= most else f' (all of it: read_report("{message.id}"))'
+    whole = "" if len(message.full_text) <= most else f' (all of it: read_report("{message.id}"))'
     return Line(f"{at} {name}{kind}: {text}{whole}", message.label)
 
 

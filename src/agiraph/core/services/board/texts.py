@@ -6,9 +6,11 @@ from typing import Protocol
 from agiraph.core.domain.agents import name_from_goal
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.records.doubts import Doubt, sentence
 from agiraph.core.domain.text import fence
 from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.text.plurals import counted
+from agiraph.core.domain.value import changed
 from agiraph.core.domain.work import Budget, LineKind, NodeStatus, StopReason, WorkNode
 
 LONGEST = 20_000
@@ -19,6 +21,8 @@ TITLE = 200
 """Characters of a title, wherever one is shown."""
 DOUBTS = 4000
 """Characters of what could not be confirmed of a result."""
+MOST_DOUBTS = 100
+"""Points of a result that are stored; of more, the last one gives the number."""
 REASON = 400
 """Characters of why a node waits, in a list of several."""
 LISTED = 20
@@ -127,8 +131,13 @@ def _told(node: WorkNode) -> list[str]:
         more = f" and more, {len(names)} in all" if len(names) > 20 or len(shown) > NAMES else ""
         lines.append(f"Files: {one_line(shown)[:NAMES]}{more}")
     if node.doubts:
-        lines.append(f"Not confirmed: {one_line(truncate(node.doubts, DOUBTS))}")
+        lines.append(f"Not confirmed: {not_confirmed(node, most=DOUBTS)}")
     return lines
+
+
+def not_confirmed(node: WorkNode, *, most: int = REASON) -> str:
+    """Return a node's doubts in one line for agents, with the ids of the work that they name."""
+    return truncate("; ".join(sentence(doubt, with_id=True) for doubt in node.doubts), most)
 
 
 _ENDINGS = {
@@ -147,11 +156,7 @@ def so_far(why: str, result: str | None) -> str:
 def for_person(node: WorkNode, text: str) -> str:
     """Return a result as a person reads it: the result, and in one line what limits it."""
     verdict = node.stop_reason and _VERDICTS.get(node.stop_reason)
-    parts = [verdict] if verdict else []
-    if node.doubts:
-        parts.append(f"Not confirmed: {truncate(one_line(node.doubts), REASON)}")
-    line = " ".join(parts)
-    return f"{truncate(text, MESSAGE - len(line) - 2)}\n\n{line}" if line else text
+    return f"{truncate(text, MESSAGE - len(verdict) - 2)}\n\n{verdict}" if verdict else text
 
 
 _VERDICTS = {
@@ -206,6 +211,15 @@ def fit_message(text: str, *, whole: str = "") -> str:
     if len(text) <= MESSAGE:
         return text
     return f"{text[:LONGEST]}\n\n… ({len(text) - LONGEST:,} characters more.{whole and ' '}{whole})"
+
+
+def fit_doubts(doubts: Sequence[Doubt]) -> tuple[Doubt, ...]:
+    """Return as many doubts as are stored, each cut to its share of `DOUBTS`."""
+    most = max(TITLE, DOUBTS // max(1, len(doubts)))
+    shown = [changed(doubt, words=truncate(doubt.words, most)) for doubt in doubts[:MOST_DOUBTS]]
+    if more := len(doubts) - len(shown):
+        shown[-1] = Doubt(kind="more", words=f"and {more + 1:,} more points")
+    return tuple(shown)
 
 
 def first_line(text: str) -> str:

@@ -21,6 +21,7 @@ from agiraph.core.domain.ids import SYSTEM, NodeId, TeamId
 from agiraph.core.domain.messages import ASKS_FOR_WORK, MAX_HOPS, Draft
 from agiraph.core.domain.outcomes import Failed, Finished
 from agiraph.core.domain.persons import is_person
+from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.text import fence
 from agiraph.core.domain.text.similarity import is_repetition
@@ -72,7 +73,9 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     )
     _close_thread(tx, node)
     requests.close_all(tx, node.id)
-    ended = _EVENTS[status](node_id=node.id, reason=outcome.reason, result=text, doubts=doubts)
+    ended = _EVENTS[status](
+        node_id=node.id, reason=outcome.reason, result=text, doubts=list(doubts) or None
+    )
     tx.emit(node.team_id, ended)
     if not _children_run_on(node):
         _cancel_children(tx, node)
@@ -123,23 +126,24 @@ def _children_run_on(node: WorkNode) -> bool:
     return node.status is NodeStatus.COMPLETED
 
 
-def _as_stored(node: WorkNode, outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]:
+def _as_stored(
+    node: WorkNode, outcome: Finished | Failed
+) -> tuple[NodeStatus, str, tuple[Doubt, ...]]:
     """Return the final status, and text and doubts cut to the length that a message may have.
 
     A model or a program wrote them. An end must never be refused because of their length.
     """
     match outcome:
         case Finished(result, reason, doubts=doubts):
-            cut = None if doubts is None else texts.truncate(doubts, texts.DOUBTS)
             status = _BY_ITS_WORD.get(reason, NodeStatus.COMPLETED)
-            return status, texts.fit_message(result), cut
+            return status, texts.fit_message(result), texts.fit_doubts(doubts)
         case Failed(reason, detail, result, manifest):
             shows_something = bool(result or manifest or node.checkpoint)
             if node.is_work and reason.is_cut_off and shows_something:
                 so_far = texts.so_far(detail, result or node.checkpoint)
-                return NodeStatus.PARTIAL, texts.fit_message(so_far), None
+                return NodeStatus.PARTIAL, texts.fit_message(so_far), ()
             said = texts.so_far(detail, result) if reason is StopReason.SILENT else detail
-            return NodeStatus.FAILED, texts.fit_message(said), None
+            return NodeStatus.FAILED, texts.fit_message(said), ()
 
 
 def cancel(tx: Tx, node_id: NodeId) -> None:
@@ -390,6 +394,7 @@ def _report_end(tx: Tx, node: WorkNode, text: str, report: Callable[[str], str])
             text=texts.for_person(node, text)
             if is_person(recipient)
             else report(_thread_above(tx, node) or recipient),
+            doubts=node.doubts if is_person(recipient) else (),
             node_id=node.id,
         ),
         refusable=False,

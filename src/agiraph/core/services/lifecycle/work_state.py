@@ -21,6 +21,7 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.outcomes import Finished
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.records.doubts import sentences
 from agiraph.core.domain.text import quotations
 from agiraph.core.domain.text.fence import one_line, without_fences
 from agiraph.core.domain.text.prompt_lines import LOOK, Line
@@ -185,7 +186,7 @@ def _outcome_of(node: WorkNode, *, is_asking: bool) -> str:
         return "" if is_asking else one_line(told)
     said = texts.truncate(one_line(node.result or ""), RESULT_CHARACTERS)
     why = "" if node.status is NodeStatus.COMPLETED or not node.stop_reason else node.stop_reason
-    doubts = f"Not confirmed: {one_line(node.doubts)}" if node.doubts else ""
+    doubts = f"Not confirmed: {'; '.join(sentences(node.doubts))}" if node.doubts else ""
     return ". ".join(filter(None, (why and why.words, said.rstrip("."), doubts)))
 
 
@@ -310,7 +311,7 @@ def _ended_line(view: _View, node: WorkNode, *, is_at_work: bool = False) -> Lin
     if node.manifest:
         told.append(f"  files: {texts.join_limited(sorted(node.manifest), ', ')}")
     if node.doubts:
-        told.append(f"  not confirmed: {texts.truncate(one_line(node.doubts), texts.REASON)}")
+        told.append(f"  not confirmed: {texts.not_confirmed(node)}")
     look = (_TASK_OUTPUT if is_at_work else LOOK).format(id=node.id)
     plain = f"- {new}a task of {view.who(node)} ({node.id}): {state}; {look}"
     return Line("\n".join(told), view.label(node), plain)

@@ -28,6 +28,7 @@ from agiraph.core.domain.provenance.labels import CLEAN, Label, join
 from agiraph.core.domain.provenance.sinks import WayOut
 from agiraph.core.domain.records import attached_files
 from agiraph.core.domain.records.acts import Act, as_text, describe
+from agiraph.core.domain.records.doubts import sentences
 from agiraph.core.domain.text import fence, quotations, spoken
 from agiraph.core.domain.text.visible import is_blank
 from agiraph.core.domain.waits import WaitingOn
@@ -248,6 +249,7 @@ def _sent(message: Message) -> MessageSent:
         node_id=message.node_id,
         consulted=list(message.consulted) or None,
         acts=[describe(act) for act in message.acts] or None,
+        doubts=sentences(message.doubts) or None,
     )
 
 

@@ -347,6 +347,9 @@ def _without_links(tx: Tx, message: Message, team: Team) -> Message:
         summary=write(message.summary),
         options=tuple(write(option) for option in message.options),
         acts=tuple(replace(a, name=write(a.name), words=write(a.words)) for a in message.acts),
+        doubts=tuple(
+            replace(d, title=write(d.title), words=write(d.words)) for d in message.doubts
+        ),
         call=None if call is None else replace(call, arguments=_in_values(call.arguments, write)),
     )
 

@@ -110,7 +110,7 @@ def _head(tx: Tx, node: WorkNode) -> str:
         named = ", ".join(f"nodes/{node.id}/published/{name}" for name in sorted(node.manifest))
         told.append(f"Files: {texts.truncate(named, texts.NAMES)}")
     if node.doubts:
-        told.append(f"Not confirmed: {node.doubts}")
+        told.append(f"Not confirmed: {texts.not_confirmed(node, most=texts.DOUBTS)}")
     return "\n".join(told)
 
 
@@ -221,7 +221,7 @@ def _find_text(tx: Tx, ctx: RunContext, identity: str, file: str) -> _Text:
     message = MESSAGES.find(tx, identity)
     if message is not None and _may_read(ctx, message):
         if not message.node_id or len(message.text) >= texts.LONGEST:
-            return _Text(f"{message.kind} {message.id}", message.text, message.label)
+            return _Text(f"{message.kind} {message.id}", message.full_text, message.label)
         found = _of_node(tx, nodes.find(tx, ctx.team.id, message.node_id), file, message.text)
         return found._replace(label=found.label | message.label)
     try:

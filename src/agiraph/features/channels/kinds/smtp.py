@@ -90,7 +90,7 @@ class Smtp:
 
 def _content(outgoing: OutgoingMessage) -> str:
     message = outgoing.message
-    parts = [f"{visible(outgoing.sender)} says:", message.text]
+    parts = [f"{visible(outgoing.sender)} says:", message.full_text]
     if message.kind in NEEDS_ANSWER:
         # A question must not hide characters: the person decides by what they can see.
         parts = [f"{visible(outgoing.sender)} asks:", visible(message.text)]

@@ -12,6 +12,7 @@ from yarl import URL
 from agiraph.core.domain.messages import INBOX, MessageKind
 from agiraph.core.domain.records.channels import DeliveryFailed
 from agiraph.core.domain.records.deliveries import OutgoingMessage
+from agiraph.core.domain.records.doubts import sentences
 from agiraph.core.domain.value import dataclass
 
 if TYPE_CHECKING:  # it takes long to import, and few processes use it
@@ -102,6 +103,8 @@ def as_json(outgoing: OutgoingMessage) -> bytes:
         "node_id": message.node_id,
         "created_at": message.created_at.isoformat(),
     }
+    if message.doubts:
+        fields["doubts"] = sentences(message.doubts)
     if message.label:
         fields["sources"] = list(message.label.sources)
     if message.call is not None:

@@ -85,7 +85,7 @@ def _body(outgoing: OutgoingMessage, width: int) -> str:
     message = outgoing.message
     is_decided = message.kind in NEEDS_ANSWER
     parts = [visible(message.title)] if message.title and not is_decided else []
-    parts.append(visible(message.text) if is_decided else message.text)
+    parts.append(visible(message.text) if is_decided else message.full_text)
     if message.call is not None:
         lines = call_lines(message.call.name, message.call.arguments, width=width)
         parts.append("\n".join(lines))

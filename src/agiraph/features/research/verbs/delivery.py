@@ -304,7 +304,8 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
 
 
 def _send_to_inbox(tx: Tx, node: WorkNode, *, kind: MessageKind, title: str, text: str) -> None:
-    draft = replace(bus.to_person(tx, node, text), kind=kind, title=title)
+    to_person = bus.to_person(tx, node, text)
+    draft = replace(to_person, kind=kind, title=title, doubts=node.doubts)
     bus.send(tx, draft, refusable=False)
 
 
