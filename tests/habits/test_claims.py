@@ -38,9 +38,10 @@ async def doubts_after(
         ([WRITE, call("bash", command="rm report.md"), finish("See `report.md`.")],
          "'report.md' is named in the summary and does not exist"),
         ([WRITE, finish("It is in `report.md`, made with `os.path` for `example.com`.")], None),
+        ([WRITE, finish("It is in `report.md`. Run it with `python meter.py`.")], None),
         ([call("bash", command="echo kept: old.md"), finish("I left `old.md` alone.")], None),
     ],
-    ids=["never written", "refused", "removed", "written", "seen"],
+    ids=["never written", "refused", "removed", "written", "a command", "seen"],
 )  # fmt: skip
 async def test_t1_a_file_that_does_not_exist_is_sent_back_and_then_doubted(
     world: World, calls: list[Call], doubts: str | None
