@@ -174,7 +174,7 @@ SANDBOXED = "default-src 'none'; sandbox"
 ONE_BY_ONE = (
     *("team", "goal", "agent", "role", "hum", "mod", "said", "tool", "arg", "res", "turn"),
     *("told", "model", "lost", "ask", "opt", "title", "stage", "node", "fail", "doubt", "wait"),
-    *("unsure", "unsafe"),
+    "unsure",
     *("accept", "ref", "file", "svg", "csv", "py", "txt", "mem", "ins", "held", "trig", "event"),
     *("src", "spoilt", "grant"),
 )
