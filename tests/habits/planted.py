@@ -67,8 +67,8 @@ def open_children_are_ignored(patch: pytest.MonkeyPatch) -> None:
         return None
 
     # Else what else is missing sends the early end back, whatever is open below it.
-    async def no_doubts(*_: Any, **_named: Any) -> None:
-        return None
+    async def no_doubts(*_: Any, **_named: Any) -> tuple[()]:
+        return ()
 
     patch.setattr(work, "_wait_for_tasks", waits_for_nothing)
     patch.setattr(objections, "doubts", no_doubts)
