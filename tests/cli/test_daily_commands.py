@@ -104,23 +104,27 @@ async def test_a_briefing_is_rated(place: Place) -> None:
 
 
 async def test_one_task_is_cancelled_and_another_tried_again(place: Place) -> None:
-    place.world.script("ada", says("Hm."), says("Hm."), says("Hm."), ASK)
+    place.world.script("ada", says("Hm."), says("Hm."), says("Hm."), ASK, ASK)
     founded = await place.world.found("Paint it", name="paint")
     await place.world.settle()
     [goal] = await place.world.board(founded.team.id)
     assert goal.status is NodeStatus.FAILED
 
     again = await place.out("retry", goal.id)
-    assert again.startswith("Trying 'Paint it' again. Watch it with: agiraph tail team_")
+    assert again.startswith("Started 'Paint it' again. Watch it with: agiraph tail team_")
     await place.world.settle()
     assert (await place.world.node(goal.id)).status is NodeStatus.WAITING
-    assert await place.out("cancel", goal.id) == "Cancelled 'Paint it'.\n"
+    said = await place.out("cancel", goal.id)
+    assert said == f"Cancelled 'Paint it'. Start it again with: agiraph retry {goal.id}\n"
     assert (await place.world.node(goal.id)).status is NodeStatus.CANCELLED
+    assert "by you" in await place.out("board", "paint")
     ended = await place.out("cancel", goal.id)
     assert ended.startswith("'Paint it' is cancelled already.")
+    assert (await place.out("retry", goal.id)).startswith("Started 'Paint it' again.")
+    await place.world.settle()
     refused = await place.run("retry", goal.id)
     assert refused.code == 1
-    assert "'Paint it' is cancelled: only work that has failed or ended in part" in refused.err
+    assert "'Paint it' is waiting: only work that was stopped, has failed or" in refused.err
     for command in ("cancel", "retry"):
         missing = await place.run(command, "node_x")
         assert missing.code == 1
@@ -242,20 +246,31 @@ async def test_a_question_that_closed_with_its_work_is_no_answer_of_yours(place:
     assert "you Closed" not in shown
 
 
-async def test_the_list_of_teams_says_which_one_waits_for_you(place: Place) -> None:
-    place.world.script("ada", ASK, says(call("finish", summary="Painted.")))
+async def test_the_list_of_teams_says_in_one_word_how_each_stands(place: Place) -> None:
+    place.world.script("ada", ASK, ASK, says(call("finish", summary="Painted.")))
     founded = await place.world.found("Paint it", name="paint")
     await place.world.settle()
-    [team] = await place.json("teams")
-    assert (team["status"], team["waits_for_you"]) == ("active", True)
-    assert "waiting for you" in await place.out("teams")
 
+    async def shown() -> tuple[str, bool, bool]:
+        """Return the state in JSON, and whether the list and the status of the server say it."""
+        [team] = await place.json("teams")
+        word = team["state"].replace("_", " ").capitalize()
+        status = await place.out("status")
+        return team["state"], word in await place.out("teams"), f"  teams: 1 {word}\n" in status
+
+    assert await shown() == ("needs_you", True, True)
+    await place.out("pause", "paint")
+    assert await shown() == ("paused", True, True)
+    await place.out("resume", "paint")
+    stopped = await place.out("stop", "paint")
+    assert f"start it again with: agiraph resume {founded.team.id}" in stopped
+    assert await shown() == ("stopped", True, True)
+    await place.out("resume", "paint")
+    await place.world.settle()
     [question] = await place.world.questions(founded.team.id)
     await place.out("answer", question.id, "blue")
     await place.world.settle()
-    [team] = await place.json("teams")
-    assert (team["status"], team["waits_for_you"]) == ("completed", False)
-    assert "waiting for you" not in await place.out("teams")
+    assert await shown() == ("done", True, True)
 
 
 async def test_an_item_and_memories_are_read_without_a_server(tmp_path: Path) -> None:

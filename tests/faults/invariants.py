@@ -325,7 +325,10 @@ def _ends_reported(db: sqlite3.Connection) -> Iterator[str]:
 
 def _extensions(db: sqlite3.Connection, node_id: str) -> int:
     """Return how often a node went on after its end, which is then reported again."""
-    told = db.execute("select data from story where type = 'node.extended'")
+    told = db.execute(
+        "select data from story where type = 'node.extended' or (type in"
+        " ('node.assigned', 'node.changed') and json_extract(data, '$.by') is not null)"
+    )
     return sum(json.loads(row["data"])["node_id"] == node_id for row in told)
 
 

@@ -1,5 +1,6 @@
-"""Stopping: a sweep scenario in which a task and then the whole team are stopped while words of a
-teammate and of the person are unread, and the team gets a new goal."""
+"""Stopping: sweep scenarios in which a task and then the whole team are stopped while words of a
+teammate and of the person are unread, and the team gets a new goal; or it is stopped in the middle
+of its work and starts again."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,13 +8,15 @@ from pathlib import Path
 
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.messages import Draft
-from agiraph.core.services.lifecycle import endings, teams
+from agiraph.core.domain.persons import OWNER
+from agiraph.core.services.lifecycle import endings, restarts, teams
 from agiraph.core.services.mail import bus
 from agiraph.core.store import teams as rows
 from agiraph.models.base import Request
 from agiraph.testing import Says, World, call, says
 from tests.faults.invariants import STOPPED, Ledger, database
-from tests.faults.scenarios import found_team_once, world_of
+from tests.faults.scenarios import command, found_team_once, step, world_of
+from tests.services.teams import created_ids
 
 AGAIN = "Do it again"
 TO_WORKER = ("mind the gap of the teammate", "mind the gap of the person")
@@ -85,3 +88,49 @@ def after_recovery(home: Path) -> Iterator[str]:
             ).fetchone()
             if read != 1:
                 yield f"{words!r} was read {read} times"
+
+
+async def restarting(home: Path) -> None:
+    """Stop a team whose coordinator and worker wait for the person, and start it again."""
+
+    def begin(request: Request) -> Says:
+        task = next(t.text for t in request.transcript.turns if t.ref == "assignment")
+        is_lead, at = "Do the work" in task, step(request)
+        if at == 0 and is_lead:
+            return says(
+                call("spawn_worker", name="bob", model="scripted/ada"),
+                call("create_work_node", task="A part", title="part", assigned_to="bob"),
+            )
+        if at == 0:
+            return says(call("bash", command=command(home, "part" if "A part" in task else "rest")))
+        if at == 1 and is_lead:
+            needed = created_ids(request)
+            return says(call("create_work_node", task="The rest", depends_on=needed))
+        if at == 1 + is_lead and "The rest" not in task:
+            return says(call("ask_human", question="which door" if is_lead else "which gap"))
+        return says(call("finish" if is_lead else "publish", summary=f"done after {at}"))
+
+    world = await world_of(home, begin)
+    await found_team_once(world)
+    await world.settle()
+    [team] = await world.teams()
+    if "team.stopped" not in {event.type for event in await world.events(team.id)}:
+        await world.store.write(teams.stop, team.id, by=OWNER)
+        await world.settle()
+    if (await world.team(team.id)).status == "stopped":
+        await world.store.write(restarts.resume, team.id, by=OWNER)
+    await world.settle()
+    await world.stop()
+
+
+def after_restart(home: Path) -> Iterator[str]:
+    """Check that all work was done, and that the journal tells once of each start of it anew."""
+    with closing(database(home)) as db:
+        for row in db.execute("select task, status from nodes where status <> 'completed'"):
+            yield f"{row['task']!r} is {row['status']}"
+        for row in db.execute(
+            "select json_extract(data, '$.node_id') as node_id, count(*) as times from story"
+            " where json_extract(data, '$.by') is not null and type <> 'node.cancelled'"
+            " group by node_id having times <> 1"
+        ):
+            yield f"{row['node_id']} started again {row['times']} times"

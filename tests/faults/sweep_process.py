@@ -50,6 +50,7 @@ SCENARIOS = ALL | {
     "research": research.research,
     "waits": waits.waits,
     "stopping": stopping.stopping,
+    "restarting": stopping.restarting,
     "later": later.later,
     "given_folder": given_folder.given_folder,
 }
@@ -68,6 +69,7 @@ EXTRA_CHECKS = {
     "mcp_calls": mcp_calls.after_recovery,
     "waits": waits.after_recovery,
     "stopping": stopping.after_recovery,
+    "restarting": stopping.after_restart,
     "later": later.after_recovery,
     "given_folder": given_folder.after_recovery,
 }

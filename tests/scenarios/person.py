@@ -104,7 +104,7 @@ class Person:
             message = {"title": sent.message.title, "text": sent.message.full_text, "doubts": []}
             self._read("phone", sent.key, message | {"kind": sent.message.kind})
         team = await self.get(f"/teams/{self.team}")
-        self._note(f"[team] {'waits for you' if team['waits_for_you'] else team['status']}")
+        self._note(f"[team] {team['state']}")
 
     def _read(self, where: str, key: str, message: dict[str, Any]) -> None:
         if key not in self._seen:

@@ -162,7 +162,7 @@ def repeats_a_call(seen: Seen) -> Says:
 
 async def set_up_a_database(it: Person) -> None:
     await it.founds(DATABASE)
-    assert it.transcript[-1] == "[team] waits for you"
+    assert it.transcript[-1] == "[team] needs_you"
     assert await it.told("question") == [WHICH]
     await it.answers("PostgreSQL, it is for a web app")
     await it.says("How far are you?")
@@ -181,7 +181,7 @@ async def watch_in_cycles(it: Person) -> None:
     for _ in range(3):
         await it.waits(seconds=31)
     assert await it.told("result") == ["One post about AI so far."]
-    assert it.transcript[-1] == "[team] active"
+    assert it.transcript[-1] == "[team] running"
 
 
 @pytest.mark.parametrize("story", [set_up_a_database, create_a_package, watch_in_cycles])

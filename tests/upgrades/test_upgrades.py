@@ -28,21 +28,31 @@ from tests.upgrades.views import OF_ALL, seen
 STORED = Path(__file__).with_name("schema_35.tar.xz")
 Changed = Mapping[str, tuple[frozenset[str], str]]
 CHANGED: Changed = {
-    "inbox": (
-        frozenset({"fault", "fault_of"}),
-        "a question says which fault of a provider it is about",
-    ),
     "cost": (
         frozenset({"budget"}),
         "without a server, the cost of a team comes with what is left of its limits now",
     ),
     "board.jsonl": (
-        frozenset({"is_public", "research", "kind", "is_step", "address", "doubts"}),
-        "the kind of a node says whether it is public or a step of a research",
+        frozenset(
+            {"is_public", "research", "kind", "is_step", "address", "doubts"}
+            | {"canceller_id", "cancel_asked_at"}
+        ),
+        "the kind of a node says whether it is public or a step of a research, it says who has "
+        "stopped it, and doubts are points",
     ),
-    "board": (frozenset({"doubts"}), "doubts are points, and not one text"),
+    "board": (  # after the longer name, which begins like it
+        frozenset({"canceller_id", "canceller", "held_by", "doubts"}),
+        "a node says who has stopped it, and what keeps it from starting; doubts are points",
+    ),
+    "teams": (
+        frozenset({"state", "goal_status", "waits_for_you"}),
+        "one word says how a team stands",
+    ),
     "events.jsonl": (frozenset({"doubts"}), "doubts are points, and not one text"),
-    "inbox": (frozenset({"doubts"}), "a message keeps its doubts beside its text"),
+    "inbox": (
+        frozenset({"doubts", "fault", "fault_of"}),
+        "a message keeps its doubts beside its text, and says which fault of a provider it is about",
+    ),
     "threads/": (
         frozenset({"exit_code", "is_held_back", "is_repeated", "reminds_of", "sends_back"}),
         "what an answer tells the runtime stands beside its words",

@@ -18,7 +18,7 @@ from agiraph.api.views import (
     TriggerView,
     TurnView,
 )
-from agiraph.core.domain.agents import Team
+from agiraph.core.domain.agents import Team, state_of
 from agiraph.core.domain.chat import Turn
 from agiraph.core.domain.ids import PersonId, TeamId
 from agiraph.core.domain.messages import Message
@@ -30,7 +30,7 @@ from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.text.fence import without_marks
 from agiraph.core.domain.triggers import LATE_AFTER, Trigger
 from agiraph.core.domain.work import NodeStatus, WorkNode
-from agiraph.core.services.board import planning, requests, texts, timing
+from agiraph.core.services.board import jobs, planning, requests, texts, timing
 from agiraph.core.services.board.jobs import Job
 from agiraph.core.services.mail import inbox
 from agiraph.core.services.members.roster import Member
@@ -71,16 +71,22 @@ def team_views(tx: Tx, page: Sequence[Team], viewer: PersonId) -> list[TeamView]
 
 
 def _team_view(tx: Tx, team: Team, counts: TeamCounts, interval_s: float) -> TeamView:
-    # Research may still wait for an answer after the goal is reached.
-    is_open = team.status in ("active", "completed")
     return TeamView.of(
         team,
+        goal_status=counts.goal,
         coordinator_id=counts.members[0] if counts.members else None,
         answer_within=team.answer_within_s or 0.0,
         interval=interval_s,
         members=len(counts.members),
         working=counts.working,
-        waits_for_you=is_open and counts.waits_for_person and not counts.working,
+        state=state_of(
+            team.status,
+            team.mode,
+            counts.goal,
+            is_open=counts.is_open,
+            needs_person=counts.waits_for_person,
+            is_halted=counts.is_halted,
+        ),
         open_questions=counts.open_questions,
         unread=counts.unread,
         usd=counts.usd,
@@ -115,7 +121,8 @@ def node_views(tx: Tx, page: Sequence[WorkNode]) -> list[NodeView]:
     needs = dependencies.of_team(tx, team, ids)
     labels = dict(threads.labelled(tx, team, ids))
     spent = spend.spent_between(tx, team, ids)
-    people = {node.creator_id for node in page} | {node.assignee_id for node in page}
+    held = jobs.held(tx, page)
+    people = {who for n in page for who in (n.creator_id, n.assignee_id, n.canceller_id)}
     names = {who: planning.name_of(tx, who) for who in people if who is not None}
     return [
         NodeView.of(
@@ -124,6 +131,8 @@ def node_views(tx: Tx, page: Sequence[WorkNode]) -> list[NodeView]:
             task=without_marks(node.task),
             creator=names[node.creator_id],
             assignee=None if node.assignee_id is None else names[node.assignee_id],
+            canceller=None if node.canceller_id is None else names[node.canceller_id],
+            held_by=held.get(node.id),
             depends_on=needs.get(node.id, []),
             is_public=not node.kind.sees_team,
             sources=(node.label | labels.get(node.id, CLEAN)).sources,

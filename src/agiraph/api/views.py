@@ -5,7 +5,16 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.core.domain.agents import AgentKind, Doing, Limits, Mode, Review, TeamStatus, Trust
+from agiraph.core.domain.agents import (
+    AgentKind,
+    Doing,
+    Limits,
+    Mode,
+    Review,
+    TeamState,
+    TeamStatus,
+    Trust,
+)
 from agiraph.core.domain.costs import GoalBudget
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.messages import (
@@ -25,6 +34,7 @@ from agiraph.core.domain.stages import StageContract, StageDecision, StageStatus
 from agiraph.core.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
 from agiraph.core.domain.work import (
     Budget,
+    HeldBy,
     IfUnmet,
     JobState,
     Lane,
@@ -38,6 +48,10 @@ DOMAIN_FIELDS = ConfigDict(use_attribute_docstrings=True)
 """For views that contain domain classes: the docstrings of those classes describe their fields."""
 
 WORKED_SECONDS = "Seconds that count towards its time limit, without waits, up to `running_since`."
+STATE = (
+    "The state of the team as people see it, from its status, its goal and its open work. "
+    "needs_you: work of it waits for a person's answer."
+)
 QUIET_HOURS = (
     "Daily hours without briefings and browser notifications, such as 22:00-07:00; empty: none."
 )
@@ -73,6 +87,10 @@ class TeamView(View):
     goal: str
     mode: Mode
     status: TeamStatus
+    state: TeamState = Field(description=STATE)
+    goal_status: NodeStatus | None = Field(
+        description="How its last goal stands; null: it has none."
+    )
     coordinator_id: str | None
     created_at: datetime
     learns: bool
@@ -98,9 +116,6 @@ class TeamView(View):
     )
     members: int
     working: int = Field(description="Members that are working now.")
-    waits_for_you: bool = Field(
-        description="Whether work of the team is open, and nothing goes on before a person answers."
-    )
     open_questions: int
     unread: int
     usd: float
@@ -177,6 +192,7 @@ class TeamOverview(View):
     id: str
     name: str
     status: TeamStatus
+    state: TeamState = Field(description=STATE)
     trust: Trust
     coordinator_id: str | None
     created_at: datetime
@@ -248,7 +264,14 @@ class NodeView(View):
     effort: Effort | None = Field(description="How much its model thinks; null: as for the agent.")
     attempt: int
     waiting_reason: str | None
+    held_by: HeldBy | None = Field(
+        description="What keeps it from starting; null: nothing, or it has started."
+    )
     stop_reason: StopReason | None
+    canceller_id: str | None = Field(
+        description="The person or agent that cancelled it; null: the runtime, or nobody."
+    )
+    canceller: str | None
     checkpoint: str | None
     result: str | None
     doubts: list[Doubt] = Field(description="What could not be confirmed of the result.")
@@ -502,6 +525,9 @@ class JobView(View):
     worker: str
     state: JobState
     position: int | None = Field(description="Its place in its worker's queue, from 1.")
+    held_by: HeldBy | None = Field(
+        description="What keeps it from starting; null: nothing, or it has started."
+    )
     is_research: bool
     used: dict[str, int] = Field(description="Calls made of each tool that its budget limits.")
     limits: dict[str, int] = Field(description="The limit on calls of each such tool.")

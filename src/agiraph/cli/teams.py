@@ -1,5 +1,6 @@
 """`agiraph teams` and others: list teams, tasks, agents, costs and triggers, and act on them."""
 
+from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from textwrap import shorten
@@ -36,20 +37,22 @@ from agiraph.cli.session import (
 )
 from agiraph.cli.talk import SCHEDULES, cron_of, find_agent
 from agiraph.client import Client
+from agiraph.core.domain.agents import TeamState
 from agiraph.core.domain.costs import CostSum, NodeCosts, TeamCosts, day_text
 from agiraph.core.domain.errors import NotFound, Refused
+from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.moments import as_text, local, parse_deadline
 from agiraph.core.domain.triggers import TriggerType
 from agiraph.core.domain.waits import told_person
-from agiraph.core.domain.work import Extension, NodeStatus
+from agiraph.core.domain.work import Extension, HeldBy, NodeStatus
 
 LISTED = 200
 """The most memories or insights that are listed, the newest ones."""
 _COLOURS = {
     **dict.fromkeys(("active", "running", "working"), "green"),
     **dict.fromkeys(("waiting", "paused", "partial"), "yellow"),
-    "waiting_for_you": "bold yellow",
+    **dict.fromkeys(("waiting_for_you", "needs_you"), "bold yellow"),
     "failed": "red",
 }
 
@@ -60,10 +63,32 @@ def coloured(status: str) -> str:
     return f"[{_COLOURS[status]}]{words}[/]" if status in _COLOURS else words
 
 
+HELD: dict[HeldBy, str] = {
+    "all_stopped": "waits: all work is stopped",
+    "team_paused": "waits: the team is paused",
+    "team_stopped": "waits: the team is stopped",
+    "budget": "cannot start: the budget is used up",
+    "dependencies": "waits for other tasks",
+    "decision": "needs a decision: a task it needs did not succeed",
+    "nobody_free": "waits: nobody is free for it",
+}
+"""What keeps a task from starting, in words."""
+
+
+def state_words(state: TeamState) -> str:
+    """Return the state of a team as people read it, such as *Needs you*."""
+    return state.replace("_", " ").capitalize()
+
+
+def _coloured_state(state: TeamState) -> str:
+    words = state_words(state)
+    return f"[{_COLOURS[state]}]{words}[/]" if state in _COLOURS else words
+
+
 _TEAMS: Columns[TeamView] = (
     ("id!", lambda team: team.id),
     ("name", lambda team: shown(team.name)),
-    ("status!", lambda team: coloured("waiting_for_you" if team.waits_for_you else team.status)),
+    ("status!", lambda team: _coloured_state(team.state)),
     ("questions", lambda team: f"[bold yellow]{team.open_questions or ''}[/]"),
     ("cost", lambda team: f"${team.usd:.4f}"),
 )
@@ -123,6 +148,11 @@ async def board(team: str) -> Told:
 
 
 def _note(node: NodeView) -> str:
+    if node.status is NodeStatus.CANCELLED and node.canceller_id is not None:
+        who = "you" if is_person(node.canceller_id) else node.canceller
+        return f"by {who}"
+    if node.held_by is not None and not node.waiting_reason:
+        return HELD[node.held_by]
     first = (node.result or "").partition("\n")[0]
     note = told_person(node.waiting_reason or "") or shorten(first, 80, placeholder="…")
     if node.status in (NodeStatus.PARTIAL, NodeStatus.FAILED) and node.stop_reason:
@@ -252,8 +282,11 @@ def sum_text(total: CostSum) -> str:
 async def status() -> Told:
     """Show the running server: its version, what fails, and how commands are confined."""
     async with connected() as client:
-        found = await client.status()
-    return found, "\n".join(_status(client.url, found))
+        found, listed = await client.status(), await client.teams()
+    states = Counter(team.state for team in listed)
+    of_teams = ", ".join(f"{states[state]} {state_words(state)}" for state in states)
+    lines = _status(client.url, found)
+    return found, "\n".join([*lines, f"  teams: {of_teams}"] if of_teams else lines)
 
 
 def _status(url: str, found: StatusView) -> list[str]:
@@ -287,7 +320,8 @@ async def stop(team: str | None, all_: bool) -> None:
             return click.echo(f"Stopped {teams} and cancelled {tasks}.")
         stopped = await client.stop((await client.team(team)).id)
     click.echo(
-        f"Stopped {clean(stopped.name)!r}. Nothing was deleted; send it a message to start again."
+        f"Stopped {clean(stopped.name)!r}. Nothing was deleted; start it again with: "
+        f"agiraph resume {stopped.id}"
     )
 
 
@@ -318,7 +352,10 @@ async def pause(team: str | None, all_: bool) -> None:
 @click.option("--all", "all_", is_flag=True, help="Continue after `agiraph pause --all`.")
 @command
 async def resume(team: str | None, all_: bool) -> None:
-    """Let a paused TEAM continue its work; with --all, end `agiraph pause --all`."""
+    """Let a paused TEAM continue its work, or start that of a stopped one again where it was.
+
+    With --all, end `agiraph pause --all`.
+    """
     async with _one_or_all(team, all_) as client:
         if team is None:
             woken = await client.resume_all_work()
@@ -367,17 +404,17 @@ async def cancel(task: str) -> None:
     if found.status.is_final:
         below = "What was still open below it is cancelled."
         return click.echo(f"{clean(found.title)!r} is {found.status} already. {below}")
-    click.echo(f"Cancelled {clean(found.title)!r}.")
+    click.echo(f"Cancelled {clean(found.title)!r}. Start it again with: agiraph retry {found.id}")
 
 
 @click.command()
 @click.argument("task")
 @command
 async def retry(task: str) -> None:
-    """Try a failed or partial TASK again, by its id. It goes on where it stopped."""
+    """Start a cancelled, failed or partial TASK again, by its id. It goes on where it stopped."""
     async with connected() as client:
         tried = await client.retry_node((await _task(client, task)).id)
-    click.echo(f"Trying {clean(tried.title)!r} again. Watch it with: agiraph tail {tried.team_id}")
+    click.echo(f"Started {clean(tried.title)!r} again. Watch it with: agiraph tail {tried.team_id}")
 
 
 async def _task(client: Client, task: str) -> NodeDetail:

@@ -6,6 +6,7 @@ const team = (name: string, minute: number, more: Partial<TeamOverview> = {}): T
   id: name,
   name,
   status: "active",
+  state: "running",
   trust: "standard",
   coordinator_id: `${name} c`,
   created_at: `2026-01-01T08:${String(minute).padStart(2, "0")}:00Z`,
@@ -50,7 +51,7 @@ describe("the rows", () => {
   });
 
   it("fold finished teams away, unless they are open, pinned or have something to say", () => {
-    const ended = [team("done", 1, { status: "completed" }), team("open", 2, { status: "stopped" }), team("kept", 3, { status: "completed" }), team("asks", 4, { status: "stopped", open_questions: 1 })];
+    const ended = [team("done", 1, { status: "completed", state: "done" }), team("open", 2, { status: "stopped", state: "failed" }), team("kept", 3, { status: "completed", state: "done" }), team("asks", 4, { status: "stopped", state: "stopped", open_questions: 1 })];
     const teams = [...ended, ...many];
     const rows = keys(teams, { current: "open", collapsed: { open: true }, pinned: ["kept"] });
     expect(rows).toEqual(["open", "kept", "asks", ...many.map((one) => one.id), "finished"]);
@@ -58,7 +59,7 @@ describe("the rows", () => {
   });
 
   it("of a filter are the teams and members whose names hold it, folded or not", () => {
-    const teams = [...many, team("beans", 1, { status: "completed" }), team("other", 2, { members: [{ id: "ada", name: "ada", role: "bean counter", status: "idle", unread: 0, questions: 0 }] })];
+    const teams = [...many, team("beans", 1, { status: "completed", state: "done" }), team("other", 2, { members: [{ id: "ada", name: "ada", role: "bean counter", status: "idle", unread: 0, questions: 0 }] })];
     expect(keys(teams, { filter: " Bean" })).toEqual(["beans", "other", "ada"]);
   });
 });

@@ -16,7 +16,13 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.work import Extension, WorkNode
 from agiraph.core.services.board import costs, jobs
-from agiraph.core.services.lifecycle import continuations, endings, overspending, settings
+from agiraph.core.services.lifecycle import (
+    continuations,
+    endings,
+    overspending,
+    restarts,
+    settings,
+)
 from agiraph.core.store import nodes, stages, teams
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
@@ -96,18 +102,19 @@ def change_node(tx: Tx, node: str, body: EffortRequest) -> NodeView:
 
 
 @router.write("POST", "/nodes/{node}/cancel", 404, 409, status=204)
-def cancel_node(tx: Tx, node: str) -> None:
+def cancel_node(tx: Tx, node: str, person: PersonDep) -> None:
     """Cancel a node and all nodes below it. With a goal, the team's own heartbeat rests."""
-    endings.stop(tx, NodeId(NODES.get(tx, node).id))
+    endings.stop(tx, NodeId(NODES.get(tx, node).id), by=person)
 
 
 @router.write("POST", "/nodes/{node}/retry", 404, 409)
-def retry_node(tx: Tx, node: str) -> NodeView:
-    """Retry a failed or partial node; its thread continues where it ended.
+def retry_node(tx: Tx, node: str, person: PersonDep) -> NodeView:
+    """Start a cancelled, failed or partial node again; its thread continues where it ended.
 
-    Each limit that was exhausted is raised by its original amount.
+    What was cancelled with it below it goes on too. Each limit that was exhausted is raised by its
+    original amount.
     """
-    return node_view(tx, continuations.retry(tx, NodeId(node)))
+    return node_view(tx, restarts.start(tx, NodeId(node), by=person))
 
 
 @router.write_once("/nodes/{node}/extend", 404, 409)

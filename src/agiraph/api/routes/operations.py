@@ -8,7 +8,7 @@ from typing import Literal
 
 from starlette.responses import PlainTextResponse
 
-from agiraph.api.deps import Api, ApiDep, CallerDep
+from agiraph.api.deps import Api, ApiDep, CallerDep, PersonDep
 from agiraph.api.problems import documented
 from agiraph.api.routing import Router
 from agiraph.api.server_views import (
@@ -50,7 +50,7 @@ health_router: Router = Router("health")
 
 
 @router.post("/stop", responses=documented())
-async def stop_everything(api: ApiDep) -> EmergencyStopView:
+async def stop_everything(api: ApiDep, person: PersonDep) -> EmergencyStopView:
     """Cancel the open work of all teams and end every process they started."""
     stopped = EmergencyStopView(teams=0, nodes=0)
     after = ""
@@ -58,7 +58,7 @@ async def stop_everything(api: ApiDep) -> EmergencyStopView:
         # One transaction per team: an error in one team must not keep the others running.
         for team in page:
             try:
-                ended = await api.store.write_first(team_verbs.halt, team.id)
+                ended = await api.store.write_first(team_verbs.halt, team.id, by=person)
             except NotFound:
                 continue
             stopped.nodes += ended

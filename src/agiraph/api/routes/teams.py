@@ -48,7 +48,7 @@ from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.home import file_lock
 from agiraph.core.home.layout import DEFAULT_SOUL, soul_text
 from agiraph.core.services.board import budgets, labels
-from agiraph.core.services.lifecycle import continuations, removal, settings
+from agiraph.core.services.lifecycle import continuations, removal, restarts, settings
 from agiraph.core.services.lifecycle import teams as verbs
 from agiraph.core.store import teams
 from agiraph.core.store.lists import overview, team_threads
@@ -194,9 +194,9 @@ async def _with_soul(api: Api, team: str, soul: str, change: Callable[[Tx], Team
 
 
 @router.write("DELETE", "/teams/{team}", 404, status=204)
-def archive_team(tx: Tx, team: str) -> None:
+def archive_team(tx: Tx, team: str, person: PersonDep) -> None:
     """Stop and archive a team. Nothing is deleted, and the team can be restored."""
-    verbs.archive(tx, teams.find(tx, team).id)
+    verbs.archive(tx, teams.find(tx, team).id, by=person)
 
 
 @router.write("POST", "/teams/{team}/restore", 404)
@@ -213,14 +213,14 @@ def pause_team(tx: Tx, team: str, person: PersonDep) -> TeamView:
 
 @router.write("POST", "/teams/{team}/resume", 404, 409)
 def resume_team(tx: Tx, team: str, person: PersonDep) -> TeamView:
-    """Resume a paused team where it stopped."""
-    return team_view(tx, verbs.resume(tx, teams.find(tx, team).id), person)
+    """Let a paused team go on, or a stopped one with what was cancelled, where it stopped."""
+    return team_view(tx, restarts.resume(tx, teams.find(tx, team).id, by=person), person)
 
 
 @router.write("POST", "/teams/{team}/stop", 404, 409)
 def stop_team(tx: Tx, team: str, person: PersonDep) -> TeamView:
     """Cancel a team's open work and end its processes."""
-    return team_view(tx, verbs.stop(tx, teams.find(tx, team).id), person)
+    return team_view(tx, verbs.stop(tx, teams.find(tx, team).id, by=person), person)
 
 
 @router.post("/teams/{team}/goal", status_code=201, responses=documented(404, 409))

@@ -13,6 +13,7 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.value import value
+from agiraph.core.domain.work import NodeStatus
 
 Mode = Literal["finite", "infinite"]
 Review = Literal["auto", "always", "never"]
@@ -21,9 +22,38 @@ Trust = Literal["strict", "standard", "open"]
 """How much the agents of a team may do without asking a person, in threads that hold text from
 outside the team. `domain.sinks` has the table of what each value allows."""
 TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
+TeamState = Literal["running", "needs_you", "paused", "stopped", "failed", "done"]
+"""What has become of a team, in the one word that people see of it everywhere."""
 AgentKind = Literal["llm", "cli"]
 Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]
 """What an agent is doing, as people see it."""
+
+
+def state_of(
+    status: TeamStatus,
+    mode: Mode,
+    goal: NodeStatus | None,
+    *,
+    is_open: bool,
+    needs_person: bool,
+    is_halted: bool,
+) -> TeamState:
+    """Return the state of a team whose last goal has this status; None: it has none.
+
+    `is_open`: some of its work has not ended; `needs_person`: some of that waits for a person's
+    answer; `is_halted`: the work of all teams is stopped until a person resumes it.
+    """
+    is_on = is_open if status == "completed" else status == "active"
+    if status == "paused" or (is_on and is_halted):
+        return "paused"
+    if is_on and is_open:
+        return "needs_you" if needs_person else "running"
+    goes_on = mode == "infinite" and goal is not NodeStatus.CANCELLED
+    if status == "active" and (goes_on or goal is None or not goal.is_final):
+        return "running"
+    if status != "stopped" and goal is NodeStatus.COMPLETED:
+        return "done"
+    return "failed" if goal is NodeStatus.FAILED else "stopped"
 
 
 def name_from_goal(goal: str) -> str:

@@ -25,6 +25,20 @@ JobState = Literal["running", "waiting", "queued", "done", "partial", "failed", 
 """The status of a node in the words of a list of jobs."""
 
 
+HeldBy = Literal[
+    "all_stopped",
+    "team_paused",
+    "team_stopped",
+    "budget",
+    "dependencies",
+    "decision",
+    "nobody_free",
+]
+"""What keeps a node from starting: all work is stopped, its team is paused or stopped, the budget
+that pays for it is used up, it needs other nodes, one of these did not succeed and somebody has to
+decide, or the team has nobody for it."""
+
+
 class Queue(NamedTuple):
     """The nodes that are assigned to an agent in one lane."""
 
@@ -90,11 +104,11 @@ MOVES: dict[NodeStatus, frozenset[NodeStatus]] = {
     S.COMPLETED: frozenset(),
     S.PARTIAL: frozenset({S.ASSIGNED}),
     S.FAILED: frozenset({S.ASSIGNED}),
-    S.CANCELLED: frozenset({S.ASSIGNED}),  # the person takes the stop back
+    S.CANCELLED: frozenset({S.PENDING, S.ASSIGNED}),  # a person starts it again
 }
 """From which status a node may go to which. Every change of status is checked against it."""
 _ENDED = frozenset({S.COMPLETED, S.PARTIAL, S.FAILED, S.CANCELLED})
-"""A retry, an extension or a stop that is taken back assigns the last three once more."""
+"""A person may start the last three again."""
 
 
 class StopReason(StrEnum):
@@ -386,6 +400,10 @@ class WorkNode:
     owner: str | None = None
     """The process that claimed it; only meaningful while it is running."""
     cancel_requested: bool = False
+    canceller_id: str | None = None
+    """The person or agent that has stopped it; None: the runtime, or nobody."""
+    cancel_asked_at: datetime | None = None
+    """When it was to stop. What was stopped with it below it ended at that time or later."""
     given_up: str | None = None
     """Why the agent that gave the task away has given it up; None: it has not."""
     waiting_reason: str | None = None

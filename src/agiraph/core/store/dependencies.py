@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from agiraph.core.domain.ids import NodeId
-from agiraph.core.domain.work import WorkNode
+from agiraph.core.domain.ids import NodeId, TeamId
+from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.store import nodes
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
@@ -67,6 +67,18 @@ def of_team(
     for node_id, needs_id in rows:
         found.setdefault(node_id, []).append(needs_id)
     return found
+
+
+def unmet_of_pending(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, NodeStatus]]:
+    """Return the pending nodes of a team with the status of each node they need that has not
+    succeeded."""
+    rows = tx.all(
+        "select d.node_id, needed.status from dependencies d join nodes n on n.id = d.node_id"
+        " join nodes needed on needed.id = d.needs_id where n.team_id = :team"
+        " and n.status = 'pending' and needed.status <> 'completed'",
+        team=team_id,
+    )
+    return [(NodeId(node), NodeStatus(status)) for node, status in rows]
 
 
 def is_above(tx: Tx, node: WorkNode, other: WorkNode) -> bool:

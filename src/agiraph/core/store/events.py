@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from agiraph.core.domain.events import Event, TeamEvent
+from agiraph.core.domain.events import Event, EventType, TeamEvent
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.store.rows import from_json, from_micros, to_json, to_micros
 from agiraph.core.store.tx import Row, Tx
@@ -184,6 +184,18 @@ def before(
         **values,
     )
     return [_event(team_id, row) for row in rows]
+
+
+def last_at(tx: Tx, team_id: TeamId, type: EventType) -> datetime | None:
+    """Return when the team's newest event of a type was; None if it has none."""
+    row = tx.one(
+        "select at from events where place > :base and place <= :end and type = :type"
+        " order by place desc limit 1",
+        base=_base(tx, team_id),
+        end=end(tx, team_id),
+        type=type,
+    )
+    return None if row is None else from_micros(row[0])
 
 
 def number_at(tx: Tx, team_id: TeamId, moment: datetime) -> int:

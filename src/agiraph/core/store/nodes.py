@@ -322,6 +322,12 @@ def ended_lately(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
     return NODES.select(tx, where, team_id=team_id, limit=limit)
 
 
+def ended_since(tx: Tx, team_id: TeamId, since: datetime) -> list[WorkNode]:
+    """Return the nodes of the `work` lane that have ended since then, oldest first."""
+    where = "team_id = :team_id and lane = 'work' and ended_at >= :since order by id"
+    return NODES.select(tx, where, team_id=team_id, since=to_micros(since))
+
+
 _ENDED = "team_id = :team and lane = 'work' and ended_at is not null"
 _NO_STEP = "is_step = 0"
 _LAST_FIRST = "order by ended_at desc, id desc limit :limit"

@@ -234,7 +234,7 @@ def cancel_work_node(
     if node.creator_id == ctx.agent.id:
         why = f"{ctx.agent.name} cancelled it: {texts.truncate(one_line(reason), texts.REASON)}"
         NODES.update(tx, node.id, given_up=why)
-    endings.cancel(tx, node.id)
+    endings.cancel(tx, node.id, by=ctx.agent.id)
     return Done(f"Cancelled {node.id} and all below it.")
 
 

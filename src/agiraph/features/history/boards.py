@@ -131,6 +131,8 @@ class BoardMoment:
 
     def _change(self, node: NodeMoment, changed: dict[str, str | None]) -> None:
         node.status = _known(NodeStatus, changed.get("status")) or node.status
+        if not node.status.is_final:
+            node.ended_at = node.stop_reason = None
         for name in ("assignee_id", "stage_id", "waiting_reason"):
             if name in changed:
                 setattr(node, name, changed[name])

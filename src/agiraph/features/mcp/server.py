@@ -94,7 +94,7 @@ def _add_teams(server: "MCPServer[Any]", clients: Clients) -> None:
                 "team": team.id,
                 "name": team.name,
                 "goal": _cut(team.goal, 500),
-                "status": "waiting_for_you" if team.waits_for_you else team.status,
+                "status": team.state,
                 "working": team.working,
                 "open_questions": team.open_questions,
                 "usd": team.usd,

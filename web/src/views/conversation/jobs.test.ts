@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { WorkNode } from "@/api/client";
 import { type Job, jobFacts, jobsOf, jobText, planProgress } from "@/views/conversation/jobs";
 
-const job = (node_id: string, more: Partial<Job> = {}): Job => ({ node_id, parent_id: null, title: node_id, worker: "ada", state: "running", position: null, is_research: false, used: {}, limits: {}, tasks: 0, tasks_done: 0, progress: "", started_at: "2026-01-01T00:00:00Z", ended_at: null, worked_seconds: 60, running_since: "2026-01-01T00:01:00Z", sources: [], ...more });
+const job = (node_id: string, more: Partial<Job> = {}): Job => ({ node_id, parent_id: null, title: node_id, worker: "ada", state: "running", position: null, held_by: null, is_research: false, used: {}, limits: {}, tasks: 0, tasks_done: 0, progress: "", started_at: "2026-01-01T00:00:00Z", ended_at: null, worked_seconds: 60, running_since: "2026-01-01T00:01:00Z", sources: [], ...more });
 
 test("the coordinator shows its own work and all research, and a worker what it does", () => {
   const jobs = [job("goal"), job("part", { parent_id: "goal", worker: "bob" }), job("research", { parent_id: "goal", worker: "eve", is_research: true }), job("over", { ended_at: "2026-01-01T00:01:00Z" }), job("left", { parent_id: "over", worker: "bob" })];
@@ -18,7 +18,8 @@ test("a card says who is on it, how long, how far and what it cost", () => {
   // A wait for the person is not time at work.
   expect(jobFacts(job("w", { running_since: null, worked_seconds: 7 }), null, Date.parse("2026-01-01T01:00:00Z"))).toBe("7.0s");
   expect(jobFacts(job("q", { started_at: null, state: "queued" }), null, 0)).toBe("");
-  expect([jobText(research), jobText(job("q", { state: "queued", position: 3 })), jobText(job("q", { state: "queued", position: 1 })), jobText(job("q", { state: "queued", position: 1 }), true)]).toEqual(["ada, runs", "ada, number 3 in the queue", "ada, starts soon", "ada, waits: all work is stopped"]);
+  expect([jobText(research), jobText(job("q", { state: "queued", position: 3 })), jobText(job("q", { state: "queued", position: 1 })), jobText(job("q", { state: "queued", position: 1 }), true)]).toEqual(["ada, runs", "ada, number 3 in the queue", "ada, starts soon", "Waits: all work is stopped"]);
+  expect(jobText(job("q", { state: "queued", worker: "nobody yet", held_by: "team_paused" }))).toBe("Waits: the team is paused");
   expect(jobText(job("r", { progress: "for now, half of it" }))).toBe("ada, runs: for now, half of it");
 });
 

@@ -4,6 +4,7 @@ import { duration, money, plural } from "@/lib/format";
 import { SYSTEM } from "@/lib/participants";
 import { isFinished } from "@/lib/endings";
 import { waitText } from "@/lib/waitingReason";
+import { HELD_BY } from "@/parts/teamState";
 
 export type Job = Schemas["JobView"];
 
@@ -16,14 +17,16 @@ export function jobsOf(jobs: readonly Job[], agent: Pick<Agent, "name">, isCoord
 }
 
 /** Return who is on it, whether it runs, and how far it is or what it waits for. */
-export function jobText({ state, worker, position, progress }: Job, isStopped = false): string {
+export function jobText({ state, worker, position, held_by, progress }: Job, isStopped = false): string {
   if (state === "waiting") return `${worker} ${waitText(progress)}`;
-  return `${worker}, ${stateText(state, position, isStopped)}${progress && `: ${progress}`}`;
+  const held = isStopped ? "all_stopped" : held_by;
+  // What cannot start is nobody's yet, or it does not matter whose.
+  if (state === "queued" && held) return HELD_BY[held];
+  return `${worker}, ${stateText(state, position)}${progress && `: ${progress}`}`;
 }
 
-function stateText(state: Job["state"], position: number | null, isStopped: boolean): string {
+function stateText(state: Job["state"], position: number | null): string {
   if (state !== "queued") return state === "running" ? "runs" : state;
-  if (isStopped) return "waits: all work is stopped";
   return position !== null && position > 1 ? `number ${position} in the queue` : "starts soon";
 }
 

@@ -64,6 +64,8 @@ class NodeAssigned(TeamEvent):
     """The agent's name, if the node is assigned for the first time."""
     added: dict[str, float] | None = None
     """For a retry: by how much each exhausted limit was raised."""
+    by: str | None = None
+    """The person who started it again after its end."""
 
 
 @event
@@ -75,6 +77,8 @@ class NodeChanged(TeamEvent):
     node_id: str
     changed: dict[str, str | None]
     """The new values of `status`, `assignee_id`, `stage_id` or `waiting_reason`."""
+    by: str | None = None
+    """The person who started it again after its end; it waits for others."""
 
 
 @event
@@ -162,6 +166,8 @@ class NodeCancelled(_Doubted, TeamEvent):
     result: str | None
     doubts: list[Doubt] | None = None
     """What could not be confirmed of the result."""
+    by: str | None = None
+    """The person or agent that stopped it; none if the runtime did."""
 
 
 @event

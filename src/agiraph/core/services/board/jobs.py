@@ -1,13 +1,18 @@
 """Jobs: a list of a team's background work with state, worker and progress."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.agents import TeamStatus
+from agiraph.core.domain.ids import NodeId, TeamId
 from agiraph.core.domain.provenance.labels import Label
-from agiraph.core.domain.work import JobState, NodeStatus, WorkNode
-from agiraph.core.services.board import labels, planning
-from agiraph.core.store import nodes, threads
+from agiraph.core.domain.work import HeldBy, JobState, NodeStatus, WorkNode
+from agiraph.core.services.board import budgets, labels, planning
+from agiraph.core.store import dependencies, nodes, threads
+from agiraph.core.store.engine import work_stop
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.tx import Tx
 
 OPEN, LATELY = 50, 10
@@ -33,6 +38,8 @@ class Job(NamedTuple):
     worker: str
     position: int | None
     """Its place in its worker's queue, from 1; None unless it is queued."""
+    held_by: HeldBy | None
+    """What keeps it from starting; None: nothing, or it has started."""
     used: Counter[str]
     """Calls made of each tool that its budget limits."""
     progress: str
@@ -48,7 +55,8 @@ def of_team(tx: Tx, team_id: TeamId) -> list[Job]:
     """Return running, waiting and queued jobs, then those that ended last, newest first."""
     still_open = sorted(nodes.still_open(tx, team_id), key=lambda n: (_order(n), n.id))[:OPEN]
     over = nodes.ended_lately(tx, team_id, limit=LATELY)
-    return [_job(tx, node) for node in [*still_open, *over]]
+    by = held(tx, still_open)
+    return [_job(tx, node, by.get(node.id)) for node in [*still_open, *over]]
 
 
 def state_of(node: WorkNode) -> JobState:
@@ -56,11 +64,48 @@ def state_of(node: WorkNode) -> JobState:
     return _STATES[node.status]
 
 
+def held(tx: Tx, page: Sequence[WorkNode]) -> dict[NodeId, HeldBy]:
+    """Return what keeps nodes of one team from starting; nodes that have started, or start soon,
+    are left out."""
+    waiting = [n for n in page if n.status in (NodeStatus.PENDING, NodeStatus.ASSIGNED)]
+    if not waiting:
+        return {}
+    team = TEAMS.get(tx, waiting[0].team_id)
+    of_all = "all_stopped" if work_stop.find(tx) else _HELD_WITH_TEAM.get(team.status)
+    if of_all is not None:
+        return dict.fromkeys((node.id for node in waiting), of_all)
+    needs: dict[NodeId, list[NodeStatus]] = defaultdict(list)
+    for node_id, status in dependencies.unmet_of_pending(tx, team.id):
+        needs[node_id].append(status)
+    above = {node.parent_id or node.payer_id for node in waiting}
+    spent = {a for a in above if a is not None and budgets.exhausted_above(tx, NODES.get(tx, a))}
+    found = {n.id: _held(n, needs[n.id], (n.parent_id or n.payer_id) in spent) for n in waiting}
+    return {node_id: by for node_id, by in found.items() if by is not None}
+
+
+_HELD_WITH_TEAM: dict[TeamStatus, HeldBy] = {
+    "paused": "team_paused",
+    "stopped": "team_stopped",
+    "archived": "team_stopped",
+}
+
+
+def _held(node: WorkNode, needs: Sequence[NodeStatus], is_spent: bool) -> HeldBy | None:
+    if is_spent:
+        return "budget"
+    if any(not status.is_final for status in needs):
+        return "dependencies"
+    if needs and node.if_unmet != "go_on":
+        return "decision"
+    is_refused = node.status is NodeStatus.PENDING and node.waiting_reason is not None
+    return "nobody_free" if is_refused else None
+
+
 def _order(node: WorkNode) -> int:
     return ["running", "waiting", "queued"].index(_STATES[node.status])
 
 
-def _job(tx: Tx, node: WorkNode) -> Job:
+def _job(tx: Tx, node: WorkNode, held_by: HeldBy | None) -> Job:
     worker = "nobody yet" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     below = [child for child in nodes.children(tx, node.id) if not child.is_step]
     return Job(
@@ -69,6 +114,7 @@ def _job(tx: Tx, node: WorkNode) -> Job:
         worker=worker,
         position=_position(tx, node),
         used=used_calls(tx, node),
+        held_by=held_by,
         progress=node.waiting_reason or node.checkpoint or "",
         label=node.label | labels.of_nodes(tx, [node.id]),
         tasks=len(below),

@@ -6,7 +6,7 @@ from typing import Any
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import AGAIN, THINKING, Lease, Thread, Transcript, Turn
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.events.work import CallLost, LossCause, ThreadOpened
+from agiraph.core.domain.events.work import CallLost, LossCause, ThreadOpened, ToolResult
 from agiraph.core.domain.ids import ThreadId, new_id
 from agiraph.core.domain.work import StopReason, Usage, WorkNode
 from agiraph.core.services.board import labels, texts
@@ -67,9 +67,12 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
     append_at = threads.append_point(tx, thread_id)
     ended = None if current is None else NODES.get(tx, current).stop_reason
     said = NOT_MADE if ended in _ENDED_BY_CALL else CUT_OFF
-    cut_off: dict[str, Any] = {"role": "tool", "text": said, "failed": True}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():
-        append_at, _ = threads.append(tx, append_at, node_id=node.id, ref=call.id, **cut_off)
+        append_at, _ = threads.append(
+            tx, append_at, node_id=node.id, role="tool", ref=call.id, text=said, failed=True
+        )
+        told = {"node_id": node.id, "call_id": call.id, "tool": call.name}
+        tx.emit(node.team_id, ToolResult(**told, failed=True, text=said))
     label = labels.of_task(tx, node)
     threads.append(tx, append_at, node_id=node.id, role="user", ref=ref, text=text, label=label)
     THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)

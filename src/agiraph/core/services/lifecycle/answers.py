@@ -110,7 +110,7 @@ def answer_question(
         if not settled:
             _send_answer(tx, question, text, person_id, label)
     elif question.topic == "spending":
-        overspending.decide_on_goal(tx, question, decision)
+        overspending.decide_on_goal(tx, question, decision, person_id=person_id)
     else:
         _decide(tx, question, text, person_id=person_id, decision=decision)
     if granted is not None:

@@ -41,24 +41,27 @@ OF_PAYER = (StopReason.MONEY_SPENT, StopReason.TOKENS_SPENT, StopReason.CALLS_SP
 """Limits that a goal has in common with the work that it pays for."""
 
 
-def retry(tx: Tx, node_id: NodeId) -> WorkNode:
-    """Put a failed or partial node back into its queue. It continues in the same thread.
+def retry(tx: Tx, node_id: NodeId, *, by: str | None = None, text: str = TRY_AGAIN) -> WorkNode:
+    """Put a node that ended without success back into its queue. It continues in the same thread,
+    with this text at its end.
 
     Each exhausted limit is raised so far that the node can use its original amount once more. The
-    budgets of its ancestors still apply: if one of them is exhausted, the retry is refused.
+    budgets of its ancestors still apply: if one of them is exhausted, the retry is refused. `by` is
+    the person who wants it.
     """
     node = NODES.get(tx, node_id, lock=True)
-    if node.status not in (NodeStatus.FAILED, NodeStatus.PARTIAL):
+    if not node.status.is_final or node.status is NodeStatus.COMPLETED:
         raise Conflict(
-            f"{subject_of(node)!r} is {node.status}: only work that has failed or ended in part is "
-            "tried again. For anything else, say what to do."
+            f"{subject_of(node)!r} is {node.status}: only work that was stopped, has failed or "
+            "ended in part starts again. For anything else, say what to do."
         )
     thread = threads.of_node(tx, node.id)
     budget, added = _renewed_budget(
         tx, node, [] if thread is None else threads.turns(tx, thread.id)
     )
     renewed: dict[str, Any] = {"worked_seconds": 0.0} if "seconds" in added else {}
-    node = put_back(tx, node, added, text=TRY_AGAIN + more_room(added), budget=budget, **renewed)
+    told = text + more_room(added)
+    node = put_back(tx, node, added, by=by, text=told, budget=budget, **renewed)
     # After the move: an ancestor that refuses rolls everything back, and the check sees the new
     # budget.
     _check_ancestors(tx, node)
@@ -72,14 +75,19 @@ def more_room(added: dict[str, float]) -> str:
 
 
 def put_back(
-    tx: Tx, node: WorkNode, added: dict[str, float], *, text: str, **changes: Any
+    tx: Tx,
+    node: WorkNode,
+    added: dict[str, float],
+    *,
+    text: str,
+    by: str | None = None,
+    **changes: Any,
 ) -> WorkNode:
     """Put an ended node back into its queue, with this text at the end of its thread.
 
     The team becomes active again. The caller holds the node's row lock.
     """
-    # Until now the last run's time followed from `ended_at`, which is cleared below.
-    changes = {"worked_seconds": timing.worked_seconds(node), **changes}
+    changes = not_ended(node) | changes
     assignee = node.assignee_id
     if assignee is None:
         raise Refused(f"{subject_of(node)!r} belongs to nobody; assign it first.")
@@ -91,10 +99,6 @@ def put_back(
         node,
         NodeStatus.ASSIGNED,
         attempt=node.attempt + 1,
-        stop_reason=None,
-        cancel_requested=False,
-        ended_at=None,
-        crashes=0,
         **changes,
     )
     if (thread := threads.of_node(tx, node.id)) is not None:
@@ -105,9 +109,23 @@ def put_back(
         definitions.revive(tx, node.team_id)
     if node.is_goal:
         definitions.revive(tx, node.team_id, with_goal=True)
-    tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=assignee, added=added))
+    tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=assignee, added=added, by=by))
     tx.wake(assignee, node.lane)
     return node
+
+
+def not_ended(node: WorkNode) -> dict[str, Any]:
+    """Return the columns of an ended node that goes on, without what its end wrote."""
+    return {
+        # Until now the last run's time followed from `ended_at`.
+        "worked_seconds": timing.worked_seconds(node),
+        "stop_reason": None,
+        "cancel_requested": False,
+        "canceller_id": None,
+        "cancel_asked_at": None,
+        "ended_at": None,
+        "crashes": 0,
+    }
 
 
 def _renewed_budget(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str, float]]:

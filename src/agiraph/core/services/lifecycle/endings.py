@@ -6,6 +6,7 @@ dependents commit together. After a crash either all of that has happened or non
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import Lease
@@ -25,6 +26,7 @@ from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.text import fence
 from agiraph.core.domain.text.similarity import is_repetition
+from agiraph.core.domain.value import changed
 from agiraph.core.domain.waits import WaitingOn, told_person
 from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.core.services.board import (
@@ -146,16 +148,21 @@ def _as_stored(
             return NodeStatus.FAILED, texts.fit_message(said), ()
 
 
-def cancel(tx: Tx, node_id: NodeId) -> None:
-    """Cancel a node and all below it. A running node stops at its next yield point."""
+def cancel(tx: Tx, node_id: NodeId, *, by: str | None = None) -> None:
+    """Cancel a node and all below it. A running node stops at its next yield point.
+
+    `by` is the person or agent who wants it; None: the runtime, because nothing needs it any more.
+    """
     node = NODES.get(tx, node_id, lock=True)
-    _cancel_children(tx, node)  # also of an ended node: its background work may still run
+    _cancel_children(tx, node, by=by)  # also of an ended node: its background work may still run
     if node.status.is_final:
         return
+    if node.cancel_asked_at is None:
+        node = changed(node, canceller_id=by, cancel_asked_at=tx.now)
     if node.status is NodeStatus.RUNNING and node.owner is not None:
         assert node.assignee_id is not None
         # The row, not the signal below, is the request: every later claim and yield point reads it.
-        NODES.update(tx, node_id, cancel_requested=True)
+        NODES.update(tx, node_id, cancel_requested=True, **_asked(node))
         tx.cancel(node.assignee_id, node.lane)
         # If the runner is dead, nobody hears the cancel. The wake makes another runner claim the
         # node, and the claim ends it.
@@ -163,13 +170,18 @@ def cancel(tx: Tx, node_id: NodeId) -> None:
     end_cancelled(tx, node)
 
 
-def stop(tx: Tx, node_id: NodeId, *, is_said: bool = False) -> bool:
-    """Cancel work because a person wants it. With the team's goal, what the team does by itself
-    for it ends until there is a new goal; return whether it does.
+def _asked(node: WorkNode) -> dict[str, Any]:
+    """Return who has stopped a node and when, as columns."""
+    return {"canceller_id": node.canceller_id, "cancel_asked_at": node.cancel_asked_at}
+
+
+def stop(tx: Tx, node_id: NodeId, *, by: str, is_said: bool = False) -> bool:
+    """Cancel work because the person `by` wants it. With the team's goal, what the team does by
+    itself for it ends until there is a new goal; return whether it does.
 
     `is_said`: the person has said so to an agent; then it ends also with a cycle for the goal.
     """
-    cancel(tx, node_id)
+    cancel(tx, node_id, by=by)
     node = NODES.get(tx, node_id)
     goal = nodes.last_goal(tx, node.team_id)
     heartbeat = triggers.team_heartbeat(tx, node.team_id)
@@ -205,12 +217,12 @@ def give_up(tx: Tx, lease: Lease, names: Sequence[str]) -> None:
     why = f"{planning.name_of(tx, lease.agent_id)} gave it up, to end its own work without it."
     for task in given_up:
         NODES.update(tx, task.id, given_up=why)
-        cancel(tx, task.id)
+        cancel(tx, task.id, by=lease.agent_id)
 
 
-def _cancel_children(tx: Tx, node: WorkNode) -> None:
+def _cancel_children(tx: Tx, node: WorkNode, *, by: str | None = None) -> None:
     for child in reversed(nodes.children(tx, node.id)):  # dependents before what they need
-        cancel(tx, child.id)
+        cancel(tx, child.id, by=by)
 
 
 def end_cancelled_run(tx: Tx, lease: Lease) -> None:
@@ -221,12 +233,14 @@ def end_cancelled_run(tx: Tx, lease: Lease) -> None:
     tx.wake(lease.agent_id, node.lane)
 
 
-def end_cancelled(
-    tx: Tx, node: WorkNode, why: str = "It was cancelled before it was done."
-) -> None:
-    """End a node as cancelled. No runner is working on it, or its runner is the caller."""
-    why = node.given_up or why
-    _end_without_run(tx, node, NodeStatus.CANCELLED, StopReason.CANCELLED, why)
+def end_cancelled(tx: Tx, node: WorkNode, why: str = "What needed it has ended.") -> None:
+    """End a node as cancelled. No runner is working on it, or its runner is the caller.
+
+    `why` is said if nobody has stopped it.
+    """
+    if node.canceller_id is not None:
+        why = f"{planning.name_of(tx, node.canceller_id)} stopped it."
+    _end_without_run(tx, node, NodeStatus.CANCELLED, StopReason.CANCELLED, node.given_up or why)
 
 
 def end_unstartable(tx: Tx, team_id: TeamId) -> None:
@@ -272,11 +286,11 @@ def _end_without_run(
         ended_at=tx.now,
         waiting_reason=None,
         owner=None,
+        **_asked(node),
     )
     _close_thread(tx, node)
-    ended = NodeCancelled if status is NodeStatus.CANCELLED else NodeFailed
-    tx.emit(node.team_id, ended(node_id=node.id, reason=reason, result=why))
-    _cancel_children(tx, node)
+    tx.emit(node.team_id, _ended_without_run(node, why))
+    _cancel_children(tx, node, by=node.canceller_id)
     _notify_waiters(tx, node, why)
     if node.assignee_id is not None:
         # The agent after the node, the reverse of `claims.claim`. If both meet, PostgreSQL aborts
@@ -289,6 +303,13 @@ def _end_without_run(
         roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
     unfinished.end_wait_for_tasks(tx, node)
+
+
+def _ended_without_run(node: WorkNode, why: str) -> NodeCancelled | NodeFailed:
+    if node.status is NodeStatus.FAILED:
+        return NodeFailed(node_id=node.id, reason=node.stop_reason, result=why)
+    by = node.canceller_id
+    return NodeCancelled(node_id=node.id, reason=node.stop_reason, result=why, by=by)
 
 
 def _close_thread(tx: Tx, node: WorkNode) -> None:

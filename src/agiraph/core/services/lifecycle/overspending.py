@@ -280,9 +280,11 @@ def park_for_goal(tx: Tx, lease: Lease) -> None:
     return claims.park(tx, lease, Parked((on,), GOAL_REASON))
 
 
-def decide_on_goal(tx: Tx, question: Message, decision: Decision | None) -> None:
+def decide_on_goal(
+    tx: Tx, question: Message, decision: Decision | None, *, person_id: PersonId
+) -> None:
     """Let the goal's work go on, or stop the goal if the person says no."""
     assert question.node_id is not None
     if decision == "deny":
-        endings.cancel(tx, question.node_id)
+        endings.cancel(tx, question.node_id, by=person_id)
     waiting.resume(tx, WaitingOn("approval", question.id))

@@ -51,7 +51,7 @@ def delete_team(
             f"Team {team.name!r} is working on {what}. Stop it first, or send `stop` with the "
             "deletion to end its work now."
         )
-    teams.halt(tx, team_id)
+    teams.halt(tx, team_id, by=person_id)
     TEAMS.update(tx, team_id, status="archived")
     tx.emit(team_id, TeamDeleted(name=team.name))
     access.record_action(

@@ -7,7 +7,6 @@ words of it; it adds none of its own.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.errors import Conflict, NotFound, Refused
@@ -26,13 +25,13 @@ from agiraph.core.domain.records.acts import Act, ActKind, describe
 from agiraph.core.domain.text import fence, quotations
 from agiraph.core.domain.tools import WorkDecision
 from agiraph.core.domain.work import NodeStatus, WorkNode
-from agiraph.core.services.board import planning, texts
+from agiraph.core.services.board import texts
 from agiraph.core.services.board.feature_verbs import find_verbs
-from agiraph.core.services.lifecycle import answers, continuations, endings
+from agiraph.core.services.lifecycle import answers, endings, restarts
 from agiraph.core.services.lifecycle.teams import close_after
 from agiraph.core.services.mail import bus
 from agiraph.core.services.triggers import definitions, team_heartbeat
-from agiraph.core.store import dependencies, messages, nodes, teams
+from agiraph.core.store import messages, nodes, teams
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.triggers import TRIGGERS
@@ -57,8 +56,6 @@ USED_UP = (
 )
 GO_ON_AGAIN = "[Runtime] The person takes back that this work was stopped: go on."
 READ_AGAIN = " What they had said to you before and you have not read counts again: {words}."
-GOES_ON = " These tasks of yours go on too: {tasks}."
-STAYS = " These stay cancelled; give them again if you still need them: {tasks}."
 TAKEN_BACK = "The person takes back what reached you from them: {words!r}. Undo it, too."
 NOT_MEANT = (
     "The person takes back the answer to your question {name!r}: {words!r} was not meant "
@@ -224,8 +221,9 @@ def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> Done:
     if has_ended and not nodes.open_below(tx, node.id) and is_resting:
         how = f"has ended already ({node.status})" if node.status.is_final else "is being stopped"
         raise Refused(f"{node.id} {how}; there is nothing to stop.")
-    dropped = _drop_unread(tx, node, messages.to_answer(tx, reply_id))
-    rests = endings.stop(tx, node.id, is_said=True)
+    asked = messages.to_answer(tx, reply_id)
+    dropped = _drop_unread(tx, node, asked)
+    rests = endings.stop(tx, node.id, by=asked[-1].sender, is_said=True)
     now = NODES.get(tx, node.id)
     how = "is cancelled" if now.status is NodeStatus.CANCELLED else "stops at its next step"
     with_it = " with all below it" if below else ""
@@ -377,7 +375,7 @@ def _cancel_work(tx: Tx, reply: Message, act: Act) -> None:
     node = NODES.get(tx, NodeId(act.about))
     if node.status.is_final:
         raise Conflict(f"That work is {node.status} already; there is nothing to undo.")
-    endings.cancel(tx, node.id)
+    endings.cancel(tx, node.id, by=reply.recipient)
     if (ended := NODES.get(tx, node.id)).status.is_final:
         close_after(tx, ended)
 
@@ -386,51 +384,15 @@ def _go_on(tx: Tx, reply: Message, act: Act) -> None:
     """Put the stopped work back, and below it what was stopped with it and can go on."""
     node = NODES.get(tx, NodeId(act.about), lock=True)
     since = reply.created_at if reply.node_id is None else NODES.get(tx, reply.node_id).created_at
-    below = _stopped_below(tx, node, since)
-    if any(each.cancel_requested and not each.status.is_final for each in (node, *below)):
-        raise Conflict("That work stops at its next step. Try again in a moment.")
-    back = [each for each in below if _can_go_on(tx, each)]
+    read = READ_AGAIN.format(words=act.words) if act.words else ""
+    back = restarts.with_below(
+        tx, node, since=since, by=reply.recipient, text=GO_ON_AGAIN, own_text=GO_ON_AGAIN + read
+    )
     # Of a goal that had ended only what the team does for it by itself was stopped.
-    is_resting = node.is_goal and node.status.is_final
-    if node.status is not NodeStatus.CANCELLED and not back and not is_resting:
+    if not back and not (node.is_goal and node.status.is_final):
         raise Conflict(f"That work is {node.status} now; there is nothing to undo.")
-    if node.status is NodeStatus.CANCELLED:
-        gone = [each for each in below if each not in back]
-        read = READ_AGAIN.format(words=act.words) if act.words else ""
-        told = GO_ON_AGAIN + read + _listed(GOES_ON, back) + _listed(STAYS, gone)
-        continuations.put_back(tx, node, {}, text=told)
-    for each in back:
-        continuations.put_back(tx, NODES.get(tx, each.id, lock=True), {}, text=GO_ON_AGAIN)
     if node.is_goal or node.trigger_id is not None:
         definitions.revive(tx, node.team_id, with_goal=True)
-
-
-def _stopped_below(tx: Tx, node: WorkNode, since: datetime) -> list[WorkNode]:
-    """Return the tasks below a node that ended with it or are about to, those above first. What its
-    agents gave up themselves, reviews and parts of a research are not among them."""
-    found: list[WorkNode] = []
-    for child in nodes.children(tx, node.id):
-        if child.given_up is None and not child.is_step and _was_stopped(child, since):
-            found += [child, *_stopped_below(tx, child, since)]
-    return found
-
-
-def _was_stopped(node: WorkNode, since: datetime) -> bool:
-    if not node.status.is_final:
-        return node.cancel_requested
-    is_cancelled = node.status is NodeStatus.CANCELLED
-    return is_cancelled and node.ended_at is not None and node.ended_at >= since
-
-
-def _can_go_on(tx: Tx, node: WorkNode) -> bool:
-    """Whether a cancelled task can be put back: it had begun or could have, outside a stage."""
-    is_ready = not any(planning.is_unmet(needed) for needed in dependencies.needs(tx, node.id))
-    return node.assignee_id is not None and node.stage_id is None and is_ready
-
-
-def _listed(sentence: str, tasks: list[WorkNode]) -> str:
-    named = texts.join_limited([f"{texts.title_of(task)!r} ({task.id})" for task in tasks])
-    return sentence.format(tasks=named) if tasks else ""
 
 
 def _reopen(tx: Tx, reply: Message, act: Act) -> None:

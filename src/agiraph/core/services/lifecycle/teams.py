@@ -188,8 +188,11 @@ def _attach(
 
 
 def pause(tx: Tx, team_id: TeamId) -> Team:
-    """Make every agent stop at its next yield point, until the team is resumed."""
-    return _switch(tx, team_id, to="paused", when=("active",))
+    """Make every agent stop at its next yield point, until the team is resumed.
+
+    A completed team may have open work, too, and what is scheduled.
+    """
+    return _switch(tx, team_id, to="paused", when=("active", "completed"))
 
 
 def resume(tx: Tx, team_id: TeamId) -> Team:
@@ -199,20 +202,28 @@ def resume(tx: Tx, team_id: TeamId) -> Team:
         tx.wake(agent.id)
         tx.wake(agent.id, "reflection")
     planning.assign_unowned(tx, team_id)  # dependencies may have been met during the pause
-    return team
+    # The goal, or the last work beside it, may have ended before or during the pause.
+    goal = nodes.last_goal(tx, team_id)
+    if goal is not None and goal.status is NodeStatus.COMPLETED and team.mode == "finite":
+        complete_again(tx, team_id)
+    elif goal is not None and goal.status in (NodeStatus.PARTIAL, NodeStatus.FAILED):
+        close_after(tx, goal)
+    return teams.TEAMS.get(tx, team_id)
 
 
-def stop(tx: Tx, team_id: TeamId, *, goal_status: NodeStatus | None = None) -> Team:
+def stop(
+    tx: Tx, team_id: TeamId, *, by: str | None = None, goal_status: NodeStatus | None = None
+) -> Team:
     """Stop a team and cancel its open work and reflections; replies to the person still run.
 
-    `goal_status` says how its goal ended, if that is why.
+    `by` is the person who stops it; `goal_status` says how its goal ended, if that is why.
     """
     stopped = TeamStopped(goal_status=goal_status)
     team = _switch(tx, team_id, to="stopped", when=("active", "paused"), event=stopped)
     for node in nodes.still_open(tx, team_id) + nodes.still_open(tx, team_id, "reflection"):
         # The cancel of a node above may have ended it in this loop.
         if not NODES.get(tx, node.id).status.is_final:
-            endings.cancel(tx, node.id)
+            endings.cancel(tx, node.id, by=by)
     return team
 
 
@@ -225,10 +236,10 @@ def reactivate(tx: Tx, team_id: TeamId) -> None:
         definitions.revive(tx, team.id)
 
 
-def archive(tx: Tx, team_id: TeamId) -> Team:
+def archive(tx: Tx, team_id: TeamId, *, by: str | None = None) -> Team:
     """Stop a team and take it off the list; its rows and files stay, and it can be restored."""
     if teams.TEAMS.get(tx, team_id, lock=True).status in ("active", "paused"):
-        stop(tx, team_id)
+        stop(tx, team_id, by=by)
     return _switch(tx, team_id, to="archived", when=("completed", "stopped"))
 
 
@@ -313,26 +324,30 @@ def close_after(tx: Tx, node: WorkNode) -> None:
     if team.mode != "finite" or team.status != "active" or not node.is_work:
         return
     if node.parent_id is not None:
-        return _stop_after_partial(tx, team.id)
+        return _close_after_part(tx, team.id)
     if not node.is_goal:
         complete_again(tx, team.id)
     elif node.status is NodeStatus.COMPLETED:
         complete(tx, team.id, unless=node.id)
     elif node.status is NodeStatus.PARTIAL:
-        _stop_after_partial(tx, team.id)
+        _close_after_part(tx, team.id)
     elif not nodes.any_open_beside(tx, node):
         stop(tx, team.id, goal_status=node.status)
 
 
-def _stop_after_partial(tx: Tx, team_id: TeamId) -> None:
-    """Stop a team whose goal ended as partial, unless it has open work."""
+def _close_after_part(tx: Tx, team_id: TeamId) -> None:
+    """Stop a team whose goal ended as partial, and complete one that was paused after its goal was
+    reached, unless it has open work."""
     goal = nodes.last_goal(tx, team_id)
+    if goal is not None and goal.status is NodeStatus.COMPLETED:
+        return complete_again(tx, team_id)
     if goal is None or goal.status is not NodeStatus.PARTIAL:
-        return
+        return None
     endings.end_unstartable(tx, team_id)
     # A running node whose cancellation was requested ends by itself.
     if all(node.cancel_requested for node in nodes.still_open(tx, team_id)):
         stop(tx, team_id, goal_status=goal.status)
+    return None
 
 
 def complete_again(tx: Tx, team_id: TeamId) -> None:
@@ -416,7 +431,7 @@ class WorkStop:
 _STORED = TypeAdapter(WorkStop)
 
 
-def halt(tx: Tx, team_id: TeamId) -> int:
+def halt(tx: Tx, team_id: TeamId, *, by: str | None = None) -> int:
     """Stop a team and cancel all its open nodes in every lane; return how many there were.
 
     Runners are notified at once. They kill their commands with all processes these started.
@@ -424,11 +439,11 @@ def halt(tx: Tx, team_id: TeamId) -> int:
     is_on = TEAMS.get(tx, team_id, lock=True).status in ("active", "paused")
     found = [node for lane in LANES for node in nodes.still_open(tx, team_id, lane)]
     if is_on:
-        stop(tx, team_id)
+        stop(tx, team_id, by=by)
     for node in found:
         # `stop`, or the cancel of a node above, may have ended it.
         if nodes.is_open(tx, node.id):
-            endings.cancel(tx, node.id)
+            endings.cancel(tx, node.id, by=by)
     return len(found)
 
 

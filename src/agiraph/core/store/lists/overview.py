@@ -5,23 +5,31 @@ each team or member would make it slow for those who have many.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from agiraph.core.domain.agents import Doing, TeamStatus, Trust
+from agiraph.core.domain.agents import Doing, TeamState, TeamStatus, Trust, state_of
 from agiraph.core.domain.ids import AgentId, PersonId, TeamId
 from agiraph.core.domain.value import value
+from agiraph.core.domain.work import NodeStatus
 from agiraph.core.store import events, spend
+from agiraph.core.store.engine.work_stop import IS_STOPPED
 from agiraph.core.store.lists import inbox_items
 from agiraph.core.store.rows import from_micros, to_micros
 from agiraph.core.store.teams import KEPT
-from agiraph.core.store.tx import Tx
+from agiraph.core.store.tx import Row, Tx
 
 _OF_TEAMS = "team_id >= :first and team_id <= :last"
-_WORKING = (
-    f"select team_id, count(*) from nodes where {_OF_TEAMS} and lane = 'work'"
-    " and status = 'running' group by team_id"
+_OPEN = (
+    f"select team_id, status, count(*) from nodes where {_OF_TEAMS} and lane = 'work'"
+    " and status in ('pending', 'assigned', 'running', 'waiting') group by team_id, status"
 )
+_GOAL = (
+    "(select n.status from nodes n where n.team_id = t.id and n.source = 'system'"
+    " and n.parent_id is null order by n.id desc limit 1)"
+)
+_GOALS = f"select t.id, {_GOAL}, {IS_STOPPED} from teams t where t.id >= :first and t.id <= :last"
 _TEAMS_WAITING = (
     "select distinct n.team_id from waits w join nodes n on n.id = w.node_id"
     " where n.team_id >= :first and n.team_id <= :last and n.lane = 'work'"
@@ -47,8 +55,14 @@ class TeamCounts:
     """Coordinator first, then in order of hiring."""
     working: int = 0
     """Work nodes that run now."""
+    is_open: bool = False
+    """Whether it has work that has not ended."""
     waits_for_person: bool = False
     """Whether work of the team waits for a person's answer or approval."""
+    goal: NodeStatus | None = None
+    """How its last goal stands; None: it has none."""
+    is_halted: bool = False
+    """Whether the work of all teams is stopped."""
     open_questions: int = 0
     """Questions and requests in the viewer's inbox that they have not answered."""
     unread: int = 0
@@ -64,7 +78,8 @@ def read_counts(tx: Tx, first: TeamId, last: TeamId, viewer: PersonId) -> dict[T
     members: dict[TeamId, list[AgentId]] = defaultdict(list)
     for team, agent in tx.all(_TEAM_MEMBERS, **of):
         members[team].append(agent)
-    working = {row[0]: int(row[1]) for row in tx.all(_WORKING, **of)}
+    open_work = _counts(tx.all(_OPEN, **of))
+    goals = {team: (goal, bool(halted)) for team, goal, halted in tx.all(_GOALS, **of)}
     waiting = {row[0] for row in tx.all(_TEAMS_WAITING, **of)}
     questions = {
         row[0]: int(row[1])
@@ -75,8 +90,11 @@ def read_counts(tx: Tx, first: TeamId, last: TeamId, viewer: PersonId) -> dict[T
     return {
         team: TeamCounts(
             members=tuple(members[team]),
-            working=working.get(team, 0),
+            working=open_work[team].get("running", 0),
+            is_open=bool(open_work[team]),
             waits_for_person=team in waiting,
+            goal=_status(goals[team][0]),
+            is_halted=goals[team][1],
             open_questions=questions.get(team, 0),
             unread=unread.get(team, 0),
             usd=spent.get(team, 0.0),
@@ -84,6 +102,10 @@ def read_counts(tx: Tx, first: TeamId, last: TeamId, viewer: PersonId) -> dict[T
         )
         for team, head in events.heads_of(tx, first, last).items()
     }
+
+
+def _status(found: str | None) -> NodeStatus | None:
+    return None if found is None else NodeStatus(found)
 
 
 @value
@@ -107,6 +129,7 @@ class TeamSummary:
     id: TeamId
     name: str
     status: TeamStatus
+    state: TeamState
     trust: Trust
     created_at: datetime
     active_at: datetime
@@ -133,7 +156,8 @@ _NO_ACTIVITY = (
 """Events of what a person puts away or sets: the list must not move because of them."""
 _TEAMS = (
     # The events of a team lie between its number and the next: the newest is found by the key.
-    "select * from (select t.id, t.name, t.status, t.trust, t.quiet_hours, t.quiet_zone,"
+    f"select * from (select t.id, t.name, t.status, t.mode, {_GOAL}, {IS_STOPPED}, t.trust,"
+    " t.quiet_hours, t.quiet_zone,"
     " t.muted_until, t.created_at, coalesce((select e.at"
     " from events e where e.place > t.number * 1099511627776"
     " and e.place < (t.number + 1) * 1099511627776 and {counted}"
@@ -152,12 +176,12 @@ _FORMER = (
 )
 # One select for each status: each has a partial index of its own.
 _BUSY = " union all ".join(
-    f"select assignee_id, '{status}' from nodes where status = '{status}' and lane = 'work'"
-    " and assignee_id is not null"
-    for status in ("assigned", "waiting", "running")
+    f"select team_id, assignee_id, '{status}' from nodes"
+    f" where status = '{status}' and lane = 'work'"
+    for status in ("pending", "assigned", "waiting", "running")
 )
 _WAITING_FOR_PERSON = (
-    "select distinct n.assignee_id from waits w join nodes n on n.id = w.node_id"
+    "select distinct n.team_id, n.assignee_id from waits w join nodes n on n.id = w.node_id"
     " where n.lane = 'work' and n.status in ('running', 'waiting', 'assigned')"
     " and w.kind in ('answer', 'approval')"
 )
@@ -179,7 +203,9 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
     counted = "1 = 1" if archived else f"e.type not in ({passive})"
     unread = _counts(tx.all(_UNREAD, person=person_id))
     questions = _counts(tx.all(_QUESTIONS, person=person_id, now=to_micros(tx.now)))
-    members = _members(tx, which, unread, questions)
+    busy, asking = tx.all(_BUSY), tx.all(_WAITING_FOR_PERSON)
+    members = _members(tx, which, unread, questions, busy, asking)
+    open_teams, asking_teams = {team for team, *_ in busy}, {team for team, _ in asking}
     former = {team: count for team, count in tx.all(_FORMER.format(which=which))}
     spent = spend.usd_by_team(tx)
     return [
@@ -187,6 +213,14 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
             id=team,
             name=name,
             status=status,
+            state=state_of(
+                status,
+                mode,
+                _status(goal),
+                is_open=team in open_teams,
+                needs_person=team in asking_teams,
+                is_halted=bool(halted),
+            ),
             trust=trust,
             created_at=from_micros(created_at),
             active_at=from_micros(active_at),
@@ -199,9 +233,20 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
             quiet_zone=zone,
             muted_until=None if muted is None else from_micros(muted),
         )
-        for team, name, status, trust, hours, zone, muted, created_at, active_at in tx.all(
-            _TEAMS.format(which=which, counted=counted)
-        )
+        for (
+            team,
+            name,
+            status,
+            mode,
+            goal,
+            halted,
+            trust,
+            hours,
+            zone,
+            muted,
+            created_at,
+            active_at,
+        ) in tx.all(_TEAMS.format(which=which, counted=counted))
     ]
 
 
@@ -217,12 +262,17 @@ def _counts(rows: list[Any]) -> _Counts:
 
 
 def _members(
-    tx: Tx, which: str, unread: _Counts, questions: _Counts
+    tx: Tx,
+    which: str,
+    unread: _Counts,
+    questions: _Counts,
+    busy_rows: Sequence[Row],
+    asking_rows: Sequence[Row],
 ) -> dict[str, list[MemberSummary]]:
     """Return the members of each team, coordinator first."""
     # The statuses come in rising order: of several nodes of an agent the busiest counts.
-    busy = {agent: status for agent, status in tx.all(_BUSY)}
-    asking = {agent for (agent,) in tx.all(_WAITING_FOR_PERSON)}
+    busy = {agent: status for _, agent, status in busy_rows}
+    asking = {agent for _, agent in asking_rows}
     found: dict[str, list[MemberSummary]] = defaultdict(list)
     for team, agent, name, role in tx.all(_MEMBERS.format(which=which)):
         found[team].append(
