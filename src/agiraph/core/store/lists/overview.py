@@ -5,7 +5,7 @@ each team or member would make it slow for those who have many.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime
 from typing import Any
 
@@ -156,13 +156,12 @@ _NO_ACTIVITY = (
 """Events of what a person puts away or sets: the list must not move because of them."""
 _TEAMS = (
     # The events of a team lie between its number and the next: the newest is found by the key.
-    f"select * from (select t.id, t.name, t.status, t.mode, {_GOAL}, {IS_STOPPED}, t.trust,"
-    " t.quiet_hours, t.quiet_zone,"
+    "select * from (select t.id, t.name, t.status, t.trust, t.quiet_hours, t.quiet_zone,"
     " t.muted_until, t.created_at, coalesce((select e.at"
     " from events e where e.place > t.number * 1099511627776"
     " and e.place < (t.number + 1) * 1099511627776 and {counted}"
     " order by e.place desc limit 1), t.created_at)"
-    " as active_at from teams t where {which}) found"
+    f" as active_at, t.mode, {_GOAL}, {IS_STOPPED} from teams t where {{which}}) found"
     f" order by active_at desc, id desc limit {MAX_TEAMS}"
 )
 _MEMBERS = (
@@ -205,7 +204,8 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
     questions = _counts(tx.all(_QUESTIONS, person=person_id, now=to_micros(tx.now)))
     busy, asking = tx.all(_BUSY), tx.all(_WAITING_FOR_PERSON)
     members = _members(tx, which, unread, questions, busy, asking)
-    open_teams, asking_teams = {team for team, *_ in busy}, {team for team, _ in asking}
+    rows = tx.all(_TEAMS.format(which=which, counted=counted))
+    states = _states(rows, {team for team, *_ in busy}, {team for team, _ in asking})
     former = {team: count for team, count in tx.all(_FORMER.format(which=which))}
     spent = spend.usd_by_team(tx)
     return [
@@ -213,14 +213,7 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
             id=team,
             name=name,
             status=status,
-            state=state_of(
-                status,
-                mode,
-                _status(goal),
-                is_open=team in open_teams,
-                needs_person=team in asking_teams,
-                is_halted=bool(halted),
-            ),
+            state=states[team],
             trust=trust,
             created_at=from_micros(created_at),
             active_at=from_micros(active_at),
@@ -233,21 +226,23 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
             quiet_zone=zone,
             muted_until=None if muted is None else from_micros(muted),
         )
-        for (
-            team,
-            name,
+        for team, name, status, trust, hours, zone, muted, created_at, active_at, *_ in rows
+    ]
+
+
+def _states(rows: Sequence[Row], open_teams: Set[str], asking: Set[str]) -> dict[TeamId, TeamState]:
+    """Return the state of each team of the list."""
+    return {
+        team: state_of(
             status,
             mode,
-            goal,
-            halted,
-            trust,
-            hours,
-            zone,
-            muted,
-            created_at,
-            active_at,
-        ) in tx.all(_TEAMS.format(which=which, counted=counted))
-    ]
+            _status(goal),
+            is_open=team in open_teams,
+            needs_person=team in asking,
+            is_halted=bool(halted),
+        )
+        for team, _, status, *_, mode, goal, halted in rows
+    }
 
 
 _Counts = dict[str, dict[str, int]]
