@@ -1,7 +1,5 @@
 """Jobs: the conversation shows the work under way, and what a reply has read of it."""
 
-import re
-
 import pytest
 from playwright.async_api import expect
 
@@ -56,12 +54,17 @@ async def test_a_conversation_shows_its_work_and_what_a_reply_has_read(visit: Vi
     # The calls that only read are named by the reply, and not a second time.
     await expect(thread(page).get_by_text("2 tool calls")).to_have_count(0)
 
-    # It takes two presses of the button to stop it.
-    stop = cards.get_by_role("button", name=re.compile("^Stop "))
+    # One button stops it, after one question that names what stops.
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    await expect(stop).to_have_count(1)
     await stop.press("Enter")
-    await cards.get_by_role("button", name=re.compile("^Really stop ")).press("Enter")
+    question = page.get_by_role("dialog", name="Stop this work?")
+    await expect(question).to_contain_text("Compare the pumps stops at the next step.")
+    await expect(question).to_contain_text("you can start it again")
+    await question.get_by_role("button", name="Stop", exact=True).press("Enter")
     rest.set()
     await expect(cards).to_have_count(0)
+    await expect(stop).to_have_count(0)
     [work] = [
         node
         for node in await desk.up.ask("GET", f"/teams/{team['id']}/board")

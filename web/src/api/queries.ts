@@ -65,6 +65,13 @@ export const overviewQuery = queryOptions({
   queryFn: () => unwrap(api.GET("/api/overview")),
 });
 
+/** The open work of a team and what ended last, with how far it is. */
+export const jobsQuery = (team: string) =>
+  queryOptions({
+    queryKey: queryKeys.jobs(team),
+    queryFn: () => unwrap(api.GET("/api/teams/{team}/jobs", { params: { path: { team } } })),
+  });
+
 export const archivedQuery = queryOptions({
   queryKey: queryKeys.archived,
   queryFn: () => unwrap(api.GET("/api/overview", { params: { query: { archived: true } } })),

@@ -165,6 +165,14 @@ describe("a log", () => {
     expect(waits(ended)).toEqual(["{node} waited for robin: The list", "{node} waited the provider is down"]);
   });
 
+  it("says once who cancelled a task, and who started it again", () => {
+    const begun = story().slice(0, 6);
+    seq = 6;
+    const log = append(all(begun), [event("node.cancelled", { node_id: "n1", reason: "cancelled", result: "human stopped it.", by: "human" }), event("node.assigned", { node_id: "n1", agent_id: BOB, by: "human" })]).log;
+    const rows = log.rowsByAgent[BOB]!.flatMap((row) => (row.kind === "system" ? [[row.text, row.detail]] : []));
+    expect(rows.slice(-2)).toEqual([["{node} was cancelled by you", ""], ["You started {node} again", ""]]);
+  });
+
   it("does not depend on how events are split into batches", () => {
     const events = story();
     const whole = all(events);

@@ -220,6 +220,7 @@ function applyEvent(log: MutableLog, event: Event): void {
       const { node_id, agent_id } = event.data;
       const isNew = log.nodes[node_id]?.agentId !== agent_id;
       updateNode(log, node_id, { agentId: agent_id, status: event.type === "node.started" ? "running" : "assigned" });
+      if (event.type === "node.assigned" && event.data.by) return addTaskRow(log, node_id, event, "started", `${capitalize(nameOf(log, event.data.by))} started {node} again`);
       if (event.type === "node.assigned" && isNew) addTaskRow(log, node_id, event, "assigned", "Was assigned {node}");
       return;
     }
@@ -335,9 +336,12 @@ function applyEnd(log: MutableLog, event: EndEvent): void {
     case "node.failed":
       return addTaskRow(log, node_id, event, "failed", "{node} failed", "fail", result ?? "");
     case "node.cancelled":
-      return addTaskRow(log, node_id, event, "cancelled", "{node} was cancelled", "plain", result ?? "");
+      if (!event.data.by) return addTaskRow(log, node_id, event, "cancelled", "{node} was cancelled", "plain", result ?? "");
+      return addTaskRow(log, node_id, event, "cancelled", `{node} was cancelled by ${nameOf(log, event.data.by)}`);
   }
 }
+
+const nameOf = (log: MutableLog, who: string): string => (who === HUMAN ? "you" : capitalize(log.memberNames[who] ?? "an agent"));
 
 /** Note when a task was last heard of. If it starts while calls are open, nobody worked on them since: it waited, or its server was away. */
 function noteSign(log: MutableLog, event: Event): void {

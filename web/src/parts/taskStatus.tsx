@@ -3,7 +3,8 @@ import { Ban, Check, CircleAlert, CircleDashed, CircleDot, CircleSlash2, Hourgla
 import type { Schemas, WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { DONE_WITH_DOUBTS, PARTIAL } from "@/lib/endings";
-import { duration } from "@/lib/format";
+import { capitalize, duration, fullTime } from "@/lib/format";
+import { HUMAN } from "@/lib/participants";
 import { Chip, type Tone } from "@/ui";
 
 export type NodeStatus = Schemas["NodeStatus"];
@@ -74,3 +75,10 @@ const STOP_REASONS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>
   broken: "Stopped by an error in agiraph itself",
 };
 export const stopReasonText = (reason: WorkNode["stop_reason"]): string => (reason ? (STOP_REASONS[reason] ?? "") : "");
+
+/** Return who cancelled a task and when, or why it was. */
+export function cancelledText({ canceller, canceller_id, stop_reason, ended_at }: Pick<WorkNode, "canceller" | "canceller_id" | "stop_reason" | "ended_at">): string {
+  const who = canceller_id === HUMAN ? "you" : capitalize(canceller ?? "a teammate");
+  const how = canceller_id ? `Stopped by ${who}` : stop_reason === "skipped" ? stopReasonText(stop_reason) : "Stopped: what needed it has ended";
+  return ended_at ? `${how}, ${fullTime(ended_at)}` : how;
+}

@@ -5,9 +5,11 @@ import { teamQuery } from "@/api/queries";
 import { type ChunkComponent, lazyChunk } from "@/live/chunks";
 import { ErrorPanel, Header, Loading } from "@/ui";
 import type { Screen } from "@/views";
+import { teamLine } from "@/parts/teamState";
 import { SidebarButton } from "@/parts/SidebarButton";
 import { NotFound } from "@/parts/statusPages";
 
+const TeamBar = lazyChunk(() => import("@/parts/TeamBar"));
 const WaitingBar = lazyChunk(() => import("@/parts/WaitingBar"));
 
 const loaded = new Map<string, ChunkComponent<Awaited<ReturnType<Screen["load"]>>["default"]>>();
@@ -31,12 +33,13 @@ export function ScreenPage({ screen, teamId, rest }: { screen: Screen; teamId: s
   return (
     <>
       <Suspense>
+        <TeamBar team={team.data} />
         <WaitingBar team={team.data.id} />
       </Suspense>
       <Suspense
         fallback={
           <>
-            <Header lead={<SidebarButton />} title={screen.label} subtitle={team.data.name} />
+            <Header lead={<SidebarButton />} title={screen.label} subtitle={teamLine(team.data)} />
             <Loading label={`Opening ${screen.label.toLowerCase()}`} />
           </>
         }

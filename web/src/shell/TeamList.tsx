@@ -15,6 +15,8 @@ import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { keepOrder, type SidebarRow, sidebarRows, sortTeams } from "@/shell/sidebarRows";
 import { shownStatus, useIsStopped } from "@/parts/serverQueries";
 import { useShell } from "@/parts/shellState";
+import { TEAM_STATES } from "@/parts/teamState";
+import type { Tone } from "@/lib/endings";
 import { SCREENS } from "@/views";
 
 interface Place {
@@ -192,10 +194,11 @@ const Row = memo(function Row(props: RowProps<SidebarRow["kind"]>) {
   }
 });
 
+const STATE_STYLES: Record<Tone, string> = { plain: "text-ink-3", work: "text-work", done: "text-ink-3", wait: "text-wait", fail: "text-fail" };
+
 function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
   const { team, isOpen, isPinned } = row;
   const pin = useShell((state) => state.pin);
-  const isStopped = useIsStopped();
   return (
     <div className="group flex h-8 items-center rounded-sm pr-2.5 hover:bg-hover pointer-coarse:h-11">
       <button
@@ -218,9 +221,8 @@ function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
           </span>
         )}
         {isMuted(team, new Date()) && <BellOff role="img" aria-label="Muted" className="size-3.5 shrink-0 text-ink-3" />}
-        {team.status === "paused" && <span className="text-xs font-normal text-ink-3">paused</span>}
-        {!isOpen && team.members.some((member) => member.status === "working") && <StatusDot status={shownStatus("working", isStopped)} />}
       </Link>
+      <span className={cx("ml-1.5 shrink-0 text-xs", STATE_STYLES[TEAM_STATES[team.state].tone])}>{TEAM_STATES[team.state].label}</span>
       <button
         type="button"
         tabIndex={tabIndex}

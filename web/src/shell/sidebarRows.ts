@@ -39,7 +39,7 @@ export function keepOrder(teams: TeamOverview[], order: string[]): TeamOverview[
   return [...teams].sort((one, other) => (place.get(one.id) ?? -1) - (place.get(other.id) ?? -1));
 }
 
-const isFinished = (team: TeamOverview): boolean => team.status === "completed" || team.status === "stopped";
+const isFinished = (team: TeamOverview): boolean => team.state === "done" || team.state === "stopped" || team.state === "failed";
 
 /** Return the rows of the list, from teams in the order in which they are shown. */
 export function sidebarRows(teams: TeamOverview[], view: SidebarView): SidebarRow[] {

@@ -8,6 +8,7 @@ import { agentsQuery, inboxQuery, stagesQuery } from "@/api/queries";
 import { plural } from "@/lib/format";
 import { unansweredItems } from "@/parts/unanswered";
 import { SidebarButton } from "@/parts/SidebarButton";
+import { teamLine } from "@/parts/teamState";
 import { EmptyState, Header, Loading, Sheet, ErrorPanel } from "@/ui";
 import { cx } from "@/lib/cx";
 import type { ScreenProps } from "@/lib/screens";
@@ -100,7 +101,7 @@ export default function Board({ team }: ScreenProps) {
 
   const stageCount = new Set(nodes?.flatMap((node) => node.stage_id ?? [])).size;
   const running = nodes?.filter((node) => node.status === "running").length ?? 0;
-  const subtitle = nodes && nodes.length > 0 ? [team.name, plural(nodes.length, "task", "tasks"), stageCount > 0 && plural(stageCount, "stage"), running > 0 && `${running} running`].filter(Boolean).join(" · ") : team.name;
+  const subtitle = nodes && nodes.length > 0 ? teamLine(team, plural(nodes.length, "task", "tasks"), stageCount > 0 && plural(stageCount, "stage"), running > 0 && `${running} running`) : teamLine(team);
   const detail = params.node ? <TaskDetail id={params.node} cards={cards} stages={stages.data ?? []} onOpen={open} onClose={close} team={team} /> : null;
 
   return (

@@ -6,6 +6,7 @@ import type { WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { capitalize, money, plural } from "@/lib/format";
 import { useNow } from "@/parts/RelativeTime";
+import { HELD_BY } from "@/parts/teamState";
 import { elapsed, STATUS_STYLES, type DisplayStatus, StatusChip } from "@/parts/taskStatus";
 import { Avatar, Chip } from "@/ui";
 
@@ -168,7 +169,7 @@ function CardBody({ node, displayStatus, openDependencies, order, isCoordinator,
             <span dir="auto" className="truncate">{capitalize(node.assignee ?? "")}</span>
           </>
         ) : (
-          <span className="text-ink-3">{displayStatus !== "pending" ? "Nobody" : openDependencies > 0 ? `Waits for ${openDependencies}` : "Nobody yet"}</span>
+          <span className="truncate text-ink-3">{displayStatus !== "pending" ? "Nobody" : openDependencies > 0 ? `Waits for ${openDependencies}` : node.held_by ? HELD_BY[node.held_by] : "Nobody yet"}</span>
         )}
         {node.assignee_id && openDependencies > 0 && displayStatus === "pending" && <span className="text-ink-3">· waits for {openDependencies}</span>}
         {node.attempt > 1 && (

@@ -9,7 +9,7 @@ import { waitText } from "@/lib/waitingReason";
 import { Avatar, EmptyState, Input, Pills } from "@/ui";
 import { useNow } from "@/parts/RelativeTime";
 import { isFinished } from "@/lib/endings";
-import { elapsed, StatusChip, stopReasonText } from "@/parts/taskStatus";
+import { cancelledText, elapsed, StatusChip, stopReasonText } from "@/parts/taskStatus";
 import type { CardData } from "@/views/board/Card";
 import { asTree } from "@/views/tree/tree";
 
@@ -127,5 +127,6 @@ function NodeRow({ card, depth, stage, isSelected, now, onOpen }: RowProps) {
 function secondLine(node: WorkNode, openDependencies: number): string {
   if (node.waiting_reason) return capitalize(waitText(node.waiting_reason));
   if (openDependencies > 0 && node.status === "pending") return `Waits for ${plural(openDependencies, "other task")}`;
+  if (node.status === "cancelled") return cancelledText(node);
   return plainText(node.result ?? (stopReasonText(node.stop_reason) || (node.checkpoint ?? node.task))).split("\n", 1)[0]!;
 }

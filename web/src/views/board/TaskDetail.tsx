@@ -1,7 +1,7 @@
 /** TaskDetail: everything about one task: request, dependencies, result, files, cost and actions. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Ban, ExternalLink, FileText, Link2, MessageCircle, ScrollText, X } from "lucide-react";
+import { ExternalLink, FileText, Link2, MessageCircle, ScrollText, Square, X } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
@@ -19,6 +19,8 @@ import { Button, Chip, IconButton, Loading, ErrorPanel } from "@/ui";
 import { buttonStyle } from "@/ui/button";
 import { screenHref } from "@/lib/screens";
 import type { CardData } from "@/views/board/Card";
+import { ConfirmStop } from "@/parts/ConfirmStop";
+import { HELD_BY } from "@/parts/teamState";
 import { canExtend, ExtendButton } from "@/parts/Extend";
 import { Doubts } from "@/parts/Doubts";
 import { useNow } from "@/parts/RelativeTime";
@@ -26,7 +28,7 @@ import { showToast, showError } from "@/parts/toast";
 import EffortSetting from "@/views/models/EffortSetting";
 import { EFFORTS } from "@/parts/teamFields";
 import { isFinished } from "@/lib/endings";
-import { elapsed, STATUS_STYLES, displayStatusOf, StatusChip, stopReasonText } from "@/parts/taskStatus";
+import { cancelledText, elapsed, STATUS_STYLES, displayStatusOf, StatusChip, stopReasonText } from "@/parts/taskStatus";
 
 type NodeDetail = Schemas["NodeDetail"];
 const UNMET_POLICIES: Record<NodeDetail["if_unmet"], string> = {
@@ -102,13 +104,15 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
             </Link>
           )}
           {isFinished(node.status) ? <FailureActions node={node.id} /> : canExtend(node) && <ExtendButton node={node} />}
-          <TaskActions node={node} />
+          <TaskActions node={node} cards={cards} />
         </div>
       </div>
 
       {question && (question.message.kind === "question" || question.message.kind === "approval") && (
         <QuestionCard key={question.message.id} id={question.message.id} text={question.message.text} at={question.message.created_at} kind={question.message.kind} asker={capitalize(question.message.sender_name)} message={question.message} answered={null} always={question.always} isLate={isLate(question)} />
       )}
+      {node.status === "cancelled" && <p className="text-ink-2">{cancelledText(node)}</p>}
+      {!question && !node.waiting_reason && node.held_by && <Note title="Not started">{HELD_BY[node.held_by]}</Note>}
       {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{waitingReason(node.waiting_reason)}</Note>}
       {node.status === "partial" && (
         <Note title={partialText(node.stop_reason)}>It was stopped before it was done. The partial result is below. Extend its limits to continue it.</Note>
@@ -127,7 +131,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
               {capitalize(node.assignee ?? node.assignee_id)}
             </Link>
           ) : (
-            isFinished(node.status) ? "Nobody" : "Nobody yet"
+            isFinished(node.status) || node.held_by ? "Nobody" : "Nobody yet"
           )}
         </Fact>
         <Fact name="Requested by">{requestedBy(node)}</Fact>
@@ -181,7 +185,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       {node.result && node.status !== "failed" && (
         <Section title={node.status === "partial" ? "Result so far" : "Result"}>
           <Markdown text={node.result} />
-          {node.stop_reason && stopReasonText(node.stop_reason) && <p className="mt-1 text-xs text-ink-3">{stopReasonText(node.stop_reason)}</p>}
+          {node.status !== "cancelled" && node.stop_reason && stopReasonText(node.stop_reason) && <p className="mt-1 text-xs text-ink-3">{stopReasonText(node.stop_reason)}</p>}
         </Section>
       )}
       <Doubts of={node.doubts} team={team.id} />
@@ -219,39 +223,39 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
   );
 }
 
-function TaskActions({ node }: { node: NodeDetail }) {
+function TaskActions({ node, cards }: { node: NodeDetail; cards: Map<string, CardData> }) {
+  const open = node.children.filter((id) => !isFinished(cards.get(id)?.node.status ?? "completed")).length;
   const [isConfirming, setIsConfirming] = useState(false);
   const refresh = () => {
     void queryClient.invalidateQueries({ queryKey: ["node", node.id] });
     void queryClient.invalidateQueries({ queryKey: ["whole-board", node.team_id] });
   };
-  const cancel = useMutation({
+  const stop = useMutation({
     mutationFn: () => unwrap(api.POST("/api/nodes/{node}/cancel", { params: { path: { node: node.id } } })),
     onSuccess: () => {
       setIsConfirming(false);
       refresh();
-      showToast(node.status === "running" ? "The task stops at its next step." : "The task is cancelled.");
+      showToast(node.status === "running" ? "The task stops at its next step." : "The task is stopped.");
     },
-    onError: (error) => showError("The task could not be cancelled", error),
+    onError: (error) => showError("The task could not be stopped", error),
   });
   if (isFinished(node.status)) return null;
-  if (!isConfirming) {
-    return (
-      <Button size="sm" onClick={() => setIsConfirming(true)}>
-        <Ban className="size-3.5" /> Cancel
-      </Button>
-    );
-  }
   return (
-    <span className="flex w-full flex-wrap items-center gap-2 rounded-md bg-sunken px-3 py-2">
-      <span className="min-w-0 flex-1">Cancel this task{node.children.length > 0 ? " and its subtasks" : ""}? This cannot be undone.</span>
-      <Button size="sm" variant="danger" autoFocus disabled={cancel.isPending} onClick={() => cancel.mutate()}>
-        Cancel the task
+    <>
+      <Button size="sm" onClick={() => setIsConfirming(true)}>
+        <Square className="size-3.5" aria-hidden /> Stop
       </Button>
-      <Button size="sm" variant="ghost" onClick={() => setIsConfirming(false)}>
-        Keep the task
-      </Button>
-    </span>
+      {isConfirming && (
+        <ConfirmStop title="Stop this task?" isPending={stop.isPending} onStop={() => stop.mutate()} onClose={() => setIsConfirming(false)}>
+          <p>
+            <b dir="auto" className="font-semibold">
+              {node.title}
+            </b>
+            {open > 0 ? ` and ${plural(open, "open subtask")} stop` : " stops"} at the next step.
+          </p>
+        </ConfirmStop>
+      )}
+    </>
   );
 }
 

@@ -18,6 +18,11 @@ describe("applyEvents", () => {
     expect(now[1]).toBe(board[1]);
     expect(applyEvents(now, [event("node.completed", { node_id: "n1", reason: "published", result: "done" })])[0]).toMatchObject({ status: "completed", result: "done", waiting_reason: null });
   });
+  it("knows who has stopped a task, and that it waits for others again", () => {
+    const stopped = applyEvents(board, [event("node.cancelled", { node_id: "n1", reason: "cancelled", result: "human stopped it.", by: "human" })]);
+    expect(stopped[0]).toMatchObject({ status: "cancelled", canceller_id: "human", result: null });
+    expect(applyEvents(stopped, [event("node.changed", { node_id: "n1", changed: { status: "pending" } })])[0]).toMatchObject({ status: "pending" });
+  });
   it("ignores other events", () => {
     expect(applyEvents(board, [event("message.sent", { node_id: "n1" }), event("node.created", { node_id: "n9" })])).toEqual(board);
     expect(applyEvents(board, [event("turn.added", { node_id: "n1" })])).toBe(board);

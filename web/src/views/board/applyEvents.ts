@@ -8,14 +8,17 @@ export function applyEvent(node: WorkNode, event: Event): WorkNode {
   switch (event.type) {
     case "node.assigned":
       return { ...node, status: "assigned", assignee_id: event.data.agent_id, assignee: event.data.agent ?? (node.assignee_id === event.data.agent_id ? node.assignee : null), waiting_reason: null, ...stopRun(node, at) };
+    case "node.changed":
+      return event.data.changed.status ? { ...node, status: event.data.changed.status as WorkNode["status"] } : node;
     case "node.started":
       return { ...node, status: "running", attempt: event.data.attempt, started_at: node.started_at ?? at, waiting_reason: null, running_since: at };
     case "node.waiting":
       return { ...node, ...stopRun(node, at), status: "waiting", waiting_reason: event.data.reason ?? null };
+    case "node.cancelled":
+      return { ...node, status: "cancelled", canceller_id: event.data.by ?? null, canceller: null, result: null, doubts: [], stop_reason: event.data.reason ?? null, ended_at: at, waiting_reason: null, ...stopRun(node, at) };
     case "node.completed":
     case "node.partial":
     case "node.failed":
-    case "node.cancelled":
       return { ...node, status: event.type.slice(5) as WorkNode["status"], result: event.data.result ?? null, doubts: event.data.doubts ?? [], stop_reason: event.data.reason ?? null, ended_at: at, waiting_reason: null, ...stopRun(node, at) };
     case "node.checkpoint":
       return { ...node, checkpoint: event.data.summary };

@@ -52,6 +52,8 @@ export function useBoard(team: string) {
     });
     return () => {
       stop();
+      // What was not fetched any more is, when the board is opened again.
+      if (timer) void client.invalidateQueries({ queryKey: ["whole-board", team], refetchType: "none" });
       clearTimeout(timer);
     };
   }, [client, refetch, team]);

@@ -1,6 +1,6 @@
 /** Composer: the text field for messages to one agent, with attachments, mentions and references. It is never disabled; sending and stopping are separate buttons. */
-import { ArrowUp, KeyRound, Paperclip, Square } from "lucide-react";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { ArrowUp, KeyRound, Paperclip } from "lucide-react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { useLive } from "@/live";
 import { lazyChunk } from "@/live/chunks";
@@ -9,6 +9,7 @@ import { cx } from "@/lib/cx";
 import { capitalize } from "@/lib/format";
 import { randomId } from "@/lib/randomId";
 import { useIsStopped, WAITS } from "@/parts/serverQueries";
+import { isAtWork } from "@/parts/teamState";
 import { showNote } from "@/parts/toast";
 import { Button, IconButton, Kbd } from "@/ui";
 import { AnsweringChip, useAnswering } from "@/views/composer/Answering";
@@ -25,11 +26,11 @@ const NO_FILES: Attachment[] = [];
 export const ACTS_HINT = "What a reply did stands under it. Without such a line it did nothing.";
 
 /** Return the hint below the text field: when the agent answers. */
-function replyHint(agent: Agent, isCoordinator: boolean, isStopped: boolean): string {
+function replyHint(agent: Agent, leadsWork: boolean, isStopped: boolean): string {
   const name = capitalize(agent.name);
   if (isStopped) return `${WAITS}. ${name} answers when you resume it`;
   if (agent.retired_at !== null) return `${name} is a former member; a message brings it back`;
-  if (isCoordinator) return "Answers at once, while the work continues";
+  if (leadsWork) return "Answers at once, while the work continues";
   if (agent.status === "working") return `${name} answers at once and reads this between steps`;
   return agent.status === "waiting_for_you" ? `${name} waits for your answer above` : `${name} answers at once`;
 }
@@ -42,7 +43,8 @@ function mentionHint(mentioned: Agent[], agent: Agent): string {
 
 const refuse = (text: string) => showNote(text, true);
 
-export function Composer({ team, agent, isCoordinator, agents }: { team: Team; agent: Agent; isCoordinator: boolean; agents: Agent[] }) {
+/** `stop` is the button that stops the work of the conversation. */
+export function Composer({ team, agent, isCoordinator, agents, stop }: { team: Team; agent: Agent; isCoordinator: boolean; agents: Agent[]; stop: ReactNode }) {
   const text = useComposer((state) => state.texts[agent.id]) ?? storedText(agent.id);
   const files = useComposer((state) => state.files[agent.id]) ?? NO_FILES;
   const isNudge = useComposer((state) => state.nudges[agent.id]) ?? false;
@@ -241,9 +243,9 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
               Don't reply
             </Button>
           )}
-          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? mentioned.length === 0 && !answering?.isOn && replyHint(agent, isCoordinator, isStopped) : "Not connected: your message is sent when the connection is back"}</span>
+          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? mentioned.length === 0 && !answering?.isOn && replyHint(agent, isCoordinator && isAtWork(team.state) && team.state !== "paused", isStopped) : "Not connected: your message is sent when the connection is back"}</span>
           {canBroadcast && text.trim() && <BroadcastButton team={team} agent={agent} text={text} onSent={clearText} />}
-          {isBusy && agent.node_id && <StopButton agent={agent} />}
+          {stop}
           <Button variant="primary" onClick={() => void send()} disabled={!canSend} aria-label="Send">
             <span className="max-sm:sr-only">Send</span> <ArrowUp className="size-4" />
           </Button>
@@ -286,25 +288,6 @@ function BroadcastButton({ team, agent, text, onSent }: { team: Team; agent: Age
   return (
     <Button variant="ghost" size="sm" disabled={isSending} onClick={() => void broadcast()} className="max-sm:hidden">
       Tell everyone
-    </Button>
-  );
-}
-
-/** Cancels the agent's current task after a second click. The team continues. */
-function StopButton({ agent }: { agent: Agent }) {
-  const [isConfirming, setIsConfirming] = useState(false);
-  useEffect(() => {
-    if (!isConfirming) return;
-    const timer = setTimeout(() => setIsConfirming(false), 4000);
-    return () => clearTimeout(timer);
-  }, [isConfirming]);
-  const stop = () => {
-    setIsConfirming(false);
-    unwrap(api.POST("/api/nodes/{node}/cancel", { params: { path: { node: agent.node_id! } } })).catch((error: unknown) => refuse(errorMessage(error)));
-  };
-  return (
-    <Button variant={isConfirming ? "danger" : "outline"} onClick={() => (isConfirming ? stop() : setIsConfirming(true))} title={`Ends “${agent.node_title}” at its next step`}>
-      <Square className="size-3.5" /> {isConfirming ? "Stop it now?" : "Stop"}
     </Button>
   );
 }

@@ -3,10 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Columns2, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench } from "lucide-react";
 import { type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
 import { create } from "zustand";
-import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
-import { agentsQuery, queryClient, teamQuery } from "@/api/queries";
+import { type Agent, ApiError, errorMessage, type Team } from "@/api/client";
+import { agentsQuery, jobsQuery, queryClient, teamQuery } from "@/api/queries";
 import { useLive } from "@/live";
-import { capitalize, money } from "@/lib/format";
+import { capitalize, money, plural } from "@/lib/format";
 import { readStored, writeStored } from "@/lib/storage";
 import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Pills, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
 import { SetUpLink } from "@/views/models/SetUpLink";
@@ -15,14 +15,19 @@ import { NotFound } from "@/parts/statusPages";
 import { archiveTeam, restoreTeam } from "@/parts/archiving";
 import { shownStatus, useIsStopped } from "@/parts/serverQueries";
 import { useShell } from "@/parts/shellState";
+import { ConfirmStop } from "@/parts/ConfirmStop";
+import { canStartAgain, isAtWork, runTeamAction, teamLine } from "@/parts/teamState";
 import { showNote } from "@/parts/toast";
+import { Literal } from "@/reading/Literal";
 import { Composer } from "@/views/composer/Composer";
+import { StopWork } from "@/views/conversation/StopWork";
 import type { ViewMode } from "@/views/conversation/folding";
 import { screenHref } from "@/lib/screens";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useTeamQuestions } from "@/parts/unanswered";
 import { lazyChunk } from "@/live/chunks";
 
+const TeamBar = lazyChunk(() => import("@/parts/TeamBar"));
 const WaitingBar = lazyChunk(() => import("@/parts/WaitingBar"));
 const ConversationView = lazyChunk(() => import("@/views/conversation/ConversationView").then((loaded) => ({ default: loaded.ConversationView })));
 const Details = lazyChunk(() => import("@/views/conversation/Details"));
@@ -93,7 +98,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
               </StatusLink>
             </span>
           }
-          subtitle={`${team.name} · ${isCoordinator ? "Runs the team" : agent.role}`}
+          subtitle={teamLine(team, isCoordinator ? "Runs the team" : agent.role)}
         >
           <span className="mr-1 hidden items-center gap-3 text-sm text-ink-2 lg:flex">
             <span title="The model that answers">{agent.model}</span>
@@ -121,6 +126,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           <TeamMenu team={team} onDetails={() => setOpen("detailsSheet", true)} />
         </Header>
         <Suspense>
+          <TeamBar team={team} />
           <WaitingBar team={team.id} />
         </Suspense>
         {team.status === "archived" && (
@@ -155,7 +161,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
             A scripted demo answers here, not an AI. <SetUpLink team={team.id} className="text-ink-2" />
           </p>
         )}
-        <Composer team={team} agent={agent} isCoordinator={isCoordinator} agents={agents} />
+        <Composer team={team} agent={agent} isCoordinator={isCoordinator} agents={agents} stop={<StopWork team={team} agent={agent} isCoordinator={isCoordinator} />} />
       </div>
       {detailsPanel && (
         <aside aria-label="Details" className="scroll hidden w-[308px] shrink-0 border-l border-line bg-canvas min-[1180px]:block">
@@ -185,27 +191,7 @@ function StatusLink({ team, agent, status, children }: { team: string; agent: st
   );
 }
 
-type TeamAction = "pause" | "resume" | "stop";
-
-/** Return a function that pauses, resumes or stops the team and reports the result in a toast. */
-function useTeamAction(team: Team): (action: TeamAction) => void {
-  return (action) => {
-    const done = { pause: "is paused: everyone stops at their next step", resume: "was resumed", stop: "was stopped: its open tasks are cancelled" }[action];
-    const request =
-      action === "pause"
-        ? unwrap(api.POST("/api/teams/{team}/pause", { params: { path: { team: team.id } } }))
-        : action === "resume"
-          ? unwrap(api.POST("/api/teams/{team}/resume", { params: { path: { team: team.id } } }))
-          : unwrap(api.POST("/api/teams/{team}/stop", { params: { path: { team: team.id } } }));
-    request.then(
-      () => showNote(`${team.name} ${done}.`),
-      (error: unknown) => showNote(errorMessage(error), true),
-    );
-  };
-}
-
 function TeamMenu({ team, onDetails }: { team: Team; onDetails: () => void }) {
-  const runAction = useTeamAction(team);
   const navigate = useNavigate();
   const [confirming, setConfirming] = useState<"stop" | "archive" | null>(null);
   const isLive = useLive((state) => state.connection === "live");
@@ -223,17 +209,17 @@ function TeamMenu({ team, onDetails }: { team: Team; onDetails: () => void }) {
           </Button>
         }
       >
-        {team.status === "paused" ? (
-          <MenuItem disabled={!isLive} onSelect={() => runAction("resume")}>
-            <Play /> Resume the team
+        {team.status === "paused" || canStartAgain(team) ? (
+          <MenuItem disabled={!isLive} onSelect={() => void runTeamAction(team, "resume")}>
+            <Play /> {team.status === "paused" ? "Resume the team" : "Start the team again"}
           </MenuItem>
         ) : (
-          <MenuItem disabled={!isLive || team.status !== "active"} onSelect={() => runAction("pause")}>
+          <MenuItem disabled={!isLive || !isAtWork(team.state)} onSelect={() => void runTeamAction(team, "pause")}>
             <Pause /> Pause the team
           </MenuItem>
         )}
-        <MenuItem disabled={!isLive} onSelect={() => setConfirming("stop")}>
-          <Square /> Cancel this team's work
+        <MenuItem disabled={!isLive || !isAtWork(team.state)} onSelect={() => setConfirming("stop")}>
+          <Square /> Stop the team
         </MenuItem>
         <MenuSeparator />
         <MenuItem className="sm:hidden" onSelect={onDetails}>
@@ -247,26 +233,54 @@ function TeamMenu({ team, onDetails }: { team: Team; onDetails: () => void }) {
           Archive the team
         </MenuItem>
       </Menu>
-      <Dialog
-        open={confirming !== null}
-        onOpenChange={() => setConfirming(null)}
-        title={confirming === "stop" ? `Cancel the work of ${team.name}?` : `Archive ${team.name}?`}
-        description={confirming === "stop" ? "Its unfinished tasks are cancelled for good and their processes end. Finished work is kept, and other teams go on." : "Its work is stopped and it leaves the list. Nothing is deleted: you can restore it under “Archived teams”."}
-      >
+      {confirming === "stop" && (
+        <ConfirmStop
+          title={`Stop ${team.name}?`}
+          onStop={() => {
+            void runTeamAction(team, "stop");
+            setConfirming(null);
+          }}
+          onClose={() => setConfirming(null)}
+        >
+          <TeamWork team={team.id} />
+        </ConfirmStop>
+      )}
+      <Dialog open={confirming === "archive"} onOpenChange={() => setConfirming(null)} title={`Archive ${team.name}?`} description="Its work is stopped and it leaves the list. Nothing is deleted: you can restore it under “Archived teams”.">
         <div className="flex justify-end gap-2">
-          <Button onClick={() => setConfirming(null)}>{confirming === "stop" ? "Keep working" : "Keep the team"}</Button>
+          <Button onClick={() => setConfirming(null)}>Keep the team</Button>
           <Button
             variant="danger"
             onClick={() => {
-              if (confirming === "stop") runAction("stop");
-              else void archive();
+              void archive();
               setConfirming(null);
             }}
           >
-            {confirming === "stop" ? "Cancel its work" : "Archive"}
+            Archive
           </Button>
         </div>
       </Dialog>
+    </>
+  );
+}
+
+const MOST_NAMED = 5;
+
+/** The open work of a team, as it is named before the team is stopped. */
+function TeamWork({ team }: { team: string }) {
+  const open = (useQuery(jobsQuery(team)).data ?? []).filter((job) => job.ended_at === null);
+  if (open.length === 0) return <p>Nothing is open. What is scheduled ends.</p>;
+  const more = open.length - MOST_NAMED;
+  return (
+    <>
+      <p>{plural(open.length, "piece of work stops at its next step", "pieces of work stop at their next step")}:</p>
+      <ul className="mt-1 list-disc pl-5">
+        {open.slice(0, MOST_NAMED).map((job) => (
+          <li key={job.node_id}>
+            <Literal text={job.title || "its work"} keepEmoji />
+          </li>
+        ))}
+        {more > 0 && <li>and {more} more</li>}
+      </ul>
     </>
   );
 }

@@ -1,4 +1,4 @@
-/** FailureActions: what a person can do about a task that failed or stopped early: try again, change its model, extend its limits. Each is offered where it helps. */
+/** FailureActions: what a person can do about a task that was cancelled, failed or stopped early: start it again, change its model, extend its limits. Each is offered where it helps. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Cpu, KeyRound, RotateCw } from "lucide-react";
 import { Suspense, useState } from "react";
@@ -17,7 +17,8 @@ type StopReason = NonNullable<NodeDetail["stop_reason"]>;
 /** Reasons that another model may remove: the model cannot be used, says nothing, or goes round in circles. */
 const REASONS_OF_MODELS: ReadonlySet<StopReason> = new Set(["model_refused", "silent", "looping", "no_result"]);
 
-const canRetry = (node: NodeDetail): boolean => node.status === "failed" || node.status === "partial";
+const canRetry = (node: NodeDetail): boolean => node.lane === "work" && (node.status === "failed" || node.status === "partial" || (node.status === "cancelled" && node.stop_reason !== "skipped"));
+const again = (node: NodeDetail): string => (node.status === "cancelled" ? "Start again" : "Try again");
 const canChangeModel = (node: NodeDetail): boolean => node.status === "failed" && node.assignee_id !== null && node.stop_reason !== null && REASONS_OF_MODELS.has(node.stop_reason);
 
 /** `size` is that of the buttons beside it. */
@@ -28,8 +29,8 @@ export default function FailureActions({ node, size = "sm" }: { node: string; si
   return (
     <>
       {canRetry(data) && (
-        <Button size={size} title="Try again" disabled={retry.isPending} onClick={() => retry.mutate()}>
-          <RotateCw className={size === "sm" ? "size-3.5" : "size-4"} aria-hidden /> <Label size={size}>Try again</Label>
+        <Button size={size} title={again(data)} disabled={retry.isPending} onClick={() => retry.mutate()}>
+          <RotateCw className={size === "sm" ? "size-3.5" : "size-4"} aria-hidden /> <Label size={size}>{again(data)}</Label>
         </Button>
       )}
       {canChangeModel(data) && <ChangeModel agent={data.assignee_id!} team={data.team_id} size={size} then="Change and try again" onChanged={() => retry.mutate()} />}

@@ -1,21 +1,19 @@
-/** JobCards: the work that runs for a conversation, above the field where the person writes: how far it is, what it costs, and a button that stops it. */
-import { useMutation, useQuery } from "@tanstack/react-query";
+/** JobCards: the work that runs for a conversation, above the field where the person writes: how far it is and what it costs. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { ChevronRight, Hourglass, LoaderCircle, Search, Square } from "lucide-react";
+import { ChevronRight, Hourglass, LoaderCircle, Search } from "lucide-react";
 import { Suspense, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
-import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
-import { nodeQuery, queryClient, queryKeys } from "@/api/queries";
+import type { Agent, Team } from "@/api/client";
+import { jobsQuery, nodeQuery } from "@/api/queries";
 import { type Job, jobFacts, jobsOf, jobText } from "@/views/conversation/jobs";
 import { Literal } from "@/reading/Literal";
 import { cx } from "@/lib/cx";
 import { capitalize, plural } from "@/lib/format";
 import { useIsStopped } from "@/parts/serverQueries";
-import { Button } from "@/ui";
 import { screenHref } from "@/lib/screens";
 import { useNow } from "@/parts/RelativeTime";
 import { Sources } from "@/parts/Sources";
-import { showToast } from "@/parts/toast";
 
 const ResearchCard = lazyChunk(() => import("@/views/research/ResearchCard"));
 
@@ -23,7 +21,7 @@ const ResearchCard = lazyChunk(() => import("@/views/research/ResearchCard"));
 const MOST_CARDS = 3;
 
 export default function JobCards({ team, agent, isCoordinator }: { team: Team; agent: Agent; isCoordinator: boolean }) {
-  const { data } = useQuery({ queryKey: queryKeys.jobs(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/jobs", { params: { path: { team: team.id } } })) });
+  const { data } = useQuery(jobsQuery(team.id));
   const jobs = jobsOf(data ?? [], agent, isCoordinator);
   const now = useNow(1000, jobs.length > 0);
   if (jobs.length === 0) return null;
@@ -65,7 +63,6 @@ function JobCard({ job, team, now }: { job: Job; team: string; now: number }) {
           </span>
           <span className="tabular shrink-0 text-xs text-ink-3 max-md:hidden">{jobFacts(job, node?.cost.usd ?? null, now)}</span>
         </button>
-        <StopButton job={job} title={title} />
       </div>
       <p className={cx("ml-[22px] text-xs text-ink-2", !isOpen && "truncate")}>
         <span dir="ltr" className={isOpen ? "literal" : ""}>
@@ -94,24 +91,5 @@ function JobCard({ job, team, now }: { job: Job; team: string; now: number }) {
         </div>
       )}
     </li>
-  );
-}
-
-/** A button that stops the work when it is pressed a second time. */
-function StopButton({ job, title }: { job: Job; title: string }) {
-  const [isAsking, setIsAsking] = useState(false);
-  const stop = useMutation({
-    mutationFn: () => unwrap(api.POST("/api/nodes/{node}/cancel", { params: { path: { node: job.node_id } } })),
-    onSuccess: () => showToast(job.state === "running" ? "It stops at its next step." : "It is stopped."),
-    onError: (error) => showToast(errorMessage(error)),
-    onSettled: () => {
-      setIsAsking(false);
-      for (const key of [queryKeys.node(job.node_id), ["jobs"], ["board"]]) void queryClient.invalidateQueries({ queryKey: key });
-    },
-  });
-  return (
-    <Button size="sm" variant={isAsking ? "danger" : "outline"} disabled={stop.isPending} aria-label={isAsking ? `Really stop ${title}` : `Stop ${title}`} onBlur={() => setIsAsking(false)} onClick={() => (isAsking ? stop.mutate() : setIsAsking(true))}>
-      <Square className="size-3" aria-hidden /> {isAsking ? "Really stop" : "Stop"}
-    </Button>
   );
 }

@@ -375,7 +375,7 @@ function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boo
       </span>
       <div className="min-w-0 flex-1">
         <NoticeText row={row} />
-        {isWorkersFailure && <WhatToDo node={row.nodeId!} />}
+        {(isWorkersFailure || row.icon === "cancelled") && <WhatToDo node={row.nodeId!} />}
       </div>
     </div>
   );

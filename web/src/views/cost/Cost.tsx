@@ -8,6 +8,7 @@ import { agentsQuery, queryKeys } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, compactNumber, money, plural } from "@/lib/format";
 import { SidebarButton } from "@/parts/SidebarButton";
+import { teamLine } from "@/parts/teamState";
 import { lazyChunk } from "@/live/chunks";
 import { Button, Dialog, EmptyState, Header, Loading, Meter, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
@@ -29,7 +30,7 @@ export default function Cost({ team }: ScreenProps) {
   const costs = query.data;
   return (
     <>
-      <Header lead={<SidebarButton />} title="Cost" subtitle={team.name} />
+      <Header lead={<SidebarButton />} title="Cost" subtitle={teamLine(team)} />
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
         {query.isPending ? (
           <Loading label="Loading the cost" />

@@ -10,6 +10,7 @@ import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { fullTime, fileSize, shortTime } from "@/lib/format";
 import { SidebarButton } from "@/parts/SidebarButton";
+import { teamLine } from "@/parts/teamState";
 import { Button, EmptyState, Header, IconButton, Loading, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
 import { useNarrow } from "@/parts/useNarrow";
@@ -52,7 +53,7 @@ export default function Files({ team, rest }: ScreenProps) {
   };
   return (
     <>
-      <Header lead={<SidebarButton />} title="Files" subtitle={team.name}>
+      <Header lead={<SidebarButton />} title="Files" subtitle={teamLine(team)}>
         <input
           ref={picker}
           type="file"

@@ -8,6 +8,7 @@ import { archivedQuery } from "@/api/queries";
 import { money, plural, shortTime } from "@/lib/format";
 import { Button, EmptyState, ErrorPanel, Header, Loading } from "@/ui";
 import { restoreTeam } from "@/parts/archiving";
+import { TEAM_STATES } from "@/parts/teamState";
 import { SidebarButton } from "@/parts/SidebarButton";
 
 export default function ArchivePage() {
@@ -42,7 +43,7 @@ function ArchivedTeam({ team }: { team: TeamOverview }) {
     await restoreTeam(team);
     setIsRestoring(false);
   };
-  const facts = [`archived ${shortTime(team.active_at)}`, plural(team.members.length + team.former_members, "member"), ...(team.usd > 0 ? [money(team.usd)] : [])];
+  const facts = [TEAM_STATES[team.state].label, `archived ${shortTime(team.active_at)}`, plural(team.members.length + team.former_members, "member"), ...(team.usd > 0 ? [money(team.usd)] : [])];
   return (
     <li className="flex items-center gap-3 border-b border-line py-3">
       <div className="min-w-0 flex-1">

@@ -125,7 +125,8 @@ export function InboxPage() {
   const open = (id: string) => void navigate({ to: "/inbox/$item", params: { item: id } });
   useListKeys({ order, item, selected, opened, open, select, file, clear: () => setSelection(NONE), box });
 
-  const teamName = (one: InboxItem) => teams.data?.find(({ id }) => id === one.message.team_id)?.name ?? "a team";
+  const teamOf = (one: InboxItem) => teams.data?.find(({ id }) => id === one.message.team_id);
+  const teamName = (one: InboxItem) => teamOf(one)?.name ?? "a team";
   const unread = items.filter((one) => one.state === "unread" && !one.needs_answer);
   const group = { chosen: item, teamName, selected: shown.ids, isInbox: box === "inbox", onSelect: select };
   return (
@@ -238,7 +239,7 @@ export function InboxPage() {
           </Suspense>
         ) : opened ? (
           <TextTeam value={opened.message.team_id}>
-            <Reader key={item} item={opened} teamName={teamName(opened)} file={file} />
+            <Reader key={item} item={opened} teamName={teamName(opened)} state={teamOf(opened)?.state} file={file} />
           </TextTeam>
         ) : list.isPending || isPending ? (
           <Loading label="Loading the item" />

@@ -10,6 +10,7 @@ import { cx } from "@/lib/cx";
 import { fullTime } from "@/lib/format";
 import { authorOf, bodyOf, labelOf, splitNote, titleOf } from "@/parts/entries";
 import { Doubts } from "@/parts/Doubts";
+import { TEAM_STATES, type TeamState } from "@/parts/teamState";
 import { isLate } from "@/parts/unanswered";
 import { iconOf } from "@/views/inbox/ItemList";
 import { SnoozeMenu } from "@/views/inbox/SnoozeMenu";
@@ -36,7 +37,8 @@ async function markRead(id: string): Promise<void> {
 /** Whether the item is out of the inbox. */
 const isPutAway = (item: InboxItem): boolean => item.archived_at !== null || (item.snoozed_until !== null && Date.parse(item.snoozed_until) > Date.now());
 
-export function Reader({ item, teamName, file }: { item: InboxItem; teamName: string; file: (filing: Filing) => void }) {
+/** `state` is that of its team now. */
+export function Reader({ item, teamName, state, file }: { item: InboxItem; teamName: string; state: TeamState | undefined; file: (filing: Filing) => void }) {
   const { message } = item;
   const label = labelOf(item);
   const Icon = iconOf(item);
@@ -100,7 +102,7 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
             <>
               <h1 dir="auto" className="sr-only">{titleOf(item)}</h1>
               <p dir="auto" className="mb-3 text-sm text-ink-3">
-                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi> · {fullTime(message.created_at)}
+                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi>{state && `, ${TEAM_STATES[state].label}`} · {fullTime(message.created_at)}
               </p>
               <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={authorOf(item)} message={message} answered={answered} always={item.always} isLate={isLate(item)} />
             </>
@@ -108,7 +110,7 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
             <>
               <h1 dir="auto" className="text-xl font-semibold">{titleOf(item)}</h1>
               <p dir="auto" className="mb-6 text-sm text-ink-3">
-                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi> · {fullTime(message.created_at)}
+                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi>{state && `, ${TEAM_STATES[state].label}`} · {fullTime(message.created_at)}
               </p>
               {note && (
                 <div role="note" className={cx("mb-6 rounded-md border p-3 text-sm", label.tone === "fail" ? "border-fail/30 bg-fail-bg" : "border-wait-line bg-wait-bg")}>

@@ -6,6 +6,7 @@ import { api, unwrap } from "@/api/client";
 import { agentsQuery, queryKeys } from "@/api/queries";
 import { capitalize } from "@/lib/format";
 import { SidebarButton } from "@/parts/SidebarButton";
+import { teamLine } from "@/parts/teamState";
 import { lazyChunk } from "@/live/chunks";
 import { Button, Header, Loading, Pills } from "@/ui";
 import type { ScreenProps } from "@/lib/screens";
@@ -32,7 +33,7 @@ export default function Memory({ team, rest }: ScreenProps) {
   const hasAgentFilter = tab === "insights" || tab === "memories" || tab === "changes";
   return (
     <>
-      <Header lead={<SidebarButton />} title="Memory" subtitle={team.name}>
+      <Header lead={<SidebarButton />} title="Memory" subtitle={teamLine(team)}>
         {(tab === "insights" || tab === "memories") && (
           <Button variant="primary" onClick={() => setIsAdding(true)} disabled={members.length === 0}>
             <Plus className="size-4" /> {tab === "insights" ? "Add an insight" : "Add a memory"}

@@ -4,6 +4,7 @@ import { Download, PackageCheck } from "lucide-react";
 import { errorMessage } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { SidebarButton } from "@/parts/SidebarButton";
+import { teamLine } from "@/parts/teamState";
 import { Button, EmptyState, ErrorPanel, Header, Loading, Pills } from "@/ui";
 import type { ScreenProps } from "@/lib/screens";
 import { archiveHref } from "@/views/files/fileQuery";
@@ -35,7 +36,7 @@ export default function Results({ team, rest }: ScreenProps) {
   const suffix = search ? `?${search}` : "";
   return (
     <>
-      <Header lead={<SidebarButton />} title="Results" subtitle={team.name}>
+      <Header lead={<SidebarButton />} title="Results" subtitle={teamLine(team)}>
         {results.some((result: Result) => result.file_count > 0) && (
           <a href={archiveHref(team.id, { results: true })} download className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-11">
             <Download className="size-4" aria-hidden /> Download all

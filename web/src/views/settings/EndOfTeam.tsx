@@ -8,6 +8,7 @@ import { overviewQuery, queryClient, queryKeys } from "@/api/queries";
 import { withKey } from "@/api/session";
 import { Section } from "@/views/settings/Section";
 import { archiveTeam } from "@/parts/archiving";
+import { isAtWork } from "@/parts/teamState";
 import { Button, Dialog, DialogActions, Input, Problem } from "@/ui";
 import { showToast } from "@/parts/toast";
 
@@ -64,7 +65,6 @@ const Step = ({ title, about, children }: { title: string; about: string; childr
 
 function DeleteDialog({ team, onClose, onDeleted }: { team: Team; onClose: () => void; onDeleted: () => Promise<void> }) {
   const [typed, setTyped] = useState("");
-  const isAtWork = team.status === "active" || team.status === "paused";
   const remove = useMutation({
     // The person sees that its work ends, and types the name: so it need not be stopped first.
     mutationFn: () => unwrap(api.POST("/api/teams/{team}/delete", { params: { path: { team: team.id } }, body: { name: typed.trim(), stop: true } })),
@@ -87,7 +87,7 @@ function DeleteDialog({ team, onClose, onDeleted }: { team: Team; onClose: () =>
           if (typed.trim() === team.name.trim()) remove.mutate();
         }}
       >
-        {isAtWork && <p className="font-medium text-fail">The team is {team.status}. Its open work ends at once.</p>}
+        {isAtWork(team.state) && <p className="font-medium text-fail">The team has work to do, which ends at once.</p>}
         <label className="flex flex-col gap-1 font-medium">
           <span>
             Type the team's name, <span dir="auto" className="break-words">“{team.name}”</span>

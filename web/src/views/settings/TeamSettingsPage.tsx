@@ -14,6 +14,7 @@ import { Skills } from "@/views/settings/Skills";
 import { Specialists } from "@/views/settings/Specialists";
 import { TeamNotifications } from "@/views/settings/TeamNotifications";
 import { SidebarButton } from "@/parts/SidebarButton";
+import { teamLine } from "@/parts/teamState";
 import { ErrorPanel, Header, Loading } from "@/ui";
 import type { ScreenProps } from "@/lib/screens";
 
@@ -34,7 +35,7 @@ export default function TeamSettingsPage({ team }: ScreenProps) {
   const settings = useQuery(settingsQuery(team.id));
   return (
     <>
-      <Header lead={<SidebarButton />} title="Settings" subtitle={team.name} />
+      <Header lead={<SidebarButton />} title="Settings" subtitle={teamLine(team)} />
       {settings.isPending ? (
         <Loading label="Loading the settings" />
       ) : settings.data ? (

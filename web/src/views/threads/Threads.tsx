@@ -11,6 +11,7 @@ import { capitalize, duration, fullTime, money, plural, shortTime } from "@/lib/
 import { live, useLive } from "@/live";
 import type { Event } from "@/live/log";
 import { SidebarButton } from "@/parts/SidebarButton";
+import { teamLine } from "@/parts/teamState";
 import { useShell } from "@/parts/shellState";
 import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
@@ -79,7 +80,7 @@ export default function Threads({ team, rest }: ScreenProps) {
 
   return (
     <>
-      <Header lead={<SidebarButton />} title="Threads" subtitle={`${team.name} · every prompt, answer and tool call of the agents`} />
+      <Header lead={<SidebarButton />} title="Threads" subtitle={teamLine(team, "every prompt, answer and tool call of the agents")} />
       <div className="flex min-h-0 flex-1">
         {(!isPhone || !id) && (
           <nav aria-label="Threads" className={cx("flex shrink-0 flex-col", isPhone ? "w-full" : "w-[320px] border-r border-line bg-rail")}>

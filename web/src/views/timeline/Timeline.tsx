@@ -7,6 +7,7 @@ import { errorMessage } from "@/api/client";
 import { agentsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { SidebarButton } from "@/parts/SidebarButton";
+import { teamLine } from "@/parts/teamState";
 import { EmptyState, ErrorPanel, Header, Loading, Pills } from "@/ui";
 import type { ScreenProps } from "@/lib/screens";
 import { useNow } from "@/parts/RelativeTime";
@@ -28,7 +29,7 @@ export default function Timeline({ team }: ScreenProps) {
   const view = params.view ?? "chart";
   return (
     <>
-      <Header lead={<SidebarButton />} title="Timeline" subtitle={team.name}>
+      <Header lead={<SidebarButton />} title="Timeline" subtitle={teamLine(team)}>
         <div role="group" aria-label="How to show it" className="flex rounded-sm border border-line-2 p-0.5">
           {VIEWS.map(([name, label, Icon]) => (
             <button

@@ -11,6 +11,13 @@ test("a changed budget is told by its amounts and by who changed it", () => {
   expect(said("node.extended", { by: "human", added: {} })).toBe("You changed the limits");
 });
 
+test("an end by somebody and a new start are told once, by their names", () => {
+  expect(said("node.cancelled", { by: "human", reason: "cancelled", result: "human stopped it." })).toBe("Cancelled by you");
+  expect(said("node.cancelled", { by: "a1", reason: "cancelled", result: "ada gave it up." })).toBe("Cancelled by Ada");
+  expect(said("node.cancelled", { reason: "cancelled", result: "What needed it has ended." })).toBe("Cancelled: What needed it has ended.");
+  expect(said("node.assigned", { agent_id: "a1", by: "human" })).toBe("Started again by you");
+});
+
 test("why there is no briefing is told in plain words, also as the result of looking back", () => {
   expect(said("briefing.decided", { sent: false, reason: "already delivered" })).toBe("No briefing: you have the result already");
   expect(said("node.completed", { result: "Not briefed: told before: msg_1" })).toBe("Done: no briefing: you were told before");

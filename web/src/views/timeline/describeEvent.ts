@@ -80,18 +80,19 @@ export function describeEvent(event: Event, names: Names): string {
     case "node.created":
       return `Task created by ${who(text(data, "creator_id"))}`;
     case "node.assigned":
-      return `Queued for ${who(text(data, "agent_id"))}`;
+      return event.data.by ? `Started again by ${who(event.data.by)}` : `Queued for ${who(text(data, "agent_id"))}`;
     case "node.changed":
       return `Changed: ${Object.keys(event.data.changed).map((name) => CHANGED[name] ?? name).join(", ")}`;
     case "node.started":
       return event.data.attempt > 1 ? `Started, attempt ${event.data.attempt}` : "Started";
     case "node.waiting":
       return capitalize(waitText(reason));
+    case "node.cancelled":
+      return event.data.by ? `Cancelled by ${who(event.data.by)}` : after("Cancelled", resultText(data));
     case "node.completed":
     case "node.partial":
     case "node.failed":
-    case "node.cancelled":
-      return after({ "node.completed": "Done", "node.partial": "Partial", "node.failed": "Failed", "node.cancelled": "Cancelled" }[event.type], resultText(data));
+      return after({ "node.completed": "Done", "node.partial": "Partial", "node.failed": "Failed" }[event.type], resultText(data));
     case "node.checkpoint":
       return after("Progress", oneLine(text(data, "summary")));
     case "node.extended":

@@ -8,6 +8,7 @@ import { agentsQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, money, plural } from "@/lib/format";
 import { SidebarButton } from "@/parts/SidebarButton";
+import { teamLine } from "@/parts/teamState";
 import { Button, Chip, Dialog, EmptyState, Header, IconButton, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
 import { useSearchParams } from "@/parts/useSearchParams";
@@ -49,7 +50,7 @@ export default function Triggers({ team }: ScreenProps) {
   );
   return (
     <>
-      <Header lead={<SidebarButton />} title="Triggers" subtitle={[team.name, current.length > 0 && `${current.length} active`, overdueCount > 0 && `${overdueCount} overdue`].filter(Boolean).join(" · ")}>
+      <Header lead={<SidebarButton />} title="Triggers" subtitle={teamLine(team, current.length > 0 && `${current.length} active`, overdueCount > 0 && `${overdueCount} overdue`)}>
         {all.length > 0 && add}
       </Header>
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
