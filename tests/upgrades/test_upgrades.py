@@ -51,7 +51,7 @@ CHANGED: Changed = {
     "events.jsonl": (frozenset({"doubts"}), "doubts are points, and not one text"),
     "inbox": (
         frozenset({"doubts", "fault", "fault_of"}),
-        "a message keeps its doubts beside its text, and says which fault of a provider it is about",
+        "a message keeps doubts beside its text, and says which fault of a provider it is about",
     ),
     "threads/": (
         frozenset({"exit_code", "is_held_back", "is_repeated", "reminds_of", "sends_back"}),

@@ -109,7 +109,7 @@ export interface paths {
         put?: never;
         /**
          * Resume Team
-         * @description Resume a paused team where it stopped.
+         * @description Let a paused team go on, or a stopped one with what was cancelled, where it stopped.
          */
         post: operations["resume_team"];
         delete?: never;
@@ -527,9 +527,10 @@ export interface paths {
         put?: never;
         /**
          * Retry Node
-         * @description Retry a failed or partial node; its thread continues where it ended.
+         * @description Start a cancelled, failed or partial node again; its thread continues where it ended.
          *
-         *     Each limit that was exhausted is raised by its original amount.
+         *     What was cancelled with it below it goes on too. Each limit that was exhausted is raised by its
+         *     original amount.
          */
         post: operations["retry_node"];
         delete?: never;
@@ -3396,6 +3397,34 @@ export interface components {
             id: string;
         };
         /**
+         * Doubt
+         * @description One point that could not be confirmed.
+         */
+        Doubt: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "unsaid" | "question" | "nothing_done" | "no_evidence" | "evidence" | "file" | "address" | "task_cancelled" | "task_open" | "task_unread" | "task_failed" | "task_partial" | "task_doubted" | "unchecked" | "review" | "program" | "more" | "earlier";
+            /**
+             * Words
+             * @description What is not confirmed; of other work, what follows its title in a sentence.
+             */
+            words: string;
+            /**
+             * Node Id
+             * @description The work that it is about, if that is other work than the one whose result it is.
+             * @default null
+             */
+            node_id: string | null;
+            /**
+             * Title
+             * @description The title of that work.
+             * @default
+             */
+            title: string;
+        };
+        /**
          * EffortRequest
          * @description How much a model thinks. It counts from the next start or wake-up of the work on.
          * @example {
@@ -3913,11 +3942,6 @@ export interface components {
             node_status: components["schemas"]["NodeStatus"] | null;
             /** @description Why that node ended, if it has ended. */
             stop_reason: components["schemas"]["StopReason"] | null;
-            /**
-             * Doubts
-             * @description What could not be confirmed of that node's result.
-             */
-            doubts: string | null;
             /** @description For an open request: what `always` would allow; null if nothing. */
             always: components["schemas"]["GrantOffer"] | null;
             /**
@@ -4106,6 +4130,11 @@ export interface components {
              * @description Its place in its worker's queue, from 1.
              */
             position: number | null;
+            /**
+             * Held By
+             * @description What keeps it from starting; null: nothing, or it has started.
+             */
+            held_by: ("all_stopped" | "team_paused" | "team_stopped" | "budget" | "dependencies" | "decision" | "nobody_free") | null;
             /** Is Research */
             is_research: boolean;
             /**
@@ -4641,6 +4670,11 @@ export interface components {
              */
             waits_until: string | null;
             /**
+             * Doubts
+             * @description Of a result: what could not be confirmed of it; `text` does not repeat it.
+             */
+            doubts: components["schemas"]["Doubt"][];
+            /**
              * Acts
              * @description Of a reply: what it did for the person. `POST /messages/{id}/acts/{place}/undo` undoes one, by its place from 0.
              */
@@ -5155,13 +5189,28 @@ export interface components {
             attempt: number;
             /** Waiting Reason */
             waiting_reason: string | null;
+            /**
+             * Held By
+             * @description What keeps it from starting; null: nothing, or it has started.
+             */
+            held_by: ("all_stopped" | "team_paused" | "team_stopped" | "budget" | "dependencies" | "decision" | "nobody_free") | null;
             stop_reason: components["schemas"]["StopReason"] | null;
+            /**
+             * Canceller Id
+             * @description The person or agent that cancelled it; null: the runtime, or nobody.
+             */
+            canceller_id: string | null;
+            /** Canceller */
+            canceller: string | null;
             /** Checkpoint */
             checkpoint: string | null;
             /** Result */
             result: string | null;
-            /** Doubts */
-            doubts: string | null;
+            /**
+             * Doubts
+             * @description What could not be confirmed of the result.
+             */
+            doubts: components["schemas"]["Doubt"][];
             /**
              * Sources
              * @description Whose words the node has read, if not the team's: search, page:HOST, … Its result may hold them: show links in it as plain text.
@@ -5257,7 +5306,7 @@ export interface components {
             /** Result */
             result: string | null;
             /** Doubts */
-            doubts: string | null;
+            doubts: components["schemas"]["Doubt"][];
             /** Checkpoint */
             checkpoint: string | null;
             /**
@@ -5339,13 +5388,28 @@ export interface components {
             attempt: number;
             /** Waiting Reason */
             waiting_reason: string | null;
+            /**
+             * Held By
+             * @description What keeps it from starting; null: nothing, or it has started.
+             */
+            held_by: ("all_stopped" | "team_paused" | "team_stopped" | "budget" | "dependencies" | "decision" | "nobody_free") | null;
             stop_reason: components["schemas"]["StopReason"] | null;
+            /**
+             * Canceller Id
+             * @description The person or agent that cancelled it; null: the runtime, or nobody.
+             */
+            canceller_id: string | null;
+            /** Canceller */
+            canceller: string | null;
             /** Checkpoint */
             checkpoint: string | null;
             /** Result */
             result: string | null;
-            /** Doubts */
-            doubts: string | null;
+            /**
+             * Doubts
+             * @description What could not be confirmed of the result.
+             */
+            doubts: components["schemas"]["Doubt"][];
             /**
              * Sources
              * @description Whose words the node has read, if not the team's: search, page:HOST, … Its result may hold them: show links in it as plain text.
@@ -5942,7 +6006,7 @@ export interface components {
              */
             is_whole: boolean;
             /** Doubts */
-            doubts: string | null;
+            doubts: components["schemas"]["Doubt"][];
             /**
              * Sources
              * @description Whose words it may hold, if not the team's: search, page:HOST, …
@@ -6631,6 +6695,12 @@ export interface components {
              */
             status: "active" | "paused" | "completed" | "stopped" | "archived";
             /**
+             * State
+             * @description The state of the team as people see it, from its status, its goal and its open work. needs_you: work of it waits for a person's answer.
+             * @enum {string}
+             */
+            state: "running" | "needs_you" | "paused" | "stopped" | "failed" | "done";
+            /**
              * Trust
              * @enum {string}
              */
@@ -6725,6 +6795,14 @@ export interface components {
              * @enum {string}
              */
             status: "active" | "paused" | "completed" | "stopped" | "archived";
+            /**
+             * State
+             * @description The state of the team as people see it, from its status, its goal and its open work. needs_you: work of it waits for a person's answer.
+             * @enum {string}
+             */
+            state: "running" | "needs_you" | "paused" | "stopped" | "failed" | "done";
+            /** @description How its last goal stands; null: it has none. */
+            goal_status: components["schemas"]["NodeStatus"] | null;
             /** Coordinator Id */
             coordinator_id: string | null;
             /**
@@ -6788,11 +6866,6 @@ export interface components {
              * @description Members that are working now.
              */
             working: number;
-            /**
-             * Waits For You
-             * @description Whether work of the team is open, and nothing goes on before a person answers.
-             */
-            waits_for_you: boolean;
             /** Open Questions */
             open_questions: number;
             /** Unread */
@@ -8257,6 +8330,12 @@ export interface components {
              * @default null
              */
             acts: string[] | null;
+            /**
+             * Doubts
+             * @description Of a result for a person: what could not be confirmed of it, a sentence each.
+             * @default null
+             */
+            doubts: string[] | null;
         };
         /**
          * MessageSentEvent
@@ -8467,6 +8546,12 @@ export interface components {
             added: {
                 [key: string]: number;
             } | null;
+            /**
+             * By
+             * @description The person who started it again after its end.
+             * @default null
+             */
+            by: string | null;
         };
         /**
          * NodeAssignedEvent
@@ -8504,10 +8589,16 @@ export interface components {
             result: string | null;
             /**
              * Doubts
-             * @description Acceptance criteria that the result could not be shown to meet.
+             * @description What could not be confirmed of the result.
              * @default null
              */
-            doubts: string | null;
+            doubts: components["schemas"]["Doubt"][] | null;
+            /**
+             * By
+             * @description The person or agent that stopped it; none if the runtime did.
+             * @default null
+             */
+            by: string | null;
         };
         /**
          * NodeCancelledEvent
@@ -8547,6 +8638,12 @@ export interface components {
             changed: {
                 [key: string]: string | null;
             };
+            /**
+             * By
+             * @description The person who started it again after its end; it waits for others.
+             * @default null
+             */
+            by: string | null;
         };
         /**
          * NodeChangedEvent
@@ -8618,10 +8715,10 @@ export interface components {
             result: string | null;
             /**
              * Doubts
-             * @description Acceptance criteria that the result could not be shown to meet.
+             * @description What could not be confirmed of the result.
              * @default null
              */
-            doubts: string | null;
+            doubts: components["schemas"]["Doubt"][] | null;
         };
         /**
          * NodeCompletedEvent
@@ -8757,10 +8854,10 @@ export interface components {
             result: string | null;
             /**
              * Doubts
-             * @description Acceptance criteria that the result could not be shown to meet.
+             * @description What could not be confirmed of the result.
              * @default null
              */
-            doubts: string | null;
+            doubts: components["schemas"]["Doubt"][] | null;
         };
         /**
          * NodeFailedEvent
@@ -8837,10 +8934,10 @@ export interface components {
             result: string | null;
             /**
              * Doubts
-             * @description Acceptance criteria that the result could not be shown to meet.
+             * @description What could not be confirmed of the result.
              * @default null
              */
-            doubts: string | null;
+            doubts: components["schemas"]["Doubt"][] | null;
         };
         /**
          * NodePartialEvent

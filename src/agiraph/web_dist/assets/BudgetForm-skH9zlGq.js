@@ -1,0 +1,1 @@
+export{t as default}from"./BudgetForm-Df9AffIh.js";

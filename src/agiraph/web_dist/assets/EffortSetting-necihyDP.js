@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-CuEbx1Y1.js";

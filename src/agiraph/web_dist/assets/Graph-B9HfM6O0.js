@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-D5mkkKI5.js";

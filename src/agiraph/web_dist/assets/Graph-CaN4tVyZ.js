@@ -1,0 +1,1 @@
+export{t as default}from"./Graph-Dhjbe3Ma.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./ResearchCard-QvUg9F4K.js";

@@ -1,1 +1,0 @@
-import{pr as e,vr as t}from"./frame-BvyWbUMo.js";import{A as n}from"./libraries-CRbZaha-.js";var r=n({queryKey:[`models`],queryFn:()=>t(e.GET(`/api/models`))});export{r as t};
