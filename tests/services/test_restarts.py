@@ -7,11 +7,12 @@ import pytest
 from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.persons import OWNER
-from agiraph.core.domain.work import Budget, NodeStatus, StopReason
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.core.services.lifecycle import endings, restarts, teams
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.store import stages
 from agiraph.core.store.nodes import NODES
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.services.stages import BEGIN, creates, waits
 from tests.services.teams import add_child, found_waiting_team
@@ -62,14 +63,15 @@ async def test_a_stopped_task_goes_on_with_what_was_stopped_below_it(world: Worl
     assert (stopped.canceller_id, stopped.result) == (OWNER, None)
 
     turns = await world.turns(done)
-    goal = await world.store.write(restarts.start, founded.node.id, by=OWNER)
+
+    def start(tx: Tx, goal: NodeId) -> tuple[WorkNode, list[S]]:
+        started = restarts.start(tx, goal, by=OWNER)
+        return started, [NODES.get(tx, each).status for each in (first, then, last)]
+
+    goal, below = await world.store.write(start, founded.node.id)
     assert (goal.status, goal.canceller_id, goal.cancel_asked_at) == (S.ASSIGNED, None, None)
     # What needs another task waits for it again, also if it belongs to nobody.
-    assert [(await world.node(each)).status for each in (first, then, last)] == [
-        S.ASSIGNED,
-        S.PENDING,
-        S.PENDING,
-    ]
+    assert below == [S.ASSIGNED, S.PENDING, S.PENDING]
     assert (await world.team(founded.team.id)).status == "active"
     await answer_all(world, founded)
     assert set((await statuses(world, founded)).values()) == {S.COMPLETED}

@@ -23,6 +23,7 @@ ADDED: dict[int, tuple[str, ...]] = {
     39: ("triggers.ended_with", "deliveries.revoked", "nodes.address"),
     40: ("messages.topic", "messages.fingerprint", "triggers.missed"),
     44: ("messages.doubts",),
+    45: ("nodes.canceller_id", "nodes.cancel_asked_at"),
 }
 """The columns that each migration adds."""
 OTHERWISE: dict[int, tuple[str, ...]] = {
