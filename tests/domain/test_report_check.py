@@ -256,6 +256,22 @@ def test_striking_takes_out_sentences_items_rows_and_empty_sections() -> None:
     assert strike("Nothing is wrong.", []) == ("Nothing is wrong.", [])
 
 
+@pytest.mark.parametrize("rule", ["|---|:-:|", "| - | - |", "---|---"])
+def test_a_table_whose_rows_were_all_struck_goes_with_its_head_and_heading(rule: str) -> None:
+    head = "a | b" if rule == "---|---" else "| a | b |"
+    rows = "| x | 1 |\n| y | 7 tons |\n"
+    table = f"{head}\n{rule}\n{rows}"
+    text = f"## Tower\n\nIt stands.\n\n## Sizes\n\n{table}\n## Rest\n\nIt is old.\n"
+    kept, struck = enforce(text, LEDGER)
+    assert kept == "## Tower\n\nIt stands.\n\n## Rest\n\nIt is old.\n"
+    assert struck == ["| x | 1 |", "| y | 7 tons |"]
+    # At the end of a report, and beside a table of which a row is left.
+    ends = f"It stands.\n\n{head}\n{rule}\n| x | 1 |"
+    assert enforce(ends, LEDGER)[0] == "It stands.\n"
+    whole = f"{head}\n{rule}\n| x | old |\n| y | 7 |\n"
+    assert enforce(whole, LEDGER)[0] == f"{head}\n{rule}\n| x | old |\n"
+
+
 # Proof: whatever a model writes, a report that was checked and struck holds nothing that the ledger
 # and the pages do not.
 PAGES = {

@@ -43,6 +43,8 @@ It was 300 m [e1].
 
 
 def test_sources_are_numbered_in_the_order_of_their_use() -> None:
+    """Nothing is said to be confirmed beside "one source": the list of sources leaves it
+    out where an item has that source alone, and each mark knows it of its own claim."""
     report = render(
         Brief(),
         TEXT,
@@ -71,7 +73,7 @@ The tower is 330 m tall [1][2]. It was 300 m [2].
 
 ## Sources
 
-1. Tower: a.example, read 2026-11-17, press, confirmed by another source. <https://www.a.example/>
+1. Tower: a.example, read 2026-11-17, press. <https://www.a.example/>
 2. Old \\* tower: b.example, read 2026-11-17, unrated site, confirmed by another source. <https://b.example/x>
 3. \\[Law\\](…): gov.example, published at …, read 2026-11-17, primary source, single source. <https://gov.example/>
 
@@ -88,12 +90,12 @@ Sentences left out, because no source shows them: 1.
         (3, ["e4"]),
     ]
     assert made["citations"] == [
-        {"number": 1, "evidence": ["e2"]},
-        {"number": 2, "evidence": ["e3"]},
-        {"number": 2, "evidence": ["e1"]},
-        {"number": 1, "evidence": ["e2"]},
-        {"number": 1, "evidence": ["e2"]},
-        {"number": 3, "evidence": ["e4"]},
+        {"number": 1, "evidence": ["e2"], "confirmed": True},
+        {"number": 2, "evidence": ["e3"], "confirmed": True},
+        {"number": 2, "evidence": ["e1"], "confirmed": False},
+        {"number": 1, "evidence": ["e2"], "confirmed": False},
+        {"number": 1, "evidence": ["e2"], "confirmed": False},
+        {"number": 3, "evidence": ["e4"], "confirmed": False},
     ]
     assert [json.loads(line)["id"] for line in report.evidence_jsonl.splitlines()] == [
         "e1",

@@ -46,7 +46,7 @@ async def test_a_job_is_shown_with_plan_ledger_pages_and_the_marks_of_its_report
         assert (job["searches_limit"], job["pages_limit"], job["usd_limit"]) == (4, 6, 0.3)
         [source] = job["sources"]
         assert (source["number"], source["url"], source["is_confirmed"]) == (1, FACTS, False)
-        assert job["citations"] == [{"number": 1, "evidence": ["e1"]}] * 2
+        assert job["citations"] == [{"number": 1, "evidence": ["e1"], "is_confirmed": False}] * 2
 
         _, inbox = await served.ask("GET", "/inbox")
         [item] = [one for one in inbox["items"] if one["message"]["kind"] == "report"]

@@ -76,6 +76,9 @@ class CitationView(View):
 
     number: int
     evidence: list[str]
+    is_confirmed: bool | None = Field(
+        description="Whether an independent source shows the claim before it; null in old reports."
+    )
 
 
 class ResearchView(View):

@@ -176,8 +176,11 @@ def _with_sources(view: ResearchView, published: str) -> ResearchView:
     try:
         made: Any = json.loads(published)
         listed = [_source(each) for each in made["sources"]]
-        marks = [CitationView.model_validate(each) for each in made["citations"]]
-    except (ValueError, KeyError, TypeError):
+        marks = [
+            CitationView.model_validate({**each, "is_confirmed": each.get("confirmed")})
+            for each in made["citations"]
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return view
     return view.model_copy(update={"sources": listed, "citations": marks})
 

@@ -8,16 +8,19 @@ import remarkGfm from "remark-gfm";
 import { Markdown } from "@/reading/Markdown";
 import { components as plainComponents, HTML_PLUGINS, isQuick, safeUrl } from "@/reading/MarkdownBody";
 import { Literal } from "@/reading/Literal";
-import { type Citation, citationAt, classLabel, markCitations, type Research } from "@/views/research/citations";
+import { type Citation, citationAt, classLabel, firstMark, markCitations, type Research } from "@/views/research/citations";
 import ResearchCard from "@/views/research/ResearchCard";
 import { researchQuery } from "@/views/research/researchQuery";
 
-export default function Report({ node, text }: { node: string; text: string }) {
+/** `isPart`: the text is a part of the report, such as its summary in the conversation. */
+export default function Report({ node, text, isPart = false }: { node: string; text: string; isPart?: boolean }) {
   const { data } = useQuery(researchQuery(node));
   if (!data) return <Markdown text={text} />;
+  const cited = data.sources.length > 0 && isQuick(text) ? <CitedText text={text} research={data} isPart={isPart} /> : <Markdown text={text} />;
+  if (isPart) return cited;
   return (
     <>
-      {data.sources.length > 0 && isQuick(text) ? <CitedText text={text} research={data} /> : <Markdown text={text} />}
+      {cited}
       <details className="mt-6 border-t border-line pt-3 text-sm">
         <summary className="min-h-6 cursor-pointer font-medium pointer-coarse:min-h-10">Plan, pages and all quotations</summary>
         <ResearchCard node={node} />
@@ -26,7 +29,7 @@ export default function Report({ node, text }: { node: string; text: string }) {
   );
 }
 
-const CitedText = memo(function CitedText({ text, research }: { text: string; research: Research }) {
+const CitedText = memo(function CitedText({ text, research, isPart }: { text: string; research: Research; isPart: boolean }) {
   const { plugins, components } = useMemo(() => {
     const known = new Set(research.sources.map((one) => one.number));
     const Plain = plainComponents.a as React.ComponentType<{ href?: string; children?: React.ReactNode }>;
@@ -37,8 +40,10 @@ const CitedText = memo(function CitedText({ text, research }: { text: string; re
         return citation ? <Mark citation={citation} /> : <Plain href={href}>{children}</Plain>;
       },
     };
-    return { plugins: [remarkGfm, markCitations(known)], components: own };
-  }, [research]);
+    // Of a text that is not found in the report, a mark shows all quotations of its source.
+    const first = isPart ? firstMark(text, research) : 0;
+    return { plugins: [remarkGfm, markCitations(known, first < 0 ? research.citations.length : first)], components: own };
+  }, [research, text, isPart]);
   return (
     <Tooltip.Provider>
     <div className="prose">
@@ -53,7 +58,7 @@ const CitedText = memo(function CitedText({ text, research }: { text: string; re
 /** The number of a source. It opens by hover and focus, and stays open after a click or a tap until the next one. */
 function Mark({ citation }: { citation: Citation }) {
   const [isOpen, setIsOpen] = useState(false);
-  const { source, evidence } = citation;
+  const { source, evidence, isConfirmed } = citation;
   return (
     <Tooltip.Root open={isOpen} onOpenChange={setIsOpen} delayDuration={150}>
       <Tooltip.Trigger asChild>
@@ -87,8 +92,8 @@ function Mark({ citation }: { citation: Citation }) {
             {[source.site, source.published && `published ${source.published}`, `read ${source.read}`, classLabel(source.source_class)].filter(Boolean).join(" · ")}
           </p>
           <p className="mt-1 flex items-center gap-1.5 text-xs text-ink-2">
-            {source.is_confirmed ? <CircleCheck className="size-3.5 text-done" aria-hidden /> : <CircleHelp className="size-3.5 text-ink-3" aria-hidden />}
-            {source.is_confirmed ? "Confirmed by another source" : "The only source for this"}
+            {isConfirmed ? <CircleCheck className="size-3.5 text-done" aria-hidden /> : <CircleHelp className="size-3.5 text-ink-3" aria-hidden />}
+            {isConfirmed ? "Confirmed by another source" : "The only source for this"}
           </p>
         </Tooltip.Content>
       </Tooltip.Portal>

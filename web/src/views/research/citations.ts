@@ -8,6 +8,8 @@ export type Source = Schemas["ResearchSourceView"];
 export interface Citation {
   source: Source;
   evidence: Evidence[];
+  /** Whether another source shows the claim before the mark, too. */
+  isConfirmed: boolean;
 }
 
 const MARK = /\[(\d{1,3})\]/g;
@@ -23,10 +25,17 @@ interface MarkdownNode {
 /** Where a mark leads to: the number of its source, and which mark of the report it is. */
 export const citationUrl = (number: number, at: number): string => `#source-${number}-${at}`;
 
-/** Return a plugin that makes a link of each mark in the text. Marks in code and in links stay as they are. */
-export function markCitations(known: ReadonlySet<number>) {
+/** Return which mark of the report is the first one of a text that is a part of it; -1 if the report has no such marks in a row. */
+export function firstMark(text: string, { sources, citations }: Pick<Research, "sources" | "citations">): number {
+  const known = new Set(sources.map((one) => one.number));
+  const marks = [...text.matchAll(MARK)].map((match) => Number(match[1])).filter((number) => known.has(number));
+  return citations.findIndex((_, first) => marks.every((number, at) => citations[first + at]?.number === number));
+}
+
+/** Return a plugin that makes a link of each mark in the text, of which the first is this one of the report. Marks in code and in links stay as they are. */
+export function markCitations(known: ReadonlySet<number>, first = 0) {
   return () => (tree: MarkdownNode) => {
-    let at = 0;
+    let at = first;
     const visit = (node: MarkdownNode): void => {
       if (!node.children || node.type === "link" || node.type === "linkReference") return;
       node.children = node.children.flatMap((child) => {
@@ -60,8 +69,9 @@ export function citationAt(url: string, research: Research): Citation | null {
   const source = research.sources.find((one) => one.number === Number(number));
   if (!source) return null;
   const mark = research.citations[Number(at)];
-  const ids = mark?.number === source.number ? mark.evidence : source.evidence;
-  return { source, evidence: research.evidence.filter((one) => ids.includes(one.id)) };
+  const isSame = mark?.number === source.number;
+  const ids = isSame ? mark.evidence : source.evidence;
+  return { source, evidence: research.evidence.filter((one) => ids.includes(one.id)), isConfirmed: (isSame ? mark.is_confirmed : null) ?? source.is_confirmed };
 }
 
 const CLASSES: Record<Source["source_class"], string> = { primary: "primary source", reference: "reference work", press: "press", vendor: "seller", forum: "forum", unknown: "unrated site" };

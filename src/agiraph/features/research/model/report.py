@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations, count
 from typing import Any, NamedTuple, Protocol
 
 from agiraph.core.domain.text.passages import is_unspaced
@@ -11,7 +11,7 @@ from agiraph.core.domain.value import value
 from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.report_check import check_report, plain, without_urls
 from agiraph.features.research.model.report_words import ReportPhrases, words_of
-from agiraph.features.research.model.sentences import CITATION, units, with_paragraphs
+from agiraph.features.research.model.sentences import CITATION, Unit, units, with_paragraphs
 from agiraph.features.research.model.sources import site_of
 
 _LONGEST_TITLE = 160
@@ -59,6 +59,8 @@ class Report(NamedTuple):
 class _Citation(NamedTuple):
     number: int
     evidence: list[str]
+    confirmed: bool
+    """Whether another source shows the claim before this mark, too."""
 
 
 def render(
@@ -80,20 +82,21 @@ def render(
     """
     words, ledger = words_of(brief.language), {row.id: row for row in rows}
     groups = groups or {row.id: n for n, row in enumerate(rows)}
+    text = with_paragraphs(text)
     confirmed = _confirmed(text, ledger, groups, brief.question)
-    marked = _mark_single(with_paragraphs(text), ledger, groups, words)
-    body, citations, cited = _numbered(marked, ledger)
-    sources = [
-        _source(number, url, rows, citations, confirmed) for number, url in enumerate(cited, 1)
-    ]
+    marked, single = _mark_single(text, ledger, groups, words)
+    body, citations, cited = _numbered(marked, ledger, confirmed)
+    sources = [_source(number, url, rows, citations) for number, url in enumerate(cited, 1)]
     sections = [
         body.strip(),
         _list(words.missing, [counts.stopped, *missing], cited),
         _list(words.assumptions, brief.assumptions, cited),
-        _section(words.sources, "\n".join(_source_line(source, words) for source in sources)),
+        _section(
+            words.sources, "\n".join(_source_line(each, words, single=single) for each in sources)
+        ),
         _section(words.effort, _effort(words, counts, sources, rows, struck)),
     ]
-    uses = [{"number": use.number, "evidence": use.evidence} for use in citations]
+    uses = [use._asdict() for use in citations]
     return Report(
         "\n\n".join(section for section in sections if section) + "\n",
         "".join(_line(row) for row in rows),
@@ -102,22 +105,27 @@ def render(
 
 
 def _numbered(
-    text: str, ledger: Mapping[str, EvidenceRow]
+    text: str, ledger: Mapping[str, EvidenceRow], confirmed: Collection[tuple[int, str]]
 ) -> tuple[str, list[_Citation], list[str]]:
     """Return the text with `[e3, e7]` replaced by `[1][2]`, what each such mark cites, in the
     order of the text, and the addresses by number."""
     cited: list[str] = []
     citations: list[_Citation] = []
+    places = count()
 
     def marks(match: re.Match[str]) -> str:
         here: dict[str, list[str]] = {}
+        place = next(places)
         for id in re.findall(r"e\d+", match[0].lower()):
             if id in ledger and id not in here.setdefault(ledger[id].url, []):
                 here[ledger[id].url].append(id)
         for url in here:
             if url not in cited:
                 cited.append(url)
-        found = [_Citation(cited.index(url) + 1, ids) for url, ids in here.items()]
+        found = [
+            _Citation(cited.index(url) + 1, ids, (place, url) in confirmed)
+            for url, ids in here.items()
+        ]
         citations.extend(found)
         return "".join(f"[{citation.number}]" for citation in found)
 
@@ -126,15 +134,18 @@ def _numbered(
 
 def _confirmed(
     text: str, ledger: Mapping[str, EvidenceRow], groups: Mapping[str, int], question: str
-) -> frozenset[str]:
-    """Return the addresses whose claim an independent source shows, too.
+) -> frozenset[tuple[int, str]]:
+    """Return the places of the marks in the text (from 0) whose claim an independent source shows,
+    too, each with an address that it cites.
 
     A claim is the part of a sentence before one mark. Two sources confirm it if each of them alone
     shows all its numbers, dates and quotations, and if they are about the same thing: neither holds
     a word of the claim that the other lacks, but for one that holds at least half of the other's.
     """
-    found: set[str] = set()
-    for claim, ids in (each for unit in units(text) for each in _claims(unit.text)):
+    found: set[tuple[int, str]] = set()
+    starts = {mark.start(): place for place, mark in enumerate(CITATION.finditer(text))}
+    for claim, marks in (each for unit in units(text) for each in _claims(text, unit)):
+        ids = [id for mark in marks for id in re.findall(r"e\d+", mark[0].lower())]
         cited = [ledger[id] for id in ids if id in ledger and ledger[id].stance == "supports"]
         shown = [
             row
@@ -146,22 +157,22 @@ def _confirmed(
             few, many = sorted((_words_of(claim, one), _words_of(claim, other)), key=len)
             is_same = few <= many and 2 * len(few) >= len(many) and (states_facts or bool(few))
             if is_same and groups.get(one.id, 0) != groups.get(other.id, 0):
-                found |= {one.url, other.url}
+                places = [starts[mark.start()] for mark in marks]
+                found |= {(place, each.url) for place in places for each in (one, other)}
     return frozenset(found)
 
 
-def _claims(sentence: str) -> list[tuple[str, list[str]]]:
-    """Return the parts of a sentence, each with the ids that it cites; marks that stand side by
-    side belong to one part."""
-    found: list[tuple[str, list[str]]] = []
-    start = 0
-    for mark in CITATION.finditer(sentence):
-        ids = re.findall(r"e\d+", mark[0].lower())
-        words, start = sentence[start : mark.start()], mark.end()
+def _claims(text: str, unit: Unit) -> list[tuple[str, list[re.Match[str]]]]:
+    """Return the parts of a sentence, each with the marks behind it; marks that stand side by side
+    belong to one part."""
+    found: list[tuple[str, list[re.Match[str]]]] = []
+    start = text.index(unit.text, unit.start)
+    for mark in CITATION.finditer(text, start, start + len(unit.text)):
+        words, start = text[start : mark.start()], mark.end()
         if found and not words.strip():
-            found[-1][1].extend(ids)
+            found[-1][1].append(mark)
         else:
-            found.append((words, ids))
+            found.append((words, [mark]))
     return found
 
 
@@ -176,15 +187,18 @@ def _words_of(claim: str, row: EvidenceRow) -> set[str]:
 
 def _mark_single(
     text: str, ledger: Mapping[str, EvidenceRow], groups: Mapping[str, int], words: ReportPhrases
-) -> str:
-    """Say "one source" in each item of a list that has neither a primary nor two sources."""
+) -> tuple[str, frozenset[str]]:
+    """Say "one source" in each item of a list that has neither a primary nor two sources; return
+    also the addresses of those sources."""
+    single: set[str] = set()
     for unit in reversed(units(text)):
         cited = [ledger[id] for id in unit.ids if id in ledger]
         is_weak = cited and len({groups.get(row.id, 0) for row in cited}) == 1
         is_weak = is_weak and all(row.source_class != "primary" for row in cited)
         if unit.is_item and is_weak:
             text = f"{text[: unit.end]} ({words.one_source}){text[unit.end :]}"
-    return text
+            single |= {row.url for row in cited}
+    return text, frozenset(single)
 
 
 def _source(
@@ -192,11 +206,11 @@ def _source(
     url: str,
     rows: Sequence[EvidenceRow],
     citations: Sequence[_Citation],
-    confirmed: frozenset[str],
 ) -> dict[str, Any]:
     mine = [row for row in rows if row.url == url]
     first = mine[0]
-    used = {id for citation in citations if citation.number == number for id in citation.evidence}
+    uses = [citation for citation in citations if citation.number == number]
+    used = {id for citation in uses for id in citation.evidence}
     return {
         "number": number,
         "title": " ".join(first.title.split())[:_LONGEST_TITLE],
@@ -205,20 +219,25 @@ def _source(
         "published": first.published,
         "read": f"{first.fetched_at:%Y-%m-%d}",
         "class": first.source_class,
-        "confirmed": url in confirmed,
+        "confirmed": any(citation.confirmed for citation in uses),
         "checked": all(row.checked != "unchecked" for row in mine if row.id in used),
         "evidence": [row.id for row in mine if row.id in used],
     }
 
 
-def _source_line(source: Mapping[str, Any], words: ReportPhrases) -> str:
+def _source_line(
+    source: Mapping[str, Any], words: ReportPhrases, *, single: Collection[str]
+) -> str:
     title = plain(source["title"])
     is_named = title and title != source["site"]
     facts: list[str] = [source["site"]]
     if source["published"]:
         facts.append(f"{words.published} {plain(source['published'])}")
     facts += [f"{words.read} {source['read']}", words.of_class(source["class"])]
-    facts.append(words.confirmed if source["confirmed"] else words.single)
+    if not source["confirmed"]:
+        facts.append(words.single)
+    elif source["url"] not in single:  # an item of the report says that it has this source alone
+        facts.append(words.confirmed)
     if not source["checked"]:
         facts.append(words.unchecked)
     lead = f"{title}: " if is_named else ""

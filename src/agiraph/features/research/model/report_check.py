@@ -45,6 +45,13 @@ _LINK = late(
 )
 _ATTRIBUTE = late(r"""\b(?:href|src|srcset|action|data)\s*=\s*["']?([^\s"'>]+)""", re.I)
 _EMPTY_SECTION = late(r"^(#{1,6})[ \t].*+\n*+(?=^\1(?!#)|\s*+\Z)", re.MULTILINE)
+_EMPTY_TABLE = late(
+    r"""^.*\|.*\n (?=.*\|)                                 # its head
+    [ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+ (?:\|[ \t]*+:?-++:?[ \t]*+)*+ (?:\|[ \t]*+)? (?:\n|\Z)
+    (?!.*\|)""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""The head of a table and the rule below it, with no row below them."""
 _END_OF_URL = ".,;:!?)*_'\u2019\u201c"
 
 _GROUPING = r".,'\u2019\u066c \u00a0\u2009\u202f"
@@ -258,8 +265,10 @@ def enforce(text: str, rows: Sequence[EvidenceRow], *, question: str = "") -> tu
 
 
 def without_empty_sections(text: str) -> str:
-    """Leave out headings below which nothing was left, and the empty lines in place of others."""
-    kept = re.sub(r"\n{3,}", "\n\n", _EMPTY_SECTION.sub("", text)).strip()
+    """Leave out heads of tables and headings below which nothing was left, and the empty lines in
+    place of others."""
+    kept = _EMPTY_SECTION.sub("", _EMPTY_TABLE.sub("", text))
+    kept = re.sub(r"\n{3,}", "\n\n", kept).strip()
     return f"{kept}\n" if kept else ""
 
 
