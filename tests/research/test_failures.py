@@ -54,10 +54,17 @@ async def test_a_job_fails_if_one_reader_failed_and_the_other_found_nothing(tmp_
             assert NO_MODEL in await _last_words(it)
 
 
-async def test_a_job_whose_readers_found_nothing_is_done(tmp_path: Path) -> None:
+async def test_a_job_whose_readers_found_nothing_is_not_reached_and_tells_so(
+    tmp_path: Path,
+) -> None:
     async with scene(tmp_path, Cast()) as it:
-        assert (await it.start()).status is NodeStatus.COMPLETED
+        job = await it.start()
+        assert (job.status, job.stop_reason) == (NodeStatus.FAILED, StopReason.NOT_REACHED)
         assert (await it.report()).startswith("No evidence was found")
+        [item] = await it.world.inbox()
+        assert (item.kind, item.title) == ("report", f"Research: {QUESTION}")
+        told = await _last_words(it)
+        assert told.startswith(f"The research found nothing (Research: {QUESTION})")
 
 
 async def test_a_failed_job_that_is_tried_again_reads_its_questions_again(tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ async def test_a_question_that_names_a_page_needs_no_engine(tmp_path: Path) -> N
         without = replace(it.web.access, engine=None)
     async with scene(tmp_path / "again", cast, web=without) as it:
         job = await it.start(question)
-        assert job.status is NodeStatus.COMPLETED
+        # It was read for, and nothing was noted; without the page it would not have begun.
+        assert (job.stop_reason, len(cast.asked("brief"))) == (StopReason.NOT_REACHED, 1)
 
 
 async def test_words_of_a_person_reach_the_next_look_for_gaps(tmp_path: Path) -> None:

@@ -101,6 +101,13 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
         # The report: a mark has the words of its page, for the mouse, the keyboard and a finger.
         go_on.set()
         await thread(page).get_by_text("The research is done").wait_for()
+        # The summary in the conversation has the same marks, and leads to the report.
+        await thread(page).get_by_role("button", name="Source 2: ").focus()
+        await expect(page.get_by_role("tooltip")).to_contain_text(OLD)
+        await picture(page, "research-summary")
+        await page.keyboard.press("Escape")
+        await thread(page).get_by_role("link", name="Open the report").click()
+        await expect(page.get_by_role("heading", name=f"Research: {QUESTION}")).to_be_visible()
         _, inbox = await served.ask("GET", "/inbox")
         [item] = [i["message"]["id"] for i in inbox["items"] if i["message"]["kind"] == "report"]
         await go(page, f"{served.origin}/inbox/{item}")
@@ -128,3 +135,32 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
         await expect(phone.get_by_role("tooltip")).to_contain_text(OLD)
         await picture(phone, "research-report-phone")
         assert job["status"] == "assigned"
+
+
+async def test_a_report_that_found_nothing_is_not_done(browser: Browser, tmp_path: Path) -> None:
+    clock = SystemClock()
+    async with (
+        local_web(clock, SITES) as web,
+        serving(tmp_path / "home", clock=clock, web=web.access, model="scripted/rob") as served,
+        watched(browser, served.origin) as (page, _),
+        watched(browser, served.origin, **PHONE) as (phone, _),
+    ):
+        served.world.model("rob", Cast())
+        _, team = await served.ask("POST", "/teams", {"goal": "Know towers", "start": False})
+        lead = team["coordinator_id"]
+        _, job = await served.ask("POST", f"/agents/{lead}/research", {"goal": QUESTION})
+        await go(page, f"{served.origin}/t/{team['id']}/a/{lead}")
+        await thread(page).get_by_text("The research found nothing").wait_for()
+        await picture(page, "research-nothing-conversation")
+        await thread(page).get_by_role("link", name="Open the report").click()
+        await expect(page.get_by_role("main").get_by_text("Nothing found")).not_to_have_count(0)
+        await expect(page.get_by_role("main").get_by_text("Not reached")).to_have_count(0)
+        await picture(page, "research-nothing")
+        await go(page, f"{served.origin}/t/{team['id']}/board?node={job['id']}")
+        about = page.get_by_role("complementary", name="Task")
+        await expect(about.get_by_role("note")).to_contain_text("Not reached")
+        await expect(about.get_by_role("note").get_by_role("listitem")).to_have_text(QUESTION)
+        await picture(page, "research-nothing-task")
+        await go(phone, f"{served.origin}/t/{team['id']}/a/{lead}")
+        await thread(phone).get_by_text("The research found nothing").wait_for()
+        await picture(phone, "research-nothing-phone")

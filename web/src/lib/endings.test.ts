@@ -24,6 +24,12 @@ describe("the label of a message", () => {
   });
 });
 
+describe("the label of a report", () => {
+  it("says that it found nothing", () => {
+    expect(messageLabel("report", { status: "failed", stopReason: "not_reached", hasDoubts: false })).toEqual({ text: "Nothing found", tone: "wait" });
+  });
+});
+
 describe("a team that stopped", () => {
   it("says that its goal was not reached, unless a person stopped it", () => {
     expect([stoppedTeamText("failed"), stoppedTeamText("partial"), stoppedTeamText("cancelled")]).toEqual(["The team stopped: its goal failed", "The team stopped: its goal has a partial result", "The team stopped: its goal was cancelled"]);

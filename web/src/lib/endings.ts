@@ -50,6 +50,7 @@ export const pointsText = (count: number): string => `${plural(count, "point")} 
 /** Return what a message is; an empty text for an ordinary message. A task that ended early may have gone on since. */
 export function messageLabel(kind: MessageKind, { status, stopReason, hasDoubts }: Ending): { text: string; tone: Tone } {
   if (kind === "result" && hasDoubts) return { text: DONE_WITH_DOUBTS, tone: "wait" };
+  if (kind === "report" && stopReason === "not_reached") return { text: "Nothing found", tone: "wait" };
   if (kind !== "failure") return { text: KINDS[kind] ?? "", tone: "plain" };
   switch (status) {
     case "partial":

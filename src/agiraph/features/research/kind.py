@@ -129,7 +129,9 @@ async def _deliver(steps: Steps, ctx: RunContext) -> Outcome:
         "sources.json": report.sources_json,
     }
     await asyncio.to_thread(_write, ctx, files)
-    outcome: Finished | Failed = Finished(report.markdown, StopReason.PUBLISHED)
+    # Without any evidence the report only says that nothing was found.
+    reason = StopReason.PUBLISHED if found.rows else StopReason.NOT_REACHED
+    outcome: Finished | Failed = Finished(report.markdown, reason)
     if found.stopped is not None:
         detail = EARLY.format(reason=ENGLISH.of_limit(found.stopped))
         outcome = Failed(found.stopped, detail, report.markdown, under=ctx.node.budget)

@@ -120,7 +120,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       {node.status === "failed" && (
         <div role="note" className="rounded-md border border-fail/30 bg-fail-bg p-3">
           <p className="font-semibold text-fail">{stopReasonText(node.stop_reason) || "The task failed"}</p>
-          {node.result && <p dir="auto" className="mt-1 whitespace-pre-wrap text-ink-2">{node.result}</p>}
+          {node.result && (node.stop_reason === "not_reached" ? <Markdown text={node.result} /> : <p dir="auto" className="mt-1 whitespace-pre-wrap text-ink-2">{node.result}</p>)}
         </div>
       )}
 

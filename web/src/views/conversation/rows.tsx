@@ -49,6 +49,7 @@ interface TeamInfo {
 }
 export const TeamContext = createContext<TeamInfo>({ members: new Map(), team: "", nodes: {}, answers: {}, expandTools: false });
 
+const Report = lazyChunk(() => import("@/views/research/Report"));
 const FailureActions = lazyChunk(() => import("@/views/conversation/FailureActions"));
 
 export const senderName = (info: TeamInfo, id: string): string => (id === HUMAN ? "You" : id === SYSTEM ? "agiraph" : (info.members.get(id)?.name ?? "A former member"));
@@ -149,7 +150,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
         )}
         {title && label.text && <p dir="auto" className="font-medium">{title}</p>}
         <div className={cx(isPeer && "text-ink-2", isFilesOnly && "sr-only")}>
-          <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
+          <Words row={row} isPeer={isPeer} />
         </div>
         {attachments.length > 0 && <MessageAttachments files={attachments} sent={{ team: info.team, message: row.id }} />}
         {message && <Doubts of={message.doubts} team={info.team} />}
@@ -161,6 +162,25 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
       </div>
       {isHovered && <HoverActions {...actions} />}
     </article>
+  );
+}
+
+/** The words of a message. The summary of a report has the marks of the report, and a link to it. */
+function Words({ row, isPeer }: { row: MessageRow; isPeer: boolean }) {
+  const report = useQuery({ ...inboxQuery, enabled: row.nodeId !== null && !isPeer, select: (inbox) => inbox.items.find(({ message }) => message.kind === "report" && message.node_id === row.nodeId)?.message.id }).data;
+  const plain = <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />;
+  if (!report || row.nodeId === null || row.sender === HUMAN) return plain;
+  return (
+    <>
+      <Suspense fallback={plain}>
+        <Report node={row.nodeId} text={row.text} isPart={row.id !== report} />
+      </Suspense>
+      {row.id !== report && (
+        <Link to="/inbox/$item" params={{ item: report }} className="mt-1 inline-flex min-h-6 items-center text-sm underline decoration-line-2 underline-offset-2 hover:decoration-ink pointer-coarse:min-h-10">
+          Open the report
+        </Link>
+      )}
+    </>
   );
 }
 

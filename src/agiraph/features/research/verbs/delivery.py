@@ -282,9 +282,11 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
             tx, node, f"I could not finish the research you asked for ({title}): {why}"
         )
     report = texts.fit_message(report)
-    if node.status is not NodeStatus.COMPLETED:
+    has_found = node.stop_reason is not StopReason.NOT_REACHED
+    if node.status is not NodeStatus.COMPLETED and has_found:
         title = f"{title} (incomplete)"
-    _send_to_inbox(tx, node, kind="report", title=title, text=texts.for_person(node, report))
+    said = texts.for_person(node, report) if has_found else report  # which itself says so
+    _send_to_inbox(tx, node, kind="report", title=title, text=said)
     passages.put(
         tx,
         team_id=node.team_id,
@@ -299,6 +301,8 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
         lead = f"The research has ended, but its report could not be written ({title})"
     if node.status is not NodeStatus.COMPLETED and node.stop_reason is not None:
         lead = f"The research ended early: {ENGLISH.of_limit(node.stop_reason)} ({title})"
+    if not has_found:
+        lead = f"The research found nothing ({title})"
     lead += "; all of it is in your inbox."
     return _send_summary(tx, node, f"{lead}\n\n{summary(node.result or '')}")
 
