@@ -65,8 +65,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "words for search, in every script; no word means anything": (
         "core/domain/text/passages core/domain/text/similarity"
-        " features/knowledge/verbs/briefings core/services/search core/store/lists/search"
-        " core/tools/files/files"
+        " features/knowledge/verbs/briefings core/services/search core/tools/files/files"
     ),
     "files and protocols with a standard: cron, cgroups, git, ZIP, mail, PDF, package indexes": (
         "core/domain/times/cron sandbox/cgroups core/home/front_matter sandbox/commands"

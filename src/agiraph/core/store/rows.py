@@ -1,7 +1,6 @@
 """Rows: maps frozen dataclasses to table rows and back."""
 
 import json
-import re
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
@@ -60,13 +59,14 @@ def _storable(text: str) -> str:
 _LETTERS = "abcdefgh"
 """Distinguishes the parameters of searched words, whose names may hold only letters and
 underscores. Words beyond the eighth are ignored."""
+_PLAIN = str.maketrans({mark: f"!{mark}" for mark in "!%_"})
+"""`%` and `_` are wildcards of LIKE."""
 
 
 def holds_all(expression: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Return the condition that a text holds all words, which are in lower case, and its
     parameters."""
-    # `%` and `_` are wildcards of LIKE.
-    plain = [re.sub("([!%_])", r"!\1", word) for word in words]
+    plain = [word.translate(_PLAIN) for word in words]
     named = {f"word_{letter}": f"%{word}%" for letter, word in zip(_LETTERS, plain, strict=False)}
     held = [f"lower({expression}) like :{name} escape '!'" for name in named]
     return " and ".join(held) or "1 = 1", named
