@@ -163,7 +163,7 @@ async def test_a_question_is_answered_from_the_toast(visit: Visit) -> None:
 
     toast = page.get_by_role("group", name="coordinator asks")
     await toast.get_by_text("Red or blue?").wait_for()
-    await expect(page).to_have_title("(1) agiraph")
+    await expect(page).to_have_title("(1) Settings · agiraph")
     await toast.get_by_role("button", name="blue").click()
     await expect(toast).to_have_count(0)
     await sidebar(page).get_by_role("link", name="Coordinator").click()
