@@ -123,5 +123,5 @@ async def test_work_of_a_paused_team_does_not_start_soon(visit: Visit) -> None:
     await desk.up.ask("POST", f"/teams/{team}/pause")
     await answer_all(world, team)
     cards = page.get_by_role("region", name="Work in progress")
-    await expect(cards).to_contain_text("Waits: the team is paused")
+    await expect(cards).to_contain_text("waits: the team is paused")
     await expect(cards).not_to_contain_text("starts soon")

@@ -18,7 +18,7 @@ test("a card says who is on it, how long, how far and what it cost", () => {
   // A wait for the person is not time at work.
   expect(jobFacts(job("w", { running_since: null, worked_seconds: 7 }), null, Date.parse("2026-01-01T01:00:00Z"))).toBe("7.0s");
   expect(jobFacts(job("q", { started_at: null, state: "queued" }), null, 0)).toBe("");
-  expect([jobText(research), jobText(job("q", { state: "queued", position: 3 })), jobText(job("q", { state: "queued", position: 1 })), jobText(job("q", { state: "queued", position: 1 }), true)]).toEqual(["ada, runs", "ada, number 3 in the queue", "ada, starts soon", "Waits: all work is stopped"]);
+  expect([jobText(research), jobText(job("q", { state: "queued", position: 3 })), jobText(job("q", { state: "queued", position: 1 })), jobText(job("q", { state: "queued", position: 1 }), true)]).toEqual(["ada, runs", "ada, number 3 in the queue", "ada, starts soon", "ada, waits: all work is stopped"]);
   expect(jobText(job("q", { state: "queued", worker: "nobody yet", held_by: "team_paused" }))).toBe("Waits: the team is paused");
   expect(jobText(job("r", { progress: "for now, half of it" }))).toBe("ada, runs: for now, half of it");
 });

@@ -20,8 +20,7 @@ export function jobsOf(jobs: readonly Job[], agent: Pick<Agent, "name">, isCoord
 export function jobText({ state, worker, position, held_by, progress }: Job, isStopped = false): string {
   if (state === "waiting") return `${worker} ${waitText(progress)}`;
   const held = isStopped ? "all_stopped" : held_by;
-  // What cannot start is nobody's yet, or it does not matter whose.
-  if (state === "queued" && held) return HELD_BY[held];
+  if (state === "queued" && held) return position === null ? HELD_BY[held] : `${worker}, ${HELD_BY[held].charAt(0).toLowerCase()}${HELD_BY[held].slice(1)}`;
   return `${worker}, ${stateText(state, position)}${progress && `: ${progress}`}`;
 }
 

@@ -102,7 +102,7 @@ export function Reader({ item, teamName, state, file }: { item: InboxItem; teamN
             <>
               <h1 dir="auto" className="sr-only">{titleOf(item)}</h1>
               <p dir="auto" className="mb-3 text-sm text-ink-3">
-                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi>{state && `, ${TEAM_STATES[state].label}`} · {fullTime(message.created_at)}
+                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi>{state && ` · ${TEAM_STATES[state].label}`} · {fullTime(message.created_at)}
               </p>
               <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={authorOf(item)} message={message} answered={answered} always={item.always} isLate={isLate(item)} />
             </>
@@ -110,7 +110,7 @@ export function Reader({ item, teamName, state, file }: { item: InboxItem; teamN
             <>
               <h1 dir="auto" className="text-xl font-semibold">{titleOf(item)}</h1>
               <p dir="auto" className="mb-6 text-sm text-ink-3">
-                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi>{state && `, ${TEAM_STATES[state].label}`} · {fullTime(message.created_at)}
+                <bdi>{authorOf(item)}</bdi> · <bdi>{teamName}</bdi>{state && ` · ${TEAM_STATES[state].label}`} · {fullTime(message.created_at)}
               </p>
               {note && (
                 <div role="note" className={cx("mb-6 rounded-md border p-3 text-sm", label.tone === "fail" ? "border-fail/30 bg-fail-bg" : "border-wait-line bg-wait-bg")}>
