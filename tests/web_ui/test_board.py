@@ -16,8 +16,8 @@ from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.store.nodes import NODES
 from tests.api.serving import Served
 from tests.web_ui import seeding
-from tests.web_ui.browsing import watched
-from tests.web_ui.test_accessibility import THEMES, axe_violations
+from tests.web_ui.browsing import PHONE, watched
+from tests.web_ui.test_accessibility import HORIZONTAL_OVERFLOW, THEMES, axe_violations
 from tests.web_ui.windows import serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
@@ -334,3 +334,21 @@ async def test_a_map_beside_the_conversation_leads_to_the_agents(deep: Deep) -> 
     await page.get_by_role("button", name="Details").click()
     await page.get_by_role("dialog").get_by_role("heading", name="Agent").wait_for()
     await expect(page.get_by_role("heading", name="Map of the work")).to_have_count(0)
+
+
+async def test_a_large_tree_opens_with_words_on_a_phone_and_fits_when_asked(
+    browser: Browser, tmp_path: Path
+) -> None:
+    made = await seeding.deep_team(tmp_path / "home")
+    async with (
+        serving(tmp_path / "home", clock=SystemClock()) as served,
+        watched(browser, served.origin, **PHONE) as (page, _),
+    ):
+        await page.goto(f"{served.origin}/t/{made.team}/board?view=graph")
+        zoomed_out = page.locator("[data-card][aria-label^='Bring the'] [dir=auto]")
+        await expect(zoomed_out).to_be_visible()
+        assert await page.evaluate(SMALLEST_TITLE_PX) >= 10
+        assert await page.evaluate(HORIZONTAL_OVERFLOW) == 0
+        assert await axe_violations(page, contrast_in=THEMES) == []
+        await page.get_by_role("button", name="Fit").click()
+        await all_in_sight(page)

@@ -1,10 +1,10 @@
 /** Backdrop: what is drawn behind the cards: the frames of stages, the lines of the tree, and dependencies. */
 import { ViewportPortal } from "@xyflow/react";
-import { memo, useContext } from "react";
+import { Fragment, memo, useContext } from "react";
 import { cx } from "@/lib/cx";
 import { capitalize, money } from "@/lib/format";
 import { type CardData, DetailLevel } from "@/views/board/Card";
-import { CARD, type Frame, pathOfLines, type TreeLayout } from "@/views/tree/layout";
+import { CARD, CORNER, type Frame, type Line, type Point, type TreeLayout } from "@/views/tree/layout";
 import type { Stack } from "@/views/tree/stacks";
 
 /** A dependency between two cards: one of them may stand for a task that it hides. */
@@ -31,6 +31,8 @@ export function needsBetween(cards: ReadonlyMap<string, CardData>, shownBy: Read
   return [...found.values()];
 }
 
+/** The width of a line of the tree. */
+const LINE = 1.5;
 const STROKE = { fill: "none", strokeLinecap: "round", strokeLinejoin: "round" } as const;
 
 interface BackdropProps {
@@ -44,14 +46,40 @@ export const Backdrop = memo(function Backdrop({ layout, cards, stacks }: Backdr
     <ViewportPortal>
       <div className="pointer-events-none absolute top-0 left-0" style={{ zIndex: -1 }}>
         {layout.frames.map((frame) => (
-          <StageFrame key={`${frame.stage} ${frame.nodeIds[0]}`} frame={frame} cards={cards} stacks={stacks} />
+          <Fragment key={`${frame.stage} ${frame.nodeIds[0]}`}>
+            <TreeLine line={frame.line} />
+            <StageFrame frame={frame} cards={cards} stacks={stacks} />
+          </Fragment>
         ))}
-        <svg aria-hidden className="absolute top-0 left-0 overflow-visible" width={1} height={1}>
-          <path data-lines d={pathOfLines(layout)} {...STROKE} stroke="var(--edge)" strokeWidth={1.5} vectorEffect="non-scaling-stroke" />
-        </svg>
+        {[...layout.lines].map(([id, line]) => (
+          <TreeLine key={id} line={line} />
+        ))}
       </div>
     </ViewportPortal>
   );
+});
+
+/** A line of the tree as boxes: an SVG of hundreds of lines takes a browser without a graphics processor many times as long to draw. */
+const TreeLine = memo(function TreeLine({ line }: { line: Line }) {
+  const turn = line.at(-1)!.y === line.at(-2)!.y ? 3 : 0;
+  const straight = turn > 0 ? line.slice(0, -2) : line;
+  const [from, , to] = line.slice(-3) as [Point, Point, Point];
+  return (
+    <>
+      {straight.slice(1).map((end, at) => (
+        <i key={at} className="absolute bg-edge" style={boxOf(straight[at]!, end)} />
+      ))}
+      {turn > 0 && <i className="absolute border-b-[1.5px] border-l-[1.5px] border-edge" style={{ ...boxOf(from, to), borderBottomLeftRadius: CORNER }} />}
+    </>
+  );
+});
+
+/** Return the box of a straight line, or of one that goes down and then to the right. */
+const boxOf = (from: Point, to: Point) => ({
+  left: Math.min(from.x, to.x) - LINE / 2,
+  top: Math.min(from.y, to.y) - LINE / 2,
+  width: Math.abs(to.x - from.x) + LINE,
+  height: Math.abs(to.y - from.y) + LINE,
 });
 
 function StageFrame({ frame, cards, stacks }: Omit<BackdropProps, "layout"> & { frame: Frame }) {

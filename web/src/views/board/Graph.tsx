@@ -23,6 +23,8 @@ const MANY_CARDS = 120;
 const TITLE_ZOOM = 0.55;
 const STATUS_ZOOM = 0.26;
 const MIN_ZOOM = 0.08;
+/** A tree that would be opened without any words begins at its first task, at this zoom. */
+const OPENING_ZOOM = 0.5;
 /** A card that is shown keeps this distance from the edges. The buttons stand below the board, not on it. */
 const PADDING = { top: 28, bottom: 76, x: 28 };
 const FIT = { padding: { top: `${PADDING.top}px`, bottom: `${PADDING.bottom}px`, x: `${PADDING.x}px` }, maxZoom: 1, minZoom: MIN_ZOOM } as const;
@@ -265,6 +267,11 @@ function GraphView({ layout, tree, cards, stacks, selected, onOpen, onFold }: Pr
           onlyRenderVisibleElements={hasManyCards}
           panOnScroll
           zoomOnDoubleClick={false}
+          onInit={() => {
+            if (flow.getZoom() >= STATUS_ZOOM) return;
+            void flow.setViewport({ x: PADDING.x, y: PADDING.top, zoom: OPENING_ZOOM });
+            if (shown !== undefined) reveal(shown);
+          }}
           onMoveEnd={() => {
             redrawSharp();
             isLeft.current = shown !== undefined && !isInView(shown);

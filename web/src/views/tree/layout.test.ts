@@ -35,7 +35,17 @@ describe("layout", () => {
   it("draws a line to each task below another, and one to each frame", () => {
     const { lines, frames } = layoutTree([goal, ...research, node("n5", "n1")], stages);
     expect([...lines.keys()]).toEqual(["n5"]);
-    expect(frames[0]!.line).toMatch(/^M16,92 V/);
+    expect(frames[0]!.line[0]).toEqual({ x: 16, y: CARD.height });
+    expect(frames[0]!.line.at(-1)!.y).toBe(frames[0]!.y);
+  });
+
+  it("begins each line of a column where the one above it turned", () => {
+    const { lines } = layoutTree([goal, ...Array.from({ length: 6 }, (_, n) => node(`n${n + 1}`, "n0"))], []);
+    const starts = [...lines.values()].map(([start]) => start!);
+    const turns = [...lines.values()].map((line) => line.at(-2)!);
+    const above = (at: number) => ({ x: turns[at]!.x, y: turns[at]!.y - 6 });
+    const goalEnd = { x: 16, y: CARD.height };
+    expect(starts).toEqual([goalEnd, above(0), above(1), goalEnd, above(3), above(4)]);
   });
 
   it("holds the tasks of a stage in its frame, with what is below them, in the order of the stages", () => {

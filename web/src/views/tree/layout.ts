@@ -17,10 +17,12 @@ interface LayoutStage {
   id: string;
   name: string;
 }
-interface Point {
+export interface Point {
   x: number;
   y: number;
 }
+/** A line through these points, straight down or to a side from each to the next. */
+export type Line = readonly Point[];
 
 /** The tasks of one stage below one task. */
 export interface Frame extends Point {
@@ -31,8 +33,8 @@ export interface Frame extends Point {
   width: number;
   height: number;
   nodeIds: string[];
-  /** The line to it, as the path of an SVG. */
-  line: string;
+  /** The line to it. */
+  line: Line;
 }
 /** The columns of tasks below each task, by stage. */
 type Columns = ReadonlyMap<string, ReadonlyMap<string, readonly (readonly string[])[]>>;
@@ -40,8 +42,8 @@ export interface TreeLayout {
   /** In the order of the tree: a task comes before those below it. */
   positions: Map<string, Point>;
   frames: Frame[];
-  /** The line to each task that is in no frame, as the path of an SVG. */
-  lines: Map<string, string>;
+  /** The line to each task that is in no frame. */
+  lines: Map<string, Line>;
   width: number;
   height: number;
   /** The next layout takes it as `previous`. */
@@ -58,7 +60,8 @@ const TRUNK = 16;
 const FRAME = { top: 40, side: 14, bottom: 16 };
 /** First tasks that gave nothing away stand side by side, so many in a row. */
 const ROOTS_IN_A_ROW = 5;
-const CORNER = 6;
+/** The radius of the last turn of a line. */
+export const CORNER = 6;
 /** Tasks of no stage. */
 const UNSTAGED = "";
 
@@ -149,7 +152,7 @@ export function layoutTree(nodes: readonly LayoutNode[], stages: readonly Layout
   // From above: the place of each task.
   const positions = new Map<string, Point>();
   const frames: Frame[] = [];
-  const lines = new Map<string, string>();
+  const lines = new Map<string, Line>();
   const size = { width: 0, height: 0 };
   const placed = new Map<string, Point>(rootPlaces());
   const open = [...placed.keys()].reverse();
@@ -194,15 +197,20 @@ export function layoutTree(nodes: readonly LayoutNode[], stages: readonly Layout
     const bus = y - (depth === 0 ? BUS : GAP.y) / 2;
     if (isFramed) {
       const { stage, width, height } = group;
-      const line = depth === 0 ? `M${from.x},${from.y} V${bus} H${x + TRUNK} V${y}` : elbow(from, bus, from.x, { x, y: y + FRAME.top / 2 });
+      const line = depth === 0 ? [from, { x: from.x, y: bus }, { x: x + TRUNK, y: bus }, { x: x + TRUNK, y }] : elbow(from, bus, from.x, { x, y: y + FRAME.top / 2 });
       frames.push({ stage, title: names.get(stage) ?? "Stage", number: numbers.get(stage) ?? 0, x, y, width, height, nodeIds: group.columns.flat(), line });
     }
     let columnX = x + (isFramed ? FRAME.side : 0);
     group.columns.forEach((column, index) => {
       let rowY = y + (isFramed ? FRAME.top : 0);
+      let last: number | null = null;
       for (const id of column) {
         placed.set(id, { x: columnX, y: rowY });
-        if (!isFramed) lines.set(id, elbow(from, bus, columnX - INDENT + TRUNK, { x: columnX, y: rowY + CARD.height / 2 }));
+        const to = { x: columnX, y: rowY + CARD.height / 2 };
+        const trunk = columnX - INDENT + TRUNK;
+        // Each line goes on where the one above it turns: lines over each other cost a browser much time to draw.
+        if (!isFramed) lines.set(id, last === null ? elbow(from, bus, trunk, to) : elbow({ x: trunk, y: last }, bus, trunk, to));
+        last = to.y - CORNER;
         rowY += blocks.get(id)!.height + GAP.y;
       }
       columnX += group.widths[index]! + (isFramed ? GAP.x : INDENT);
@@ -212,16 +220,13 @@ export function layoutTree(nodes: readonly LayoutNode[], stages: readonly Layout
   return { positions, frames, lines, ...size, columns };
 }
 
-/** Return all lines of a layout as one path of an SVG. */
-export const pathOfLines = ({ lines, frames }: TreeLayout): string => [...lines.values(), ...frames.map((frame) => frame.line)].join("");
-
 /** Return how far to the right of its task a group stands. The line to a frame below a first task comes from above, and needs no room beside it. */
 const indentOf = (group: Group, depth: number): number => (depth === 0 && group.stage !== UNSTAGED ? 0 : INDENT);
 
 /** Return a line that goes down to the bus, along it, down again, and to the right. */
-function elbow(from: Point, bus: number, x: number, to: Point): string {
-  const start = x === from.x ? "" : ` V${bus} H${x}`;
-  return `M${from.x},${from.y}${start} V${to.y - CORNER} q0,${CORNER} ${CORNER},${CORNER} H${to.x}`;
+function elbow(from: Point, bus: number, x: number, to: Point): Line {
+  const along = x === from.x ? [] : [{ x: from.x, y: bus }, { x, y: bus }];
+  return [from, ...along, { x, y: to.y }, to];
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);

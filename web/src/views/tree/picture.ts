@@ -1,6 +1,6 @@
 /** Picture: the tree of tasks drawn small, in the colours of their statuses. */
 import type { DisplayStatus } from "@/parts/taskStatus";
-import { CARD, pathOfLines, type TreeLayout } from "@/views/tree/layout";
+import { CARD, type TreeLayout } from "@/views/tree/layout";
 
 export type StatusCounts = readonly (readonly [DisplayStatus, number])[];
 
@@ -51,7 +51,11 @@ export function drawTree(canvas: HTMLCanvasElement, layout: TreeLayout, { scale,
   for (const frame of layout.frames) context.fillRect(frame.x, frame.y, frame.width, frame.height);
   context.strokeStyle = colour("--edge");
   context.lineWidth = 1 / scale;
-  context.stroke(new Path2D(pathOfLines(layout)));
+  for (const line of [...layout.frames.map((frame) => frame.line), ...layout.lines.values()]) {
+    context.beginPath();
+    for (const { x, y } of line) context.lineTo(x, y);
+    context.stroke();
+  }
   for (const [id, { x, y }] of layout.positions) {
     const counts = countsOf(id);
     const total = counts.reduce((sum, [, count]) => sum + count, 0);

@@ -28,6 +28,11 @@ describe("stacks of the board", () => {
     expect([...stackAlike(teams(20)).stacks.values()].map(({ nodeIds }) => nodeIds.length)).toEqual([20]);
   });
 
+  it("never stacks those with work of their own with those without", () => {
+    const goals = [node(0, "Page 0", { parent_id: null }), ...Array.from({ length: 30 }, (_, n) => node(n + 1, `Page ${n + 1}`, { parent_id: null })), node(100, "Draw it")];
+    expect([...stackAlike(goals).stacks.values()].map(({ id, nodeIds }) => [id, nodeIds.length])).toEqual([["n001*", 30]]);
+  });
+
   it("stacks tasks without a likeness only on a board that is too long", () => {
     const words = (n: number) => node(n, `${String.fromCharCode(97 + (n % 26))}${String.fromCharCode(97 + Math.floor(n / 26))}x alone`);
     expect(stackAlike([goal, ...Array.from({ length: 50 }, (_, n) => words(n + 1))]).stacks.size).toBe(0);

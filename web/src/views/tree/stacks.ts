@@ -60,13 +60,13 @@ export function stackAlike(all: readonly StackableNode[]): { nodes: LayoutNode[]
     for (const node of sorted) {
       const key = stackOf.has(node.id) ? null : keyOf(node);
       if (key === null) continue;
-      const family = JSON.stringify([node.stage_id, node.parent_id, key]);
+      const family = JSON.stringify([node.stage_id, node.parent_id, parents.has(node.id), key]);
       const group = groups.get(family);
       if (group) group.push(node);
       else groups.set(family, [node]);
     }
     for (const members of groups.values()) {
-      if (members.length < (members.some((node) => parents.has(node.id)) ? MIN_PARENTS : MIN_MEMBERS)) continue;
+      if (members.length < (parents.has(members[0]!.id) ? MIN_PARENTS : MIN_MEMBERS)) continue;
       const id = stackId(members[0]!.id);
       stacks.set(id, { id, title: title(members), nodeIds: members.map((node) => node.id) });
       for (const node of members) stackOf.set(node.id, id);
