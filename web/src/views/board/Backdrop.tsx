@@ -1,6 +1,6 @@
 /** Backdrop: what is drawn behind the cards: the frames of stages, the lines of the tree, and dependencies. */
 import { ViewportPortal } from "@xyflow/react";
-import { Fragment, memo, useContext } from "react";
+import { type CSSProperties, Fragment, memo, useContext } from "react";
 import { cx } from "@/lib/cx";
 import { capitalize, money } from "@/lib/format";
 import { type CardData, DetailLevel } from "@/views/board/Card";
@@ -31,8 +31,8 @@ export function needsBetween(cards: ReadonlyMap<string, CardData>, shownBy: Read
   return [...found.values()];
 }
 
-/** The width of a line of the tree. */
-const LINE = 1.5;
+/** The width of a line of the tree: it stays visible from afar. */
+const LINE_WIDTHS = { full: "1.5px", title: "3px", status: "6px" };
 const STROKE = { fill: "none", strokeLinecap: "round", strokeLinejoin: "round" } as const;
 
 interface BackdropProps {
@@ -44,7 +44,7 @@ interface BackdropProps {
 export const Backdrop = memo(function Backdrop({ layout, cards, stacks }: BackdropProps) {
   return (
     <ViewportPortal>
-      <div className="pointer-events-none absolute top-0 left-0" style={{ zIndex: -1 }}>
+      <div className="pointer-events-none absolute top-0 left-0" style={{ zIndex: -1, "--line-width": LINE_WIDTHS[useContext(DetailLevel)] } as CSSProperties}>
         {layout.frames.map((frame) => (
           <Fragment key={`${frame.stage} ${frame.nodeIds[0]}`}>
             <TreeLine line={frame.line} />
@@ -67,19 +67,19 @@ const TreeLine = memo(function TreeLine({ line }: { line: Line }) {
   return (
     <>
       {straight.slice(1).map((end, at) => (
-        <i key={at} className="absolute bg-edge" style={boxOf(straight[at]!, end)} />
+        <i key={at} className={cx("absolute border-edge", end.y === straight[at]!.y ? "border-b-(length:--line-width)" : "border-l-(length:--line-width)")} style={boxOf(straight[at]!, end)} />
       ))}
-      {turn > 0 && <i className="absolute border-b-[1.5px] border-l-[1.5px] border-edge" style={{ ...boxOf(from, to), borderBottomLeftRadius: CORNER }} />}
+      {turn > 0 && <i className="absolute border-b-(length:--line-width) border-l-(length:--line-width) border-edge" style={{ ...boxOf(from, to), borderBottomLeftRadius: CORNER }} />}
     </>
   );
 });
 
 /** Return the box of a straight line, or of one that goes down and then to the right. */
 const boxOf = (from: Point, to: Point) => ({
-  left: Math.min(from.x, to.x) - LINE / 2,
-  top: Math.min(from.y, to.y) - LINE / 2,
-  width: Math.abs(to.x - from.x) + LINE,
-  height: Math.abs(to.y - from.y) + LINE,
+  left: Math.min(from.x, to.x),
+  top: Math.min(from.y, to.y),
+  width: Math.abs(to.x - from.x),
+  height: Math.abs(to.y - from.y),
 });
 
 function StageFrame({ frame, cards, stacks }: Omit<BackdropProps, "layout"> & { frame: Frame }) {
