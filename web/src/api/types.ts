@@ -2936,6 +2936,11 @@ export interface components {
             number: number;
             /** Evidence */
             evidence: string[];
+            /**
+             * Is Confirmed
+             * @description Whether an independent source shows the claim before it; null in old reports.
+             */
+            is_confirmed: boolean | null;
         };
         /**
          * ConfirmRequest

@@ -1,0 +1,1 @@
+export{t as default}from"./BudgetForm-Dpcj2r2d.js";

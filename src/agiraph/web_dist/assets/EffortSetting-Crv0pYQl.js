@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-D8r5tobY.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./Graph-CxJ-7K1C.js";

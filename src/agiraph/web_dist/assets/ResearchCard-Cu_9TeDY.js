@@ -1,1 +1,0 @@
-export{t as default}from"./ResearchCard-DNk7P9WI.js";
