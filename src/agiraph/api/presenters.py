@@ -71,6 +71,14 @@ def team_views(tx: Tx, page: Sequence[Team], viewer: PersonId) -> list[TeamView]
 
 
 def _team_view(tx: Tx, team: Team, counts: TeamCounts, interval_s: float) -> TeamView:
+    state = state_of(
+        team.status,
+        team.mode,
+        counts.goal,
+        is_open=counts.is_open,
+        needs_person=counts.waits_for_person,
+        is_halted=counts.is_halted,
+    )
     return TeamView.of(
         team,
         goal_status=counts.goal,
@@ -79,14 +87,8 @@ def _team_view(tx: Tx, team: Team, counts: TeamCounts, interval_s: float) -> Tea
         interval=interval_s,
         members=len(counts.members),
         working=counts.working,
-        state=state_of(
-            team.status,
-            team.mode,
-            counts.goal,
-            is_open=counts.is_open,
-            needs_person=counts.waits_for_person,
-            is_halted=counts.is_halted,
-        ),
+        state=state,
+        waits_for_you=state == "needs_you",
         open_questions=counts.open_questions,
         unread=counts.unread,
         usd=counts.usd,

@@ -116,6 +116,7 @@ class TeamView(View):
     )
     members: int
     working: int = Field(description="Members that are working now.")
+    waits_for_you: bool = Field(description="Whether `state` is needs_you.")
     open_questions: int
     unread: int
     usd: float

@@ -6871,6 +6871,11 @@ export interface components {
              * @description Members that are working now.
              */
             working: number;
+            /**
+             * Waits For You
+             * @description Whether `state` is needs_you.
+             */
+            waits_for_you: boolean;
             /** Open Questions */
             open_questions: number;
             /** Unread */
