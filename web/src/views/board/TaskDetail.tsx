@@ -100,7 +100,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         <div className="ml-auto flex flex-wrap justify-end gap-2">
           {node.assignee_id && (
             <Link to="/t/$team/a/$agent" params={{ team: team.id, agent: node.assignee_id }} className={buttonStyle({ size: "sm" })}>
-              <MessageCircle className="size-3.5" aria-hidden /> Talk to {capitalize(node.assignee ?? node.assignee_id)}
+              <MessageCircle className="size-3.5" aria-hidden /> Talk to <span dir="auto">{capitalize(node.assignee ?? node.assignee_id)}</span>
             </Link>
           )}
           {isFinished(node.status) ? <FailureActions node={node.id} /> : canExtend(node) && <ExtendButton node={node} />}

@@ -132,7 +132,6 @@ interface FormProps {
 export function AnswerForm({ id, kind, options, always = null, call = null, stopped = null, onDone }: FormProps) {
   const [typed, setTyped] = useStoredDraft(`answer.${id}`);
   const { isSending, problem, answer } = useAnswer(id);
-  const teams = useQuery({ ...inboxQuery, select: ({ items }) => new Set(items.find((one) => one.message.id === id)?.waiting_work.map((work) => work.team_id)).size, enabled: !!stopped?.fault }).data ?? 0;
   const unread = useUnread();
   const canApprove = unread.length === 0 && !isSending;
   const { ref, isRefused, guards } = useSettling();
@@ -167,24 +166,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           ))}
         </div>
       )}
-      {teams > 1 && <p className="mb-2 text-sm font-medium">{teams} teams wait for this. {stopped?.fault === "key" ? "A new key or one answer" : "One answer"} lets all of them go on.</p>}
-      {stopped && (
-        <div className="mb-2 flex flex-wrap gap-2">
-          {stopped.fault === "key" && (
-            <Suspense>
-              <EnterKey provider={stopped.fault_of ?? ""} />
-            </Suspense>
-          )}
-          <Button size="sm" disabled={isSending} data-option="1" onClick={() => sendAnswer("Try again.")}>
-            <RotateCw className="size-3.5" aria-hidden /> {teams > 1 ? "Retry all" : "Try again"}
-          </Button>
-          {stopped.stopped_by === "model" && (
-            <Suspense>
-              <ChangeModel agent={stopped.sender} team={stopped.team_id} then="Change and try again" onChanged={() => sendAnswer(stopped.fault ? "Try again." : "You have another model now. Try again.")} />
-            </Suspense>
-          )}
-        </div>
-      )}
+      {stopped && <StoppedActions stopped={stopped} isSending={isSending} sendAnswer={sendAnswer} />}
       <div className="flex flex-wrap gap-2">
         <label id={labelId} className="sr-only">
           {kind === "approval" ? "A note" : "Your answer"}
@@ -231,6 +213,32 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
       {isRefused && <p role="status" className="mt-2 text-xs text-ink-2">The card came here just as you pressed. Look at it, then press again.</p>}
       <Problem of={problem} className="mt-2 text-xs" />
     </div>
+  );
+}
+
+/** What a person can do about work that cannot go on, and how many teams wait for it. */
+function StoppedActions({ stopped, isSending, sendAnswer }: { stopped: Message; isSending: boolean; sendAnswer: (text: string) => void }) {
+  const { id, fault, fault_of } = stopped;
+  const teams = useQuery({ ...inboxQuery, select: ({ items }) => new Set(items.find((one) => one.message.id === id)?.waiting_work.map((work) => work.team_id)).size }).data ?? 0;
+  return (
+    <>
+      {teams > 1 && <p className="mb-2 text-sm font-medium">{teams} teams wait for this. {fault === "key" ? "A new key or one answer" : "One answer"} lets all of them go on.</p>}
+      <div className="mb-2 flex flex-wrap gap-2">
+        {fault === "key" && (
+          <Suspense>
+            <EnterKey provider={fault_of ?? ""} />
+          </Suspense>
+        )}
+        <Button size="sm" disabled={isSending} data-option="1" onClick={() => sendAnswer("Try again.")}>
+          <RotateCw className="size-3.5" aria-hidden /> {teams > 1 ? "Retry all" : "Try again"}
+        </Button>
+        {stopped.stopped_by === "model" && (
+          <Suspense>
+            <ChangeModel agent={stopped.sender} team={stopped.team_id} then="Change and try again" onChanged={() => sendAnswer(fault ? "Try again." : "You have another model now. Try again.")} />
+          </Suspense>
+        )}
+      </div>
+    </>
   );
 }
 

@@ -1,1 +1,0 @@
-export{t as default}from"./BudgetForm-Dpcj2r2d.js";

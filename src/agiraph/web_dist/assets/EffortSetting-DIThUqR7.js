@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-8Uihp_bS.js";

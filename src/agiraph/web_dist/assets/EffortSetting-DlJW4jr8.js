@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-slG8mI4s.js";

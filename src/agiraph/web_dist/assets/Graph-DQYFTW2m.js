@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-CxJ-7K1C.js";
