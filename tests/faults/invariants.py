@@ -183,9 +183,11 @@ def _interrupted_programs(db: sqlite3.Connection) -> set[str]:
 
 def _ended(db: sqlite3.Connection, home: Path) -> Iterator[str]:
     interrupted, stopped = _interrupted_programs(db), Ledger(home).all(STOPPED)
-    for row in db.execute("select id, status, stop_reason, waiting_reason from nodes"):
+    for row in db.execute("select id, kind, status, stop_reason, waiting_reason from nodes"):
         if row["id"] in interrupted and row["status"] == "failed":
             continue
+        if (row["kind"], row["stop_reason"]) == ("research", "not_reached"):
+            continue  # it found nothing, and its report says so
         if row["status"] not in ("completed", "failed", "cancelled"):
             yield f"{row['id']} is left {row['status']}: {row['waiting_reason']}"
         elif row["status"] == "cancelled" and row["id"] in stopped:

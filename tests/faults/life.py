@@ -191,7 +191,8 @@ def _reported_once(db: sqlite3.Connection) -> Iterator[str]:
     [made] = db.execute("select count(*) from nodes where title like 'Research:%'").fetchone()
     [reports] = db.execute("select count(*) from messages where kind = 'report'").fetchone()
     [told] = db.execute(
-        "select count(*) from messages where kind = 'message' and text like 'The research is done%'"
+        "select count(*) from messages where kind = 'message'"
+        " and text like 'The research found nothing%'"
     ).fetchone()
     if (made, reports, told) != (1, 1, 1):
         yield f"{made} research nodes, {reports} reports, {told} chat messages about them"

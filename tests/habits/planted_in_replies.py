@@ -85,7 +85,7 @@ def telling_is_unsaid(patch: Patch) -> None:
 def stop_is_only_said(patch: Patch) -> None:
     """A reply says that work was stopped, and it goes on."""
 
-    patch.setattr(endings, "stop", lambda tx, node_id, *, is_said=False: False)
+    patch.setattr(endings, "stop", lambda tx, node_id, *, by, is_said=False: False)
 
 
 def refused_calls_count(patch: Patch) -> None:

@@ -176,6 +176,7 @@ async def test_names_of_files_in_messages_lead_to_the_files(shelf: Shelf) -> Non
     log = page.get_by_role("log")
     link = log.get_by_role("link", name="report.md").last
     await link.wait_for()
+    await log.get_by_text("not confirmed").last.click()
     await log.get_by_text("missing.md").last.wait_for()
     await expect(log.get_by_role("link", name="missing.md")).to_have_count(0)
     await expect(log.get_by_role("link", name="token")).to_have_count(0)

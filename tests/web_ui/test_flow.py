@@ -139,7 +139,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit: Visit
         0
     )
     await sidebar(page).get_by_role("link", name="Board").click()
-    await page.get_by_role("main").get_by_role("button", name=talk.GOAL).first.click()
+    await page.get_by_role("main").get_by_role("treeitem", name=talk.GOAL).first.click()
     await page.get_by_role("link", name="report.md").first.click()
     await page.get_by_role("cell", name="80 %").wait_for()
     assert desk.model.refused == []

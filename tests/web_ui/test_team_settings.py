@@ -219,12 +219,12 @@ async def test_a_muted_team_shows_no_toast_and_asks_in_the_inbox(visit: Visit) -
     await desk.up.ask("PATCH", f"/teams/{team['id']}", muted)
     await desk.open("/models")
     await desk.up.ask("POST", f"/teams/{team['id']}/goal", {"goal": "Count the beans"})
-    await expect(page).to_have_title("(1) agiraph")
+    await expect(page).to_have_title("(1) Models · agiraph")
     toast = page.get_by_role("group", name="coordinator asks")
     await expect(toast).to_have_count(0)
     await desk.up.ask("PATCH", f"/teams/{team['id']}", {"muted_until": None})
     await desk.open("/models")  # with the list of teams as it is now
-    await expect(page).to_have_title("(1) agiraph")
+    await expect(page).to_have_title("(1) Models · agiraph")
     [item] = (await desk.up.ask("GET", "/inbox"))["items"]
     await desk.up.ask("POST", f"/inbox/{item['message']['id']}/answer", {"text": "The red ones"})
     await expect(toast).to_contain_text("Which jar?")

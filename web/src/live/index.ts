@@ -8,7 +8,6 @@ import { atSecondFrame, type Draft, LiveStore, type LiveState, type UnsentMessag
 import { cacheChunks, setServerAway } from "@/live/chunks";
 import { batchedInvalidation } from "@/live/invalidation";
 import { forgetTakenBack, forgetUnsent, keepPutBack, keepTakenBack, keepUnsent, keptUnsent } from "@/live/outbox";
-import { forgetSeen, keepSeen, showSeen } from "@/live/seen";
 import { ReconnectingSocket, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
 
@@ -44,7 +43,10 @@ async function isSignedIn(): Promise<boolean> {
 let isUpToDate = false;
 let areSeenShown = false;
 
+const seen = () => import("@/live/seen");
+
 async function rememberSeen(): Promise<void> {
+  const { keepSeen, showSeen } = await seen();
   if (isUpToDate) return await keepSeen(queryClient);
   if (!areSeenShown) areSeenShown = await showSeen(queryClient);
 }
@@ -78,14 +80,14 @@ export function startLive(): void {
     socket.stop();
     live.setConnection("signed-out", null);
     isUpToDate = false;
-    void forgetSeen();
+    void seen().then(({ forgetSeen }) => forgetSeen());
   });
   // Its sign-in has replaced the cookie of this tab too, some time before the key.
   onSignedInElsewhere(() => live.store.getState().connection === "signed-out" && location.reload());
   // A sleeping laptop misses its timers: try again as soon as the network or the person is back.
   addEventListener("online", () => socket.reconnectNow());
   document.addEventListener("visibilitychange", () => document.hidden || socket.reconnectNow());
-  addEventListener("pagehide", () => isUpToDate && void keepSeen(queryClient));
+  addEventListener("pagehide", () => isUpToDate && void rememberSeen());
   socket.start();
   restored = restoreUnsent();
   setTimeout(() => void cacheChunks(), CACHE_DELAY_MS);

@@ -1,17 +1,18 @@
 /** Seen: what this browser has shown, kept so that a page that is opened while the server is away shows it again. */
-import { dehydrate, type DehydratedState, hydrate, type QueryClient } from "@tanstack/react-query";
+import type { QueryClient, QueryKey } from "@tanstack/react-query";
 import { keptStore } from "@/live/kept";
 
 interface Seen {
   id: "seen";
-  state: DehydratedState;
+  queries: { key: QueryKey; data: unknown; at: number }[];
 }
 
 const { run } = keptStore("agiraph-seen", "seen", "id");
 
 export async function keepSeen(client: QueryClient): Promise<void> {
-  const state = dehydrate(client, { shouldDehydrateQuery: ({ state: { status } }) => status === "success", shouldDehydrateMutation: () => false });
-  await run("readwrite", (store) => store.put({ id: "seen", state } satisfies Seen));
+  const known = client.getQueryCache().getAll().filter(({ state }) => state.data !== undefined);
+  const queries = known.map(({ queryKey, state }) => ({ key: queryKey, data: state.data, at: state.dataUpdatedAt }));
+  await run("readwrite", (store) => store.put({ id: "seen", queries } satisfies Seen));
 }
 
 /** Show what was kept. Return whether there was anything. */
@@ -19,7 +20,7 @@ export async function showSeen(client: QueryClient): Promise<boolean> {
   const kept = await run("readonly", (store) => store.get("seen") as IDBRequest<Seen | undefined>);
   if (!kept?.result) return false;
   await client.cancelQueries();
-  hydrate(client, kept.result.state);
+  for (const { key, data, at } of kept.result.queries) client.setQueryData(key, data, { updatedAt: at });
   return true;
 }
 

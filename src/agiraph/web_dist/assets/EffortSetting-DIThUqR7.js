@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-8Uihp_bS.js";

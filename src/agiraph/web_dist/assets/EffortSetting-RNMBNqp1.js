@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-CSa7EMSe.js";

@@ -1,1 +1,0 @@
-import{Hr as e,Lr as t}from"./frame-CvLCtRjf.js";import{A as n}from"./libraries-CRbZaha-.js";var r=n({queryKey:[`models`],queryFn:()=>e(t.GET(`/api/models`))});export{r as t};

@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{B as t}from"./libraries-CRbZaha-.js";var n=(0,e(t(),1).createContext)(null);export{n as t};

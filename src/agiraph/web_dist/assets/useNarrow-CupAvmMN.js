@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{B as t}from"./libraries-CRbZaha-.js";var n=e(t(),1);function r(e){let t=`(max-width: ${e-.02}px)`;return(0,n.useSyncExternalStore)(e=>{let n=matchMedia(t);return n.addEventListener(`change`,e),()=>n.removeEventListener(`change`,e)},()=>matchMedia(t).matches)}export{r as t};

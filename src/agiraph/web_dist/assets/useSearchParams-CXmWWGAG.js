@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{B as t,C as n,w as r}from"./libraries-CRbZaha-.js";var i=e(t(),1);function a(){let e=r({strict:!1}),t=n(),a=(0,i.useCallback)((e,n=!1)=>void t({to:`.`,replace:n,search:(t=>({...t,...e}))}),[t]);return[Object.fromEntries(Object.entries(e).map(([e,t])=>[e,t===void 0?void 0:String(t)])),a]}export{a as t};
