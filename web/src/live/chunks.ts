@@ -122,8 +122,8 @@ export async function cacheChunks(): Promise<void> {
     areCached = true;
     for (const file of OTHER_FILES) await putInto(cache, file);
     await navigator.serviceWorker.register(workerAddress());
-    const needed = new Set([...chunks, ...OTHER_FILES]);
-    for (const old of await cache.keys()) if (!needed.has(new URL(old.url).pathname)) await cache.delete(old);
+    const needed = [...chunks, ...OTHER_FILES];
+    for (const old of await cache.keys()) if (!needed.includes(new URL(old.url).pathname)) await cache.delete(old);
   } catch {
     // The server is away: parts that are not cached are loaded when it is back.
   }
@@ -137,7 +137,7 @@ async function putInto(cache: Cache, file: string): Promise<void> {
 /** The page's policy lets scripts come from nowhere else: the one policy of trusted types knows one address. */
 function workerAddress(): string {
   const types = (globalThis as { trustedTypes?: { createPolicy: (name: string, rules: object) => { createScriptURL: (given: string) => string } } }).trustedTypes;
-  return types ? types.createPolicy("service-worker", { createScriptURL: () => "/sw.js" }).createScriptURL("") : "/sw.js";
+  return types?.createPolicy("service-worker", { createScriptURL: () => "/sw.js" }).createScriptURL("") ?? "/sw.js";
 }
 
 const untilIdle = (): Promise<void> => new Promise((resolve) => ("requestIdleCallback" in window ? requestIdleCallback(() => resolve(), { timeout: 2_000 }) : setTimeout(resolve, 50)));

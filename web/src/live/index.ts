@@ -43,12 +43,13 @@ async function isSignedIn(): Promise<boolean> {
 let isUpToDate = false;
 let areSeenShown = false;
 
-const seen = () => import("@/live/seen");
+/** Loaded while the server is there: it is needed when the server is away. */
+let seen: typeof import("@/live/seen") | null = null;
+const loadSeen = async () => (seen ??= await import("@/live/seen").catch(() => null));
 
 async function rememberSeen(): Promise<void> {
-  const { keepSeen, showSeen } = await seen();
-  if (isUpToDate) return await keepSeen(queryClient);
-  if (!areSeenShown) areSeenShown = await showSeen(queryClient);
+  if (isUpToDate) return await seen?.keepSeen(queryClient);
+  if (!areSeenShown) areSeenShown = (await (await loadSeen())?.showSeen(queryClient)) ?? false;
 }
 
 export const socket = new ReconnectingSocket({
@@ -59,6 +60,7 @@ export const socket = new ReconnectingSocket({
     if (frame.op === "hello") {
       resendQueued();
       isUpToDate = true;
+      void loadSeen();
       if (areSeenShown) void queryClient.invalidateQueries();
       areSeenShown = false;
     }
@@ -80,7 +82,7 @@ export function startLive(): void {
     socket.stop();
     live.setConnection("signed-out", null);
     isUpToDate = false;
-    void seen().then(({ forgetSeen }) => forgetSeen());
+    void loadSeen().then((loaded) => loaded?.forgetSeen());
   });
   // Its sign-in has replaced the cookie of this tab too, some time before the key.
   onSignedInElsewhere(() => live.store.getState().connection === "signed-out" && location.reload());

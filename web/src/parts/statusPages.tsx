@@ -33,7 +33,7 @@ export function SignIn() {
           </span>
           <h1 className="text-lg font-semibold">{isUsed ? "This link is no longer valid" : "Sign in to agiraph"}</h1>
         </div>
-        <p className="text-base text-ink-2">{isUsed ? "A sign-in link works once and only for a short time." : "You are not signed in, or your session has expired."} On the machine that runs the server, create a {isUsed && "new "}sign-in link:</p>
+        <p className="text-base text-ink-2">{isUsed ? "It was used before, or is too old." : "You are not signed in, or your session has expired."} On the machine that runs the server, create a sign-in link:</p>
         <pre className="my-4 flex items-center gap-2 rounded-sm bg-sunken px-3 py-2 text-sm">
           <KeyRound className="size-4 text-ink-3" aria-hidden />
           <code>agiraph link</code>
