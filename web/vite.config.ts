@@ -29,7 +29,7 @@ const drawFrameFirst = {
 };
 
 /** Code that the first screen needs, in two files: on a slow line each file of its own costs a round trip. */
-const FIRST_LIBRARIES = /node_modules\/(react|react-dom|scheduler|@tanstack\/(react-router|router-core|history|store|react-store|react-query|query-core)|zustand|use-sync-external-store|clsx|class-variance-authority|tailwind-merge|openapi-fetch)\//;
+const FIRST_LIBRARIES = /node_modules\/(react|react-dom|scheduler|@tanstack\/(react-router|router-core|history|store|react-store|react-query|query-core)|zustand|use-sync-external-store|clsx|class-variance-authority|openapi-fetch)\//;
 export default defineConfig({
   plugins: [react(), tailwind(), listChunks, drawFrameFirst],
   resolve: {

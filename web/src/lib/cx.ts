@@ -1,5 +1,2 @@
-import { type ClassValue, clsx } from "clsx";
-import { twMerge } from "tailwind-merge";
-
-/** Join class names. Of two Tailwind classes for the same property the later one wins. */
-export const cx = (...classes: ClassValue[]): string => twMerge(clsx(classes));
+/** Join class names. A class that another one of the same call may replace is written `base:…` (see `styles.css`). */
+export { clsx as cx } from "clsx";

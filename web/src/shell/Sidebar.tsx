@@ -109,7 +109,7 @@ export function Sidebar() {
 
 function FooterLink({ to, label, isCurrent, children }: { to: "/archive" | "/settings"; label: string; isCurrent: boolean; children: React.ReactNode }) {
   return (
-    <Link to={to} aria-label={label} title={label} aria-current={isCurrent ? "page" : undefined} className={cx("flex size-8 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-11", isCurrent && "bg-press text-ink")}>
+    <Link to={to} aria-label={label} title={label} aria-current={isCurrent ? "page" : undefined} className={cx("flex size-8 items-center justify-center rounded-sm base:text-ink-2 hover:base:bg-hover pointer-coarse:size-11", isCurrent && "bg-press text-ink")}>
       {children}
     </Link>
   );

@@ -279,8 +279,8 @@ function ScreensRow({ row, pathname, tabIndex }: RowProps<"screens">) {
           to={`${here}/${screen.path}` as "/"}
           aria-current={isAt(screen.path) ? "page" : undefined}
           className={cx(
-            "flex h-7 items-center rounded-sm px-2 text-xs text-ink-2 hover:bg-hover hover:text-ink pointer-coarse:h-11",
-            isAt(screen.path) && "bg-press font-medium text-ink hover:bg-press",
+            "flex h-7 items-center rounded-sm px-2 text-xs base:text-ink-2 hover:text-ink pointer-coarse:h-11",
+            isAt(screen.path) ? "bg-press font-medium text-ink" : "hover:bg-hover",
           )}
         >
           {screen.label}
@@ -292,7 +292,7 @@ function ScreensRow({ row, pathname, tabIndex }: RowProps<"screens">) {
 
 function FoldRow({ row, label, tabIndex, onFold }: RowProps<"former" | "finished"> & { label: string }) {
   return (
-    <button data-nav type="button" tabIndex={tabIndex} aria-expanded={row.isOpen} onClick={() => onFold(row, row.isOpen)} className={cx(rowStyle, "gap-1.5 pl-1.5 text-xs text-ink-3", row.kind === "former" && "pl-2.5")}>
+    <button data-nav type="button" tabIndex={tabIndex} aria-expanded={row.isOpen} onClick={() => onFold(row, row.isOpen)} className={cx(rowStyle, "gap-1.5 text-xs text-ink-3", row.kind === "former" ? "pl-2.5" : "pl-1.5")}>
       <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", row.isOpen && "rotate-90")} aria-hidden />
       {label}
     </button>

@@ -20,7 +20,7 @@ export function IconButton({ label, keys, className, variant = "ghost", ...rest 
 
 export function Kbd({ children, className }: { children: ReactNode; className?: string }) {
   return (
-    <kbd className={cx("inline-flex h-[18px] pointer-coarse:hidden min-w-[18px] items-center justify-center rounded-xs border border-line-2 px-1 font-sans text-2xs text-ink-3", className)}>
+    <kbd className={cx("inline-flex h-[18px] pointer-coarse:hidden min-w-[18px] items-center justify-center rounded-xs border base:border-line-2 px-1 font-sans text-2xs base:text-ink-3", className)}>
       {children}
     </kbd>
   );
@@ -54,14 +54,14 @@ export function StatusDot({ status, className }: { status: AgentStatus; classNam
 }
 
 const CHIP_TONES: Record<Tone, string> = {
-  plain: "bg-sunken text-ink-2",
+  plain: "base:bg-sunken text-ink-2",
   work: "bg-work-bg text-work",
   done: "bg-done-bg text-done",
   wait: "bg-wait-bg text-wait",
   fail: "bg-fail-bg text-fail",
 };
 export function Chip({ tone = "plain", className, children }: { tone?: Tone; className?: string; children: ReactNode }) {
-  return <span className={cx("inline-flex items-center gap-1.5 rounded-sm px-2 py-0.5 text-xs font-medium whitespace-nowrap", CHIP_TONES[tone], className)}>{children}</span>;
+  return <span className={cx("inline-flex items-center gap-1.5 base:rounded-sm base:px-2 base:py-0.5 base:text-xs font-medium whitespace-nowrap", CHIP_TONES[tone], className)}>{children}</span>;
 }
 
 export function Badge({ n, isUrgent = false, label }: { n: number; isUrgent?: boolean; label: string }) {
@@ -82,7 +82,7 @@ export function Badge({ n, isUrgent = false, label }: { n: number; isUrgent?: bo
 export function Avatar({ name, order, isCoordinator = false, className }: { name: string; order: number; isCoordinator?: boolean; className?: string }) {
   if (isCoordinator) {
     return (
-      <span aria-hidden className={cx("flex size-8 shrink-0 items-center justify-center rounded-md bg-ink text-paper", className)}>
+      <span aria-hidden className={cx("flex base:size-8 shrink-0 items-center justify-center base:rounded-md bg-ink text-paper", className)}>
         <Logo className="size-5" />
       </span>
     );
@@ -93,7 +93,7 @@ export function Avatar({ name, order, isCoordinator = false, className }: { name
       aria-hidden
       style={{ "--h": hue } as React.CSSProperties}
       className={cx(
-        "flex size-8 shrink-0 items-center justify-center rounded-md bg-[hsl(var(--h)_45%_89%)] text-sm font-semibold text-[hsl(var(--h)_45%_26%)] dark:bg-[hsl(var(--h)_26%_24%)] dark:text-[hsl(var(--h)_55%_82%)]",
+        "flex base:size-8 shrink-0 items-center justify-center base:rounded-md bg-[hsl(var(--h)_45%_89%)] base:text-sm font-semibold text-[hsl(var(--h)_45%_26%)] dark:bg-[hsl(var(--h)_26%_24%)] dark:text-[hsl(var(--h)_55%_82%)]",
         className,
       )}
     >
@@ -139,7 +139,7 @@ export function EmptyState({ icon, title, children, action, isPage = false }: { 
 /** A loading indicator. `label` says what is being loaded. */
 export function Loading({ label, className }: { label: string; className?: string }) {
   return (
-    <div role="status" className={cx("flex items-center gap-2 p-6 text-sm text-ink-3", className)}>
+    <div role="status" className={cx("flex items-center gap-2 base:p-6 text-sm text-ink-3", className)}>
       <span className="size-2 rounded-full bg-work-dot pulse" aria-hidden />
       {label}…
     </div>
@@ -167,9 +167,9 @@ export const Problem = ({ of, className = "text-sm" }: { of: unknown; className?
 /** The buttons at the end of a dialog. They stay in sight while a long form scrolls under them. */
 export const DialogActions = ({ children }: { children: ReactNode }) => <div className="sticky -bottom-6 -mx-6 -mb-6 flex flex-wrap justify-end gap-2 border-t border-line bg-surface px-6 py-4">{children}</div>;
 
-const inputStyle = "w-full rounded-sm border border-control bg-surface px-3 text-sm";
-export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input dir="auto" className={cx(inputStyle, "h-9 pointer-coarse:h-10", className)} {...rest} />;
-export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => <textarea dir="auto" className={cx(inputStyle, "py-2 leading-5", className)} {...rest} />;
+const inputStyle = "base:w-full rounded-sm border border-control bg-surface base:px-3 base:text-sm";
+export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input dir="auto" className={cx(inputStyle, "base:h-9 pointer-coarse:h-10", className)} {...rest} />;
+export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => <textarea dir="auto" className={cx(inputStyle, "py-2", className)} {...rest} />;
 
 /** A group of toggle buttons of which one is pressed. */
 export function Pills<T extends string>({ value, onChange, options, label }: { value: T; onChange: (value: T) => void; options: readonly (readonly [T, string])[]; label: string }) {

@@ -43,7 +43,7 @@ export function Dialog({ open, onOpenChange, title, description, children, class
             event.preventDefault();
             returnTo.current.focus();
           }}
-          className={cx("scroll fixed top-1/2 left-1/2 z-50 max-h-[92dvh] w-[min(560px,calc(100vw-24px))] -translate-x-1/2 -translate-y-1/2 rounded-lg border border-line bg-surface p-6 shadow-high", className)}
+          className={cx("scroll fixed top-1/2 left-1/2 z-50 max-h-[92dvh] base:w-[min(560px,calc(100vw-24px))] -translate-x-1/2 -translate-y-1/2 rounded-lg border border-line bg-surface p-6 shadow-high", className)}
         >
           <div className="mb-4 flex items-start gap-4">
             <div className="min-w-0 flex-1">
@@ -76,7 +76,7 @@ export function Sheet({ open, onOpenChange, side, title, children, className }: 
             event.preventDefault();
             (event.currentTarget as HTMLElement).focus();
           }}
-          className={cx("fixed inset-y-0 z-50 flex w-[min(340px,88vw)] flex-col bg-rail shadow-high", side === "left" ? "left-0" : "right-0", className)}
+          className={cx("fixed inset-y-0 z-50 flex base:w-[min(340px,88vw)] flex-col base:bg-rail shadow-high", side === "left" ? "left-0" : "right-0", className)}
         >
           <RadixDialog.Title dir="auto" className="sr-only">{title}</RadixDialog.Title>
           {children}

@@ -90,7 +90,7 @@ function StageFrame({ frame, cards, stacks }: Omit<BackdropProps, "layout"> & { 
   const usd = tasks.reduce((sum, node) => sum + node.cost.usd, 0);
   return (
     <div data-stage={frame.stage} className="absolute rounded-lg border border-line bg-lane px-4 pt-2.5" style={{ left: frame.x, top: frame.y, width: frame.width, height: frame.height }}>
-      <div className={cx("flex items-baseline gap-2 text-sm", isZoomedOut && "text-[26px] leading-[26px]")}>
+      <div className={cx("flex items-baseline gap-2 base:text-sm", isZoomedOut && "text-[26px] leading-[26px]")}>
         <span dir="auto" className="truncate font-semibold">{capitalize(frame.title)}</span>
         {frame.number > 0 && !isZoomedOut && <span className="shrink-0 text-xs text-ink-3">Stage {frame.number}</span>}
         <span className={cx("tabular ml-auto shrink-0 text-ink-2", !isZoomedOut && "text-xs")} title="Done tasks, and what the stage has cost">

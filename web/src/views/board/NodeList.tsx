@@ -102,7 +102,7 @@ function NodeRow({ card, depth, stage, isSelected, now, onOpen }: RowProps) {
       data-card={node.id}
       aria-pressed={isSelected}
       onClick={() => onOpen(node.id)}
-      className={cx("flex size-full items-center gap-3 border-b border-line px-4 text-left text-sm outline-offset-[-2px] hover:bg-hover", isSelected && "bg-press hover:bg-press")}
+      className={cx("flex size-full items-center gap-3 border-b border-line px-4 text-left text-sm outline-offset-[-2px]", isSelected ? "bg-press" : "hover:bg-hover")}
     >
       <span className="w-[136px] shrink-0 max-md:w-8">
         <StatusChip status={displayStatus} isNarrow />

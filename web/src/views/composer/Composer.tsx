@@ -187,7 +187,7 @@ export function Composer({ team, agent, isCoordinator, agents, stop }: { team: T
         }}
         onDragLeave={() => setIsDragOver(false)}
         onDrop={onDrop}
-        className={cx("relative rounded-lg border border-control bg-surface shadow-low focus-within:border-ink", isDragOver && "border-dashed border-work-dot")}
+        className={cx("relative rounded-lg border base:border-control bg-surface shadow-low focus-within:border-ink", isDragOver && "border-dashed border-work-dot")}
       >
         {typed && (
           <Suspense>

@@ -286,7 +286,7 @@ function widthText(widthMs: number): string {
   return minutes === 1440 ? "day" : minutes === 10_080 ? "week" : "month";
 }
 
-const HEADER_CELL = "px-3 py-2 text-left text-xs font-medium text-ink-3";
+const HEADER_CELL = "px-3 py-2 base:text-left text-xs font-medium text-ink-3";
 const NUMBER_CELL = "tabular px-3 py-1.5 text-right whitespace-nowrap";
 
 function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string; highlighted: string | undefined }) {

@@ -210,7 +210,7 @@ export function InboxPage() {
           )}
           <ItemGroup name="Needs you" items={unanswered} {...group} />
           {decisions > 0 && box === "inbox" && (
-            <Link to="/inbox/$item" params={{ item: "digest" }} aria-current={item === "digest" ? "true" : undefined} className={cx("flex items-center gap-3 px-4 py-2.5 outline-offset-[-2px] hover:bg-hover", item === "digest" && "bg-press hover:bg-press")}>
+            <Link to="/inbox/$item" params={{ item: "digest" }} aria-current={item === "digest" ? "true" : undefined} className={cx("flex items-center gap-3 px-4 py-2.5 outline-offset-[-2px]", item === "digest" ? "bg-press" : "hover:bg-hover")}>
               <ListChecks className="size-4 shrink-0 text-ink-3" aria-hidden />
               <span className="flex-1 text-base leading-5 font-medium">Needs review</span>
               <span className="tabular text-xs text-ink-3">{decisions}</span>

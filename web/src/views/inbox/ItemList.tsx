@@ -72,7 +72,7 @@ function ItemRow({ item, isOpen, team, isSelected, isInbox, onSelect }: { item: 
   const title = titleOf(item);
   const isBack = isInbox && item.snoozed_until !== null && item.state === "unread";
   return (
-    <li className={cx("relative flex hover:bg-hover", item.needs_answer && "bg-wait-bg", isSelected && "bg-work-bg", isOpen && "bg-press hover:bg-press")}>
+    <li className={cx("relative flex", isOpen ? "bg-press" : isSelected ? "bg-work-bg hover:bg-hover" : item.needs_answer ? "bg-wait-bg hover:bg-hover" : "hover:bg-hover")}>
       {/* The label is the target: a finger needs more than the box. */}
       <label className="flex w-11 shrink-0 cursor-pointer items-start justify-center pt-3 pl-2">
         <input

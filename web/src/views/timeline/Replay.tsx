@@ -217,7 +217,7 @@ function MomentTalk({ events, seq, team, agents, nodes }: { events: readonly Eve
 
 function TalkRow({ row, nameOf, titleOf }: { row: Row; nameOf: (id: string) => string; titleOf: (id: string) => string }) {
   const line = (words: ReactNode, className = "") => (
-    <p dir="auto" className={cx("my-1.5 text-xs text-ink-3", className)}>
+    <p dir="auto" className={cx("my-1.5 text-xs base:text-ink-3", className)}>
       <span className="tabular mr-2">{clockTimeWithSeconds(row.at)}</span>
       {words}
     </p>
