@@ -21,8 +21,7 @@ from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.records.attached_files import source_of
 from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.home.layout import UPLOADS
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import split
+from agiraph.core.home.safe_folder import Folder, split
 from agiraph.core.services.board import labels
 from agiraph.core.store import teams
 from agiraph.core.store.texts import attached_files

@@ -13,8 +13,7 @@ from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home.kept_files import ARCHIVE, DAY, INDEX, UNVERIFIED
 from agiraph.core.home.layout import UPLOADS
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import split
+from agiraph.core.home.safe_folder import Folder, split
 
 MOST = 100
 """Versions of one file that are kept."""

@@ -24,8 +24,7 @@ from agiraph.core.home.kept_files import (
     kind_of_note,
 )
 from agiraph.core.home.kept_files import EARLIER as EARLIER_NAME
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import split
+from agiraph.core.home.safe_folder import Folder, split
 from agiraph.core.home.scopes import Scope, Want
 
 EARLIER = f"{ARCHIVE}/{EARLIER_NAME}"
