@@ -60,7 +60,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " features/extensions/skills features/channels/kinds/configured"
     ),
     "Markdown: headings, lists, fences, links": (
-        "features/knowledge/note_files core/runtime/prompts/shown_files"
+        "features/knowledge/note_files core/runtime/prompts/prompt"
         " core/services/lifecycle/settings web/excerpts web/markdown"
     ),
     "words for search, in every script; no word means anything": (

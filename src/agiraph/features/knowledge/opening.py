@@ -10,8 +10,7 @@ from agiraph.core.domain.provenance.labels import Label, join
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.prompts.prompt import titled
-from agiraph.core.runtime.prompts.shown_files import ShownFiles
+from agiraph.core.runtime.prompts.prompt import ShownFiles, titled
 from agiraph.core.services.lifecycle import digest
 from agiraph.core.store.tx import Tx
 from agiraph.features.knowledge import recall, rows

@@ -22,8 +22,7 @@ from agiraph.core.domain.times import moments
 from agiraph.core.domain.value import dataclass
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.prompts.prompt import Opening, titled
-from agiraph.core.runtime.prompts.shown_files import ShownFiles
+from agiraph.core.runtime.prompts.prompt import Opening, ShownFiles, titled
 from agiraph.core.services.board import planning, texts
 from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import work_state
