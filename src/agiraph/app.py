@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 from agiraph.core.domain.agents import Command, Specialist, Team
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.text.previews import PromptText
 from agiraph.core.domain.times.time import Clock, SystemClock
 from agiraph.core.domain.value import dataclass
+from agiraph.core.domain.work import Effort
 from agiraph.core.home.layout import Home
 from agiraph.core.home.lock import HomeLock
 from agiraph.core.home.named_secrets import NamedSecrets

@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import Literal
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.errors import OutOfScope
 from agiraph.core.domain.ids import NodeId
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import UPLOADS, TeamFolder
 from agiraph.core.home.safe_folder import Folder, split

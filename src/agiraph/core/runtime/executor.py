@@ -11,22 +11,19 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
-from agiraph.core.domain.agents import Agent, Command, Specialist, Team
+from agiraph.core.domain.agents import Agent, Command, Specialist, Team, seen_by
 from agiraph.core.domain.chat import LEAN_SYSTEM, Attachment, Lease, Transcript, Turn
-from agiraph.core.domain.effort import Effort, first_effort
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.features import found_at
 from agiraph.core.domain.ids import SYSTEM, AgentId, NodeId, TeamId
 from agiraph.core.domain.outcomes import Outcome
 from agiraph.core.domain.persons import OWNER, is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.records.folders import seen_by
+from agiraph.core.domain.text.fence import Line
 from agiraph.core.domain.text.previews import PromptText
-from agiraph.core.domain.text.prompt_lines import Line
 from agiraph.core.domain.times.time import Clock
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import WorkNode
+from agiraph.core.domain.work import Effort, WaitingOn, WorkNode, first_effort
 from agiraph.core.home import file_lock, file_versions
 from agiraph.core.home.layout import PLAN, Home, TeamFolder, goal_text
 from agiraph.core.home.scopes import Scope

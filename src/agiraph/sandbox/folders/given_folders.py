@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
+from agiraph.core.domain.agents import MOST_FOLDERS, GivenFolder, name_for, split_access
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.records.folders import MOST_FOLDERS, GivenFolder, name_for, split_access
 from agiraph.core.home.safe_folder import Folder, best_opener, open_real_folder
 
 MOST_SOCKETS = 5

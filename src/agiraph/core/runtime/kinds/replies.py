@@ -9,7 +9,7 @@ from agiraph.core.domain.outcomes import Failed, Finished, Outcome
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import join
 from agiraph.core.domain.text import quotations
-from agiraph.core.domain.text.prompt_lines import Line, newest
+from agiraph.core.domain.text.fence import Line, newest
 from agiraph.core.domain.work import StopReason
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext

@@ -20,10 +20,9 @@ from agiraph.core.domain.features import brought
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.notes import fits, query_for, unverified_lines
 from agiraph.core.domain.records.skills import Skill
-from agiraph.core.domain.text.fence import enclose_foreign, one_line
+from agiraph.core.domain.text.fence import Line, enclose_foreign, one_line, show
 from agiraph.core.domain.text.passages import search_words
 from agiraph.core.domain.text.plurals import counted
-from agiraph.core.domain.text.prompt_lines import Line, show
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.home.layout import INDEX, MEMORY, PLAN, SOUL, TeamFolder
