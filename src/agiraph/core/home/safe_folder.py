@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, NoReturn, Self
 
 from agiraph.core.domain.errors import NotFound, OutOfScope, Refused, StoreFull
 from agiraph.core.domain.value import dataclass
@@ -69,7 +69,7 @@ def split(path: str) -> tuple[str, ...]:
     names = tuple(name for name in path.split("/") if name not in ("", "."))
     if ".." in names:
         raise OutOfScope(f"{path[:200]!r} goes up with '..'; name the file from its folder down.")
-    if any(name.startswith(PARTIAL) for name in names):
+    if PARTIAL in path and any(name.startswith(PARTIAL) for name in names):
         raise OutOfScope(f"Names that begin with {PARTIAL!r} are taken; choose another name.")
     _measure(path, names)
     return names
@@ -254,8 +254,10 @@ class Folder:
 
     def sub(self, rel: str, *, create: bool = False) -> "Folder":
         names = split(rel)
-        with _Translated(self, rel, "folder"):
+        try:
             fd = self._descend(names, create=create)
+        except OSError as error:
+            _explain(self, rel, error, "folder")
         name = "/".join((self.name, *names) if self.name else names)
         return Folder(fd, name=name, opener=self._opener)
 
@@ -269,20 +271,26 @@ class Folder:
         names = split(rel)
         if not names:
             return None
-        with suppress(Refused), _Translated(self, rel), self._parent(names) as parent:
-            return _entry(names[-1], os.stat(names[-1], dir_fd=parent, follow_symlinks=False))
+        try:
+            with self._parent(names) as parent:
+                return _entry(names[-1], os.stat(names[-1], dir_fd=parent, follow_symlinks=False))
+        except OSError as error:
+            with suppress(Refused):
+                _explain(self, rel, error)
         return None
 
     def open_file(self, rel: str) -> BufferedReader:
         """Open a regular file for reading. O_NONBLOCK: opening a FIFO would block the runtime."""
         names = split(rel)
-        with _Translated(self, rel):
+        try:
             fd = self._opener(self._fd, names, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
             # Checked on the descriptor: a command may have put something else at the path since.
             mode = os.fstat(fd).st_mode
             if not stat.S_ISREG(mode):
                 os.close(fd)
                 raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.ENXIO, "")
+        except OSError as error:
+            _explain(self, rel, error)
         return os.fdopen(fd, "rb")
 
     def read(self, rel: str, *, offset: int = 0, limit: int) -> bytes:
@@ -300,8 +308,11 @@ class Folder:
         """
         names = split(rel)
         fault("fx:before:write")
-        with _Translated(self, rel), self._parent(names, create=True) as parent:
-            _replace(parent, names[-1], data, synced=synced, private=self.is_private)
+        try:
+            with self._parent(names, create=True) as parent:
+                _replace(parent, names[-1], data, synced=synced, private=self.is_private)
+        except OSError as error:
+            _explain(self, rel, error)
         if synced:
             self.sync_path("/".join(names[:-1]))
         fault("fx:after:write")
@@ -313,26 +324,11 @@ class Folder:
         it again.
         """
         names = split(rel)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        with _Translated(self, rel), self._parent(names, create=True) as parent:
-            try:
-                fd = os.open(names[-1], flags, 0o600, dir_fd=parent)
-            except OSError as error:
-                if error.errno == errno.ELOOP:  # a link counts as missing, and is replaced
-                    _replace(parent, names[-1], data, synced=False)
-                elif error.errno != errno.EISDIR:
-                    raise
-                return error.errno == errno.ELOOP
-            try:
-                found = os.fstat(fd)
-                if found.st_size or not stat.S_ISREG(found.st_mode):
-                    return False
-                fault("fx:before:begin")
-                os.write(fd, data)
-            finally:
-                os.close(fd)
-        fault("fx:after:begin")
-        return True
+        try:
+            with self._parent(names, create=True) as parent:
+                return _begin(parent, names[-1], data)
+        except OSError as error:
+            _explain(self, rel, error)
 
     def update(self, rel: str, data: bytes) -> bool:
         """Write a file unless it has exactly this content; return whether it was written.
@@ -349,8 +345,10 @@ class Folder:
 
     def make_folders(self, *names: str) -> bool:
         """Create the folders of these names that are missing; return whether one was created."""
-        with _Translated(self, ""):
+        try:
             return any([_make_folder(self._fd, name) for name in names])
+        except OSError as error:
+            _explain(self, "", error)
 
     def append(self, rel: str, data: bytes) -> None:
         """Append by replacing the whole file: a crash leaves no half of an entry.
@@ -367,34 +365,39 @@ class Folder:
         """Create a file for writing, not crash-safe: for trees that are renamed when complete."""
         names = split(rel)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with _Translated(self, rel), self._parent(names, create=True) as parent:
-            fd = os.open(names[-1], flags, mode, dir_fd=parent)
+        try:
+            with self._parent(names, create=True) as parent:
+                fd = os.open(names[-1], flags, mode, dir_fd=parent)
             os.fchmod(fd, mode)
+        except OSError as error:
+            _explain(self, rel, error)
         return os.fdopen(fd, "wb")
 
     def rename(self, old: str, new: str) -> None:
         before, after = split(old), split(new)
-        with (
-            _Translated(self, old),
-            self._parent(before) as source,
-            self._parent(after) as target,
-        ):
-            os.rename(before[-1], after[-1], src_dir_fd=source, dst_dir_fd=target)
-            # The target first: a power cut between the two may leave two names, but never none.
-            os.fsync(target)
-            if before[:-1] != after[:-1]:
-                os.fsync(source)
+        try:
+            with self._parent(before) as source, self._parent(after) as target:
+                os.rename(before[-1], after[-1], src_dir_fd=source, dst_dir_fd=target)
+                # The target first: a power cut between the two may leave two names, never none.
+                os.fsync(target)
+                if before[:-1] != after[:-1]:
+                    os.fsync(source)
+        except OSError as error:
+            _explain(self, old, error)
 
     def remove(self, rel: str) -> None:
         """Remove a file or link, or a folder with its content."""
         names = split(rel)
-        with _Translated(self, rel), self._parent(names) as parent:
-            mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
-            if stat.S_ISDIR(mode):
-                remove_folder(parent, names[-1])
-            else:
-                os.unlink(names[-1], dir_fd=parent)
-            os.fsync(parent)
+        try:
+            with self._parent(names) as parent:
+                mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode):
+                    remove_folder(parent, names[-1])
+                else:
+                    os.unlink(names[-1], dir_fd=parent)
+                os.fsync(parent)
+        except OSError as error:
+            _explain(self, rel, error)
 
     def sync(self, rel: str = "") -> None:
         """Make the names in a folder durable: fsync of a file does not cover its name."""
@@ -448,14 +451,17 @@ class Folder:
                     yield found
 
     def _scan(self, rel: str, limit: int) -> Iterator[Entry]:
-        with (
-            _Translated(self, rel, "folder"),
-            self.sub(rel) as folder,
-            os.scandir(folder._fd) as found,
-        ):
+        with self.sub(rel) as folder:
+            try:
+                yield from folder._entries(limit)
+            except OSError as error:
+                _explain(self, rel, error, "folder")
+
+    def _entries(self, limit: int) -> Iterator[Entry]:
+        with os.scandir(self._fd) as found:
             for count, item in enumerate(found, start=1):
                 if count > limit:
-                    raise Refused(f"There are too many files in {folder.called} to list.")
+                    raise Refused(f"There are too many files in {self.called} to list.")
                 with suppress(FileNotFoundError):
                     yield _entry(item.name, item.stat(follow_symlinks=False))
 
@@ -499,30 +505,17 @@ class Folder:
         return repr(self.name) if self.name else "this folder"
 
 
-class _Translated:
-    """Translates the kernel's errors in its block into sentences that tell a model what to do.
-
-    A class: it is entered for each file, and a generator would cost twice the calls.
-    """
-
-    __slots__ = ("_folder", "_kind", "_rel")
-
-    def __init__(self, folder: Folder, rel: str, kind: str = "file") -> None:
-        self._folder, self._rel, self._kind = folder, rel, kind
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, FileNotFoundError):
-            where = f"It was looked for in {self._folder.called}; list_files shows what there is."
-            raise NotFound(self._kind, self._rel, known=where) from error
-        if isinstance(error, OSError):
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StoreFull(f"There is no room on the disk for {self._rel!r}.") from error
-            if error.errno in _REFUSALS:
-                refusal, sentence = _REFUSALS[error.errno]
-                raise refusal(sentence.format(self._rel)) from error
+def _explain(folder: Folder, rel: str, error: OSError, kind: str = "file") -> NoReturn:
+    """Raise what tells a model what to do, for an error of the kernel at a path in a folder."""
+    if isinstance(error, FileNotFoundError):
+        where = f"It was looked for in {folder.called}; list_files shows what there is."
+        raise NotFound(kind, rel, known=where) from error
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        raise StoreFull(f"There is no room on the disk for {rel!r}.") from error
+    if error.errno in _REFUSALS:
+        refusal, sentence = _REFUSALS[error.errno]
+        raise refusal(sentence.format(rel)) from error
+    raise error
 
 
 def _make_folder(parent: int, name: str, *, mode: int = 0o700) -> bool:
@@ -531,6 +524,29 @@ def _make_folder(parent: int, name: str, *, mode: int = 0o700) -> bool:
         os.mkdir(name, mode, dir_fd=parent)
     except FileExistsError:
         return False
+    return True
+
+
+def _begin(parent: int, name: str, data: bytes) -> bool:
+    """Write a file unless it has content; return whether it was written."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(name, flags, 0o600, dir_fd=parent)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link counts as missing, and is replaced
+            _replace(parent, name, data, synced=False)
+        elif error.errno != errno.EISDIR:
+            raise
+        return error.errno == errno.ELOOP
+    try:
+        found = os.fstat(fd)
+        if found.st_size or not stat.S_ISREG(found.st_mode):
+            return False
+        fault("fx:before:begin")
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+    fault("fx:after:begin")
     return True
 
 

@@ -59,13 +59,11 @@ _compiled: dict[str, _Statement] = {}
 def _compile(sql: str) -> _Statement:
     """Return the statement, what takes its values from the named ones, and the table it changes."""
     names, changes = _NAMED.findall(sql), _CHANGES.match(sql)
-    marked = _NAMED.sub("?", sql.replace("{for_update}", ""))  # `?` marks bind faster
-
-    def few(values: dict[str, Any]) -> tuple[Any, ...]:
-        return (values[names[0]],) if names else ()
-
-    # Of a single name, `itemgetter` would return no tuple.
-    bind = itemgetter(*names) if len(names) > 1 else few
+    marked = sql.replace("{for_update}", "")
+    bind: Callable[[dict[str, Any]], Any] = dict
+    # `?` marks bind faster, but of a single name `itemgetter` would return no tuple.
+    if len(names) > 1:
+        marked, bind = _NAMED.sub("?", marked), itemgetter(*names)
     found: _Statement = (marked, bind, changes[1] if changes else "")
     _compiled[sql] = found
     return found

@@ -219,7 +219,7 @@ class SqliteFiles:
         if changed_ns == self._settled_ns:
             return None
         known = self._identities.items()
-        if all(_identity(path) == identity for path, identity in known):
+        if {path: _identity(path) for path, _ in known} == self._identities:
             if self._said:
                 log.warning("%s is in place again; work resumes", self.path)
                 self._said = ""
