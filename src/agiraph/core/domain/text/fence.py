@@ -3,8 +3,9 @@
 The mark is a hash of the receiving thread and the text. A text cannot contain its own hash, so
 nothing inside can end its fence, and the same text in the same thread gives the same bytes again. A
 line inside that looks like a mark or like the beginning of somebody's message is quoted, for models
-that do not compare marks. Invisible characters and the control tokens of models are taken out. Lines
-of a prompt that may need a fence are cut here to the room there is.
+that do not compare marks. Invisible characters and the control tokens of models are taken out.
+
+Lines of a prompt that may need a fence are cut here to the room there is.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Timed: triggers that fire by the clock: after a delay, at a given time, or by a cron expression."""
+"""Timed: triggers that fire by the clock: after a delay, at a time, or by a cron expression."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
