@@ -66,7 +66,7 @@ def split(path: str) -> tuple[str, ...]:
         raise OutOfScope("A path cannot hold a NUL character; leave it out.")
     if path.startswith("/"):
         raise OutOfScope(f"{path[:200]!r} is absolute; give a path relative to your own folder.")
-    names = tuple(name for name in path.split("/") if name not in ("", "."))
+    names = tuple([name for name in path.split("/") if name not in ("", ".")])
     if ".." in names:
         raise OutOfScope(f"{path[:200]!r} goes up with '..'; name the file from its folder down.")
     if PARTIAL in path and any(name.startswith(PARTIAL) for name in names):

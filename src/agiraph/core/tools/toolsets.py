@@ -135,7 +135,12 @@ def toolset(
     granted = tools_for(agent, extra)
     in_sight = _lean_names(granted, agent) if is_lean else _names_in_sight(granted, agent)
     in_sight -= {*hidden}
-    seen = {name: _shown(tool, name in in_sight) for name, tool in granted.items()}
+    seen = {
+        name: tool
+        if tool.is_shown == (name in in_sight)
+        else replace(tool, is_shown=not tool.is_shown)
+        for name, tool in granted.items()
+    }
     if is_lean:
         return Toolset(seen, tuple(_lean(t) for t in seen.values() if t.is_shown))
     # An always-granted tool that only looks is not listed: what it finds comes by itself.
@@ -183,10 +188,6 @@ def _lean_names(tools: Mapping[str, Tool], agent: Agent) -> set[str]:
     shown = {name for name, tool in tools.items() if role in tool.properties.basic_for}
     named = tools.keys() & {*agent.tools}
     return shown | _kept(tools) | {n for n in named if tools[n].properties.gives_addresses}
-
-
-def _shown(tool: Tool, is_shown: bool) -> Tool:
-    return tool if tool.is_shown == is_shown else replace(tool, is_shown=is_shown)
 
 
 def _lean(tool: Tool) -> ToolSpec:
