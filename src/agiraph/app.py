@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 from agiraph.core.domain.agents import Command, Specialist, Team
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.text.previews import PromptText
 from agiraph.core.domain.times.time import Clock, SystemClock
 from agiraph.core.domain.value import dataclass
+from agiraph.core.domain.work import Effort
 from agiraph.core.home.layout import Home
 from agiraph.core.home.lock import HomeLock
 from agiraph.core.home.named_secrets import NamedSecrets
@@ -34,10 +34,8 @@ from agiraph.core.runtime.daily_spend import DailySpend
 from agiraph.core.runtime.dispatcher import Dispatcher
 from agiraph.core.runtime.engines.embedded import EmbeddedEngine
 from agiraph.core.runtime.engines.engine import Engine
-from agiraph.core.runtime.executor import Executor
-from agiraph.core.runtime.offered_tools import OfferedTools
-from agiraph.core.runtime.parts import Installation, Part
-from agiraph.core.runtime.prompts import prompt_preview
+from agiraph.core.runtime.executor import Executor, preview_specialist
+from agiraph.core.runtime.parts import Installation, OfferedTools, Part
 from agiraph.core.runtime.tracing import Tracing
 from agiraph.core.services.mail import absence
 from agiraph.core.store.database import Store
@@ -140,7 +138,7 @@ class Runtime:
             store, home, periodic, is_sole_process=lock is not None
         )
         self.preview: Callable[[Team, Specialist, str], Awaitable[PromptText]] = partial(
-            prompt_preview.of_specialist, executor
+            preview_specialist, executor
         )
         """Returns what a specialist of a team would be shown for a task."""
         self.check_tools: Callable[..., Awaitable[None]] = executor.offered.check

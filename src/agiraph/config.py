@@ -12,12 +12,12 @@ from typing import Annotated, Any, cast
 from pydantic import Field, StringConstraints
 
 from agiraph.core.domain.agents import Command
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import Misconfigured, Refused
 from agiraph.core.domain.features import found_at, installed
 from agiraph.core.domain.sections import FILE, Section, Setting, Written, entry, must
 from agiraph.core.domain.times.moments import parse_span, parse_zone
 from agiraph.core.domain.value import dataclass
+from agiraph.core.domain.work import Effort
 from agiraph.core.home import stored_keys
 from agiraph.core.home.named_secrets import TABLE as _SECRETS
 from agiraph.core.home.named_secrets import NamedSecrets, named_secrets

@@ -18,8 +18,7 @@ from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.times.time import SystemClock
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import NodeStatus
+from agiraph.core.domain.work import NodeStatus, WaitingOn
 from agiraph.core.services import health
 from agiraph.core.services.mail import bus
 from agiraph.core.store import channels, deliveries, waits

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agiraph.core.domain.effort import EFFORTS, Effort
 from agiraph.core.domain.errors import ModelRefused
+from agiraph.core.domain.work import EFFORTS, Effort
 from agiraph.models.http.client import HttpClient
 from agiraph.models.options import ModelOptions
 from agiraph.models.wires import effort as efforts

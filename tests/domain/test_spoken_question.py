@@ -3,7 +3,7 @@
 
 import pytest
 
-from agiraph.core.domain.text.spoken_question import ends_in_question
+from agiraph.core.domain.text.spoken import ends_in_question
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agiraph.core.domain.waits import told_person
+from agiraph.core.domain.work import told_person
 
 
 @pytest.mark.parametrize(

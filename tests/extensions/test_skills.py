@@ -121,7 +121,7 @@ async def test_skills_of_a_given_folder_and_of_a_team_are_for_this_team_alone(
     home, app = tmp_path / "home", tmp_path / "app"
     put_skill(app, ".claude/skills/deploy", "Ask first.", about="How we deploy.")
     async with World(home, easy_endings=True) as world:
-        from agiraph.core.domain.records.folders import GivenFolder
+        from agiraph.core.domain.agents import GivenFolder
 
         given = (GivenFolder(name="app", path=str(app.resolve()), access="rw"),)
         assert "deploy" not in (await asked(world, folders=given)).system

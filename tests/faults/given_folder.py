@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.persons import OWNER
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.work import ANSWER
 from agiraph.core.services.lifecycle import answers, teams
 from agiraph.core.store.tx import Tx

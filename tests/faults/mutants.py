@@ -14,7 +14,7 @@ from agiraph.core.domain.outcomes import Done, Finished
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.triggers import Trigger
-from agiraph.core.domain.waits import Timer, WaitingOn
+from agiraph.core.domain.work import Timer, WaitingOn
 from agiraph.core.home import safe_folder
 from agiraph.core.home.node_folder import NodeFolder
 from agiraph.core.run_context import RunContext

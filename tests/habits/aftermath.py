@@ -9,8 +9,7 @@ from agiraph.core.domain.ids import ThreadId
 from agiraph.core.domain.messages import NEEDS_ANSWER, Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.stages import Stage
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.work import NodeStatus, WaitingOn, WorkNode
 from agiraph.core.store import dependencies, teams, threads
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES

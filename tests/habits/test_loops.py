@@ -12,8 +12,8 @@ from agiraph.core.domain.ids import ThreadId
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.policies.batches import seconds_asleep
 from agiraph.core.policies.loops import Loops
+from agiraph.core.runtime.calls import ANSWER_CHARACTERS
 from agiraph.core.runtime.compaction import TOO_SMALL
-from agiraph.core.runtime.spill import ANSWER_CHARACTERS
 from agiraph.core.tools.files.files import read_file
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.testing import World, call, says

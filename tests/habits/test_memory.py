@@ -6,8 +6,8 @@ import pytest
 
 from agiraph import redaction
 from agiraph.core.domain.errors import Refused
-from agiraph.core.home.kept_files import LONGEST, LONGEST_SUMMARY, NO_SECRETS
-from agiraph.core.runtime.prompts.shown_files import NOTES_BYTES
+from agiraph.core.home.file_versions import LONGEST, LONGEST_SUMMARY, NO_SECRETS
+from agiraph.core.runtime.prompts.prompt import NOTES_BYTES
 from agiraph.core.services.board import planning
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.features.knowledge import recall

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from agiraph.api.routes import board
 from agiraph.core.domain.errors import ModelRepeats, ModelUnavailable, PromptCut
 from agiraph.core.domain.work import Budget, NodeStatus, StopReason, Usage
-from agiraph.core.services.board import costs
 from agiraph.models.attempts import CircuitBreaker, Guarded, Retrying
 from agiraph.models.base import Request
 from agiraph.models.catalogue import Catalogue
@@ -71,7 +71,7 @@ async def test_p17_limits_hold_for_a_server_that_counts_nothing(
             founded = await world.found("Go", model="openai/m", budget=budget)
             await world.settle()
             [node] = await world.board(founded.team.id)
-            total = (await world.store.read(costs.of_team, founded.team.id)).total
+            total = (await world.store.read(board.costs_of_team, founded.team.id)).total
 
     assert node.stop_reason is reason
     assert total.input_tokens > 2_000

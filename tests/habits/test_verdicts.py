@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.persons import OWNER
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.work import Line, NodeStatus, StopReason, WorkNode
 from agiraph.core.prompts import prompt
 from agiraph.core.services.lifecycle import continuations, endings, teams

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from agiraph import faultpoints
-from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.sandbox.levels import Wanted
 from agiraph.testing import World, call, says
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.wording import Wording
 
 from agiraph.core.domain.errors import AgiraphError, NotFound, OutOfScope, Refused
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import PARTIAL, Opener, best_opener, by_walk, split
+from agiraph.core.home.safe_folder import PARTIAL, Folder, Opener, best_opener, by_walk, split
 
 SECRET = b"the secret outside"
 RACING_READS = (20_000, pytest.param(100_000, marks=pytest.mark.long))

@@ -12,8 +12,8 @@ from tests.home import git_attacks
 from tests.home.git_attacks import ATTACKS, Attack, Person
 from tests.home.ordinary_user import run_as_ordinary
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.home.layout import Home
 from agiraph.sandbox import levels
 from agiraph.sandbox.folders import folder_history, git_commits

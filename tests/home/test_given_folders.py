@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.errors import NotFound, Refused
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.sandbox.folders import given_folders
 from agiraph.sandbox.folders.folder_history import FolderHistory
 

@@ -16,8 +16,7 @@ import pytest
 
 from agiraph import faultpoints
 from agiraph.core.domain.errors import AgiraphError, NotFound, Refused, StoreFull
-from agiraph.core.home.safe_folder import Entry, Folder
-from agiraph.core.home.safe_open import PARTIAL, Opener, best_opener, by_walk
+from agiraph.core.home.safe_folder import PARTIAL, Entry, Folder, Opener, best_opener, by_walk
 
 SECRET = b"the secret outside"
 NEW_USER_AND_MOUNTS = 0x10000000 | 0x00020000

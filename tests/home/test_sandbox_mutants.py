@@ -20,7 +20,7 @@ from tests.home.sandbox_probes import confined_run, matrix
 from tests.home.sandbox_probes.confined_run import marked
 from tests.tools.tool_calls import run_calls
 
-from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.sandbox import levels, sandbox
 from agiraph.sandbox.inside import seccomp, supervisor
 from agiraph.testing import World, call

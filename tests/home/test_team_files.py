@@ -7,9 +7,9 @@ import pytest
 from tests.home.ordinary_user import run_as_ordinary
 
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.home import team_files
 from agiraph.core.home.layout import Home
 from agiraph.core.home.safe_folder import MOST_ENTRIES
+from agiraph.core.runtime.background import upkeep
 
 
 @pytest.mark.slow
@@ -18,7 +18,7 @@ def test_the_spools_of_a_team_are_found_among_very_many(tmp_path: Path) -> None:
     home.spool("thread_a-1")
     for number in range(MOST_ENTRIES):
         (tmp_path / "spool" / f"thread_b-{number}").mkdir()
-    team_files.remove(home, TeamId("team_a"), [("thread_a", ["1"])])
+    upkeep.remove_files(home, TeamId("team_a"), [("thread_a", ["1"])])
     assert len(list((tmp_path / "spool").glob("thread_b-*"))) == MOST_ENTRIES
     assert not (tmp_path / "spool" / "thread_a-1").exists()
 

@@ -24,7 +24,6 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "the evidence and summaries of an end: files, addresses, commands and exit codes": (
         "core/tools/acceptance core/tools/web/addresses core/tools/objections"
-        " core/tools/files/file_names"
     ),
     "the wire format of a vendor or of a model's chat template": (
         "models/facts/server_facts models/http/events"
@@ -49,10 +48,10 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "times, ids and counters in the output of programs": "core/policies/loops",
     "names, ids, hosts and paths": (
-        "core/domain/records/attached_files core/domain/records/folders"
+        "core/domain/records/attached_files"
         " features/research/model/sources features/backup/archive"
         " features/backup/archive_reading core/home/file_versions sandbox/folders/git_settings"
-        " core/home/kept_files core/home/layout core/home/named_secrets core/home/file_search"
+        " core/home/layout core/home/named_secrets core/home/file_search"
         " core/home/specialists features/mcp/settings"
         " features/mcp/toolbox core/services/lifecycle/answers core/services/members/roster"
         " core/tools/delegation core/tools/web/reading web/links web/reading_hosts"
@@ -60,7 +59,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " features/extensions/skills features/channels/kinds/configured"
     ),
     "Markdown: headings, lists, fences, links": (
-        "features/knowledge/note_files core/runtime/prompts/shown_files"
+        "features/knowledge/note_files core/runtime/prompts/prompt"
         " core/services/lifecycle/settings web/excerpts web/markdown"
     ),
     "words for search, in every script; no word means anything": (
@@ -85,7 +84,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
     ),
     "only chooses what is shown": (
         "features/mcp/commands cli/prompts cli/session core/domain/agents"
-        " core/domain/text/visible logs core/domain/text/language core/domain/waits"
+        " core/domain/text/visible logs core/domain/text/language core/domain/work"
     ),
     "forms of keys and passwords, which are kept out of everything that is written": "redaction",
     "compiles the patterns of other modules": "core/domain/text/late_patterns",

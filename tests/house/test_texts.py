@@ -45,7 +45,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "features/research/verbs/reading_budget": "'search:'",
     },
     "a field of a call, a setting or a command with a format that we define": {
-        "core/domain/records/folders": "':ro', ':rw'",
+        "core/domain/agents": "':ro', ':rw'",
         "core/services/lifecycle/answers": "FOLDER",
         "core/tools/acceptance": "'file:', 'scratch/', _DOCUMENTS",
         "features/channels/kinds/configured": "PREFIX",
@@ -67,7 +67,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/store/rows": "'Stored'",
         "core/domain/text/fence": "_CLOSINGS",
         "core/domain/text/spoken": "in '[Budget]', in '[Runtime]'",
-        "core/domain/waits": "ASKED_PERSON",
+        "core/domain/work": "ASKED_PERSON",
         "core/tools/files/given_folders": (
             "'file', in 'Permission denied', in 'Read-only file system'"
         ),
@@ -113,7 +113,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "core/tools/objections": "'loremipsum'",
     },
     "the script that Unicode's name of a character says": {
-        "core/domain/text/spoken_question": "'GREEK '",
+        "core/domain/text/spoken": "'GREEK '",
     },
 }
 """What each module compares texts with, by the kind of these texts."""

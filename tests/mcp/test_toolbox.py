@@ -7,7 +7,7 @@ import pytest
 
 from agiraph.core.domain.agents import Agent, Team
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.runtime.offered_tools import OfferedTools
+from agiraph.core.runtime.parts import OfferedTools
 from agiraph.core.tools.toolsets import Toolset
 from agiraph.features.mcp import pins
 from agiraph.features.mcp.pins import PinnedTool, Pins

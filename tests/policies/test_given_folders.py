@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from agiraph.core.domain.agents import Trust
+from agiraph.core.domain.agents import GivenFolder, Trust
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.provenance.labels import Label
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.records.search import Hit
 from agiraph.core.services.lifecycle.answers import make_grant
 from agiraph.core.services.lifecycle.teams import NewTeam

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.sinks import Sink as WaySink
 from agiraph.core.domain.records.channels import ChannelState
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.services.lifecycle import answers
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus

@@ -276,7 +276,7 @@ async def test_an_injected_order_cannot_exceed_the_limits_of_research(scene: Sce
 
 def _research(tx: Any, team: NewTeam, url: str) -> WorkNode:
     from agiraph.core.domain.ids import ThreadId
-    from agiraph.core.services.members.hiring import Hirer
+    from agiraph.core.services.members.roster import Hirer
 
     hirer = Hirer(team.coordinator, ThreadId("t_none"), {}, lambda name: None)
     return starting.start(tx, hirer, order("web_fetch", url=url), searches=0, pages=2)

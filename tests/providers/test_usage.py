@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
+from agiraph.api.routes import board
 from agiraph.core.domain.work import MOST_TOKENS, Budget, NodeStatus, StopReason, Usage
-from agiraph.core.services.board import costs
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.models.http.client import HttpClient
@@ -69,7 +69,7 @@ async def test_an_impossible_token_count_is_replaced_by_an_estimate(
             with caplog.at_level(logging.WARNING, logger="agiraph.models"):
                 founded = await world.found("Say hello", model=model, budget=Budget(turns=2))
                 await world.settle()
-            total = (await world.store.read(costs.of_team, founded.team.id)).total
+            total = (await world.store.read(board.costs_of_team, founded.team.id)).total
             [node] = await world.board(founded.team.id)
     sent = sum(len(seen.raw) // usages.BYTES_PER_TOKEN + 1 for seen in server.requests)
     assert (node.stop_reason, total.calls) == (StopReason.TURNS_SPENT, 2)
@@ -99,7 +99,7 @@ async def test_wrong_usage_of_a_custom_model_breaks_nothing(world: World, usage:
     founded = await world.found("Count")
     await world.settle()
     [node] = await world.board(founded.team.id)
-    total = (await world.store.read(costs.of_team, founded.team.id)).total
+    total = (await world.store.read(board.costs_of_team, founded.team.id)).total
     assert node.status is NodeStatus.COMPLETED
     assert 0 <= total.cached_tokens <= total.input_tokens <= MOST_TOKENS
     assert (total.usd, total.unpriced) == (0.0, 1)

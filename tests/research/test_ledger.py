@@ -12,7 +12,7 @@ from agiraph.core.domain.ids import ThreadId
 from agiraph.core.domain.provenance.labels import of_page
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.services.board import planning
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store import teams
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import TEAMS

@@ -23,7 +23,7 @@ from agiraph.core.services.lifecycle import (
     routing,
     work_state,
 )
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store import messages, spend
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.teams import AGENTS, TEAMS

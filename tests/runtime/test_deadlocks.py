@@ -13,8 +13,7 @@ import pytest
 
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.outcomes import Answer, Pending
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.domain.work import NodeStatus, StopReason, WaitingOn, WorkNode
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import planning
 from agiraph.core.services.lifecycle import endings

@@ -14,7 +14,7 @@ from agiraph.core.domain.triggers import Trigger
 from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.triggers import definitions
-from agiraph.core.store.engine import sqlite_connection
+from agiraph.core.store.engine import sqlite_files
 from agiraph.core.store.engine.presence import workers
 from agiraph.core.store.tx import Tx
 from agiraph.testing import ManualClock, World, call, says
@@ -73,7 +73,7 @@ async def hide_table(world: World, clock: PatientClock, table: str) -> None:
 async def test_timers_fire_after_another_program_releases_its_database_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_files, "BUSY_SECONDS", 0.05)
     path = tmp_path / "agiraph.db"
     async with open_world(tmp_path, f"sqlite:///{path}") as (world, clock):
         trigger = await create_trigger(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.spill import ANSWER_CHARACTERS, HEAD_CHARACTERS, TAIL_CHARACTERS
+from agiraph.core.runtime.calls import ANSWER_CHARACTERS, HEAD_CHARACTERS, TAIL_CHARACTERS
 from agiraph.core.tools.base import tool
 from agiraph.testing import World, call, says
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.api.routes import board
 from agiraph.cli.teams import sum_text
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.work import Budget
-from agiraph.core.services.board import costs
 from agiraph.core.store import spend
 from agiraph.models.facts.prices import Prices, Terms
 from agiraph.models.registry import Account, Keys
@@ -62,7 +62,7 @@ async def charged(world: World, model: str = MODEL) -> tuple[int, float]:
     await world.settle()
     assert founded.node is not None
     rows = await world.store.read(spend.of_node, NodeId(founded.node.id))
-    total = (await world.store.read(costs.of_team, founded.team.id)).total
+    total = (await world.store.read(board.costs_of_team, founded.team.id)).total
     assert (total.lost, total.usd) == (sum(r.lost for r in rows), sum(r.usd for r in rows))
     assert total.calls == 0
     return total.lost, total.usd
@@ -130,7 +130,7 @@ async def test_the_bill_names_a_lost_call_with_what_it_was_charged(tmp_path: Pat
         async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
             founded = await world.found("Try", model=MODEL, budget=Budget(turns=3))
             await world.settle()
-            bill = await world.store.read(costs.of_team, founded.team.id)
+            bill = await world.store.read(board.costs_of_team, founded.team.id)
     shown = sum_text(bill.total)
     assert "1 call · 1 lost call of them, charged as reserved" in shown
     assert not shown.startswith("$0.0000")
@@ -149,6 +149,6 @@ async def test_a_call_that_broke_off_is_charged_beside_the_one_that_was_answered
         async with World(tmp_path / "home", keys=keys, prices=PRICES, easy_endings=True) as world:
             founded = await world.found("Try", model=model, budget=Budget(turns=3))
             await world.settle()
-            total = (await world.store.read(costs.of_team, founded.team.id)).total
+            total = (await world.store.read(board.costs_of_team, founded.team.id)).total
     assert (total.calls, total.lost) == (1, 1)
     assert "1 lost call of them, charged as reserved" in sum_text(total)

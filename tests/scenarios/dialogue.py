@@ -22,8 +22,7 @@ from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.times.moments import as_text
-from agiraph.core.domain.waits import told_person
-from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.work import NodeStatus, WorkNode, told_person
 from agiraph.core.home import stored_keys
 from agiraph.testing import Call, call, says
 from agiraph.testing.script import Says, Seen

@@ -10,8 +10,7 @@ import pytest
 from agiraph.core.domain.errors import AlreadyAnswered, Refused
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import OWNER
-from agiraph.core.domain.waits import Timer
-from agiraph.core.domain.work import Budget, NodeStatus, WorkNode
+from agiraph.core.domain.work import Budget, NodeStatus, Timer, WorkNode
 from agiraph.core.services import health
 from agiraph.core.services.lifecycle import overspending, removal, timers
 from agiraph.core.services.lifecycle.teams import NewTeam

@@ -12,7 +12,7 @@ from agiraph.core.domain.errors import Conflict, NotFound, Refused
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.records.deletions import Deletion
-from agiraph.core.domain.waits import Timer
+from agiraph.core.domain.work import Timer
 from agiraph.core.services import health
 from agiraph.core.services.lifecycle import answers, digest, overspending, removal
 from agiraph.core.services.lifecycle.teams import NewTeam

@@ -18,7 +18,7 @@ from agiraph.core.services.lifecycle import endings
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.rows import to_text

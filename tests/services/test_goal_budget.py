@@ -7,11 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
+from agiraph.api.routes import board
 from agiraph.core.domain.agents import Limits
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.work import Budget, Extension, NodeStatus, StopReason
-from agiraph.core.services.board import budgets, costs
+from agiraph.core.services.board import budgets
 from agiraph.core.services.lifecycle import continuations, settings
 from agiraph.core.services.lifecycle import teams as lifecycle
 from agiraph.core.store import spend
@@ -109,7 +110,7 @@ async def test_a_task_from_a_message_counts_apart_from_the_goal_whose_budget_is_
     goal, task = await world.board(founded.team.id)
     assert (goal.stop_reason, task.status) == (R.TOKENS_SPENT, S.COMPLETED)
     budget = await world.store.read(continuations.goal_budget, founded.team.id)
-    team = (await world.store.read(costs.of_team, founded.team.id)).total
+    team = (await world.store.read(board.costs_of_team, founded.team.id)).total
     [reply] = await world.store.read(NODES.select, "lane = 'reply'")
     of_task, of_reply = [await world.store.read(spend.spent, n.id) for n in (task, reply)]
     other = of_task.tokens + of_reply.tokens

@@ -18,7 +18,7 @@ from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.texts import passages
 from agiraph.features.knowledge import recall, rows
 from agiraph.features.knowledge.model import Relation
-from agiraph.features.knowledge.verbs import items, maintenance
+from agiraph.features.knowledge.verbs import items
 from agiraph.features.knowledge.verbs.items import Unconfirmed
 from agiraph.testing import World
 from tests.wording import Wording, refusals_of
@@ -267,7 +267,7 @@ async def test_an_unverified_item_ends_after_90_days_unless_it_is_used(world: Wo
     world.clock.advance(days=60)
     await world.store.write(rows.count_use, [used.id])
     world.clock.advance(days=30)
-    await world.store.write(maintenance.maintain, agent.team_id)
+    await world.store.write(items.maintain, agent.team_id)
     assert [i.id for i in await world.store.read(items.unverified)] == [used.id]
     assert await found_passages(world, agent, "tea") == []
     again = await learn(world, agent, "Tea costs 3 pounds", label=UNKNOWN)
@@ -446,15 +446,15 @@ async def test_maintenance_prunes_expired_insights_and_merges_duplicates(
     twin = await learn(world, agent, "use WAL with SQLite.", source_thread_id=OTHER, label=UNKNOWN)
     # A duplicate that was never compared, as an older version could leave it.
     await world.store.write(rows.INSIGHTS.update, twin.id, status="active")
-    assert not await world.store.read(maintenance.is_due, agent.team_id)
+    assert not await world.store.read(items.needs_maintenance, agent.team_id)
     world.clock.advance(days=1)
-    assert await world.store.read(maintenance.is_due, agent.team_id)
-    assert await world.store.write(maintenance.maintain, agent.team_id) == (0, 1, 0)
-    assert not await world.store.read(maintenance.is_due, agent.team_id)
+    assert await world.store.read(items.needs_maintenance, agent.team_id)
+    assert await world.store.write(items.maintain, agent.team_id) == (0, 1, 0)
+    assert not await world.store.read(items.needs_maintenance, agent.team_id)
     world.clock.advance(days=3)
     assert await contents(world, agent) == ["Use WAL with SQLite"]
-    assert await world.store.read(maintenance.is_due, agent.team_id)
-    done = await world.store.write(maintenance.maintain, agent.team_id)
+    assert await world.store.read(items.needs_maintenance, agent.team_id)
+    done = await world.store.write(items.maintain, agent.team_id)
     assert (done.expired, done.merged) == (1, 0)
     verbs = [verb for _, verb in await changes(world, agent)]
     assert verbs[-4:] == ["merged", "maintained", "expired", "maintained"]

@@ -19,7 +19,7 @@ from agiraph.core.services.board import jobs, planning
 from agiraph.core.services.lifecycle import conversation, endings
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store import messages, nodes
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.routes import research_view

@@ -15,7 +15,7 @@ from agiraph.core.store import events, messages, nodes, threads
 from agiraph.core.store import teams as rows
 from agiraph.core.store.database import Store
 from agiraph.core.store.engine.sqlite import SqliteStore
-from agiraph.core.store.engine.sqlite_connection import PAGE_BYTES
+from agiraph.core.store.engine.sqlite_files import PAGE_BYTES
 from agiraph.testing import ManualClock, World, call, says
 from tests.store.test_full_disk_and_locks import check_integrity
 

@@ -26,7 +26,7 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.store import teams as rows
 from agiraph.core.store.database import Store
-from agiraph.core.store.engine import sqlite_connection
+from agiraph.core.store.engine import sqlite_files
 from agiraph.core.store.engine.sqlite import SqliteStore
 from agiraph.core.store.messages import MESSAGES
 from agiraph.models.base import OnDelta, Reply, Request
@@ -290,7 +290,7 @@ def locked(path: Path, *seconds: str) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture
 def no_lock_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for a lock."""
-    monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_files, "BUSY_SECONDS", 0.05)
 
 
 async def test_a_write_waits_for_a_short_lock(store: SqliteStore) -> None:

@@ -12,7 +12,7 @@ from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, of_program
 from agiraph.core.domain.records.deliveries import StoredDelivery
-from agiraph.core.domain.waits import WaitingOn
+from agiraph.core.domain.work import WaitingOn
 from agiraph.core.domain.work_kinds import LINK_READER, TASK
 from agiraph.core.prompts import prompt
 from agiraph.core.services import access

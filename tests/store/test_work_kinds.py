@@ -10,8 +10,7 @@ import pytest
 
 from agiraph.core.domain.errors import StoreDamaged
 from agiraph.core.domain.ids import NodeId
-from agiraph.core.domain.waits import Timer, TimerKind
-from agiraph.core.domain.work import WorkNode
+from agiraph.core.domain.work import Timer, TimerKind, WorkNode
 from agiraph.core.services.board import planning
 from agiraph.core.store import waits
 from agiraph.core.store.nodes import NODES

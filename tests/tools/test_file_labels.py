@@ -34,7 +34,7 @@ from agiraph.core.tools.files import kept_writes
 from agiraph.core.tools.files.kept_writes import Change
 from agiraph.features.backup.team_export import write_export
 from agiraph.features.knowledge import rows
-from agiraph.features.knowledge.verbs import files, items, maintenance, notes
+from agiraph.features.knowledge.verbs import files, items, notes
 from agiraph.models.base import Request
 from agiraph.testing import Call, ManualClock, PowerCut, Says, ScriptedModel, World, call, says
 
@@ -419,7 +419,7 @@ async def test_an_unverified_note_ends_after_ninety_days_unless_work_reads_it(
     [left] = await reading.store.read(notes.unverified, team.team.id)
     assert left.path == "knowledge/rye.md"
     reading.clock.advance(days=91)
-    assert (await reading.store.write(maintenance.maintain, team.team.id)).expired == 1
+    assert (await reading.store.write(items.maintain, team.team.id)).expired == 1
 
 
 async def test_a_clean_thread_that_adds_to_a_labelled_log_is_shown_its_own_entries_later(

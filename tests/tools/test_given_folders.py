@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.services.board import folder_changes
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.texts import folder_changes as rows

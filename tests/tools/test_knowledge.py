@@ -15,10 +15,10 @@ from agiraph.core.domain.text.fence import enclose_foreign, without_fences
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.prompts.prompt import (
     Reader,
+    ShownFiles,
     system_prompt,
     with_files,
 )
-from agiraph.core.runtime.prompts.shown_files import ShownFiles
 from agiraph.core.services.board import labels
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.members import roster

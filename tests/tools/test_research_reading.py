@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agiraph.api.routes import board
 from agiraph.core.domain.chat import ToolCall, Turn
 from agiraph.core.domain.costs import CostSum
 from agiraph.core.domain.errors import Refused
@@ -15,7 +16,6 @@ from agiraph.core.domain.ids import NodeId, ThreadId
 from agiraph.core.domain.records.search import Hit, Results, SearchFailed
 from agiraph.core.domain.work import Usage
 from agiraph.core.run_context import Consumption
-from agiraph.core.services.board import costs
 from agiraph.core.store import nodes, spend
 from agiraph.core.store.spend import Total
 from agiraph.core.store.tx import Tx
@@ -145,7 +145,7 @@ async def test_each_search_is_a_row_of_the_costs_and_no_model_call(tmp_path: Pat
         def read(tx: Tx) -> tuple[list[tuple[str, int, int, float]], CostSum, Total]:
             [team_id] = [row[0] for row in tx.all("select id from teams")]
             [root] = [node for node in nodes.everything(tx, team_id) if node.lane == "work"]
-            [bill] = [run for run in costs.of_team(tx, team_id).runs if run.lane == "work"]
+            [bill] = [run for run in board.costs_of_team(tx, team_id).runs if run.lane == "work"]
             found = [
                 (line.model, line.sum.calls, line.sum.searches, line.sum.usd)
                 for line in bill.lines

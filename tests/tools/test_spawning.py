@@ -13,8 +13,8 @@ from agiraph.core.domain.errors import Misconfigured, NotFound
 from agiraph.core.domain.ids import AgentId, TeamId, ThreadId, new_id
 from agiraph.core.home.specialists import specialists
 from agiraph.core.services.lifecycle.teams import NewTeam
-from agiraph.core.services.members import hiring, roster
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members import roster
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store import teams, threads
 from agiraph.core.store.teams import AGENTS
 from agiraph.models.base import Request
@@ -70,7 +70,7 @@ ADDRESSES = [
 async def test_new_provider_model_parsing(world: World) -> None:
     for address, *expected in ADDRESSES:
         founded = await waiting_team(world)
-        made: Agent = await world.store.write(hiring.resolve, hirer(founded), address)
+        made: Agent = await world.store.write(roster.resolve, hirer(founded), address)
 
         assert [made.name, made.model, made.role] == expected
         assert (made.kind, made.persistent) == ("llm", False)
@@ -106,7 +106,7 @@ async def test_invalid_format_is_rejected_with_what_to_write(
     world: World, wording: Wording
 ) -> None:
     founded = await waiting_team(world)
-    resolve = partial(world.store.write, hiring.resolve, hirer(founded))
+    resolve = partial(world.store.write, roster.resolve, hirer(founded))
     wording(await refusals_of(WRONG_ADDRESSES, resolve))
     assert [m.agent for m in await all_members(world, founded.team.id)] == [founded.coordinator]
 
@@ -256,13 +256,13 @@ async def test_task_notification_is_the_first_message_of_a_new_agent(world: Worl
 async def test_metadata_crud(world: World) -> None:
     founded = await waiting_team(world)
     team_id = founded.team.id
-    bob: Agent = await world.store.write(hiring.resolve, hirer(founded), "new:scripted/bob")
+    bob: Agent = await world.store.write(roster.resolve, hirer(founded), "new:scripted/bob")
     assert await world.agent(bob.id) == bob
 
     await world.store.write(roster.promote, bob)
     assert (await world.agent(bob.id)) == replace(bob, persistent=True)
 
-    cid: Agent = await world.store.write(hiring.resolve, hirer(founded), "new:scripted/cid")
+    cid: Agent = await world.store.write(roster.resolve, hirer(founded), "new:scripted/cid")
     assert await world.store.write(roster.retire, cid)
     gone = replace(cid, retired_at=world.clock.now())
     assert await world.agent(cid.id) == gone

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.ids import TeamId, new_id
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.store import nodes
 from agiraph.core.store.teams import TEAMS

@@ -8,11 +8,9 @@ from pydantic import AwareDatetime, Field, field_validator
 
 from agiraph.api.routing import Body
 from agiraph.api.views import QUIET_HOURS
-from agiraph.core.domain.agents import Mode, Review, Rule, Trust
+from agiraph.core.domain.agents import MOST_FOLDERS, Mode, Review, Rule, Trust
 from agiraph.core.domain.chat import Attachment
-from agiraph.core.domain.effort import Effort
-from agiraph.core.domain.records.folders import MOST_FOLDERS
-from agiraph.core.domain.work import GOAL_TURNS, Budget, Line, LineKind
+from agiraph.core.domain.work import GOAL_TURNS, Budget, Effort, Line, LineKind
 from agiraph.core.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
 from agiraph.core.services.lifecycle import teams as verbs
 from agiraph.core.services.lifecycle.settings import Settings

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.core.domain.agents import (
+    Access,
     AgentKind,
     Doing,
     Limits,
@@ -16,7 +17,6 @@ from agiraph.core.domain.agents import (
     Trust,
 )
 from agiraph.core.domain.costs import GoalBudget
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.messages import (
     Decision,
     MessageKind,
@@ -29,11 +29,11 @@ from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.acts import ActKind
 from agiraph.core.domain.records.deliveries import Delivery
 from agiraph.core.domain.records.doubts import Doubt
-from agiraph.core.domain.records.folders import Access
 from agiraph.core.domain.stages import StageContract, StageDecision, StageStatus
 from agiraph.core.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
 from agiraph.core.domain.work import (
     Budget,
+    Effort,
     HeldBy,
     IfUnmet,
     JobState,

@@ -20,7 +20,7 @@ from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.waits import told_person
+from agiraph.core.domain.work import told_person
 
 WIDTH = 100
 

@@ -28,10 +28,8 @@ from agiraph.cli.session import (
     printing,
 )
 from agiraph.client.teams import NewTeam
-from agiraph.core.domain.agents import Trust, name_from_goal
-from agiraph.core.domain.effort import EFFORTS
-from agiraph.core.domain.records.folders import split_access
-from agiraph.core.domain.work import Line, LineKind
+from agiraph.core.domain.agents import Trust, name_from_goal, split_access
+from agiraph.core.domain.work import EFFORTS, Line, LineKind
 from agiraph.redaction import environment
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

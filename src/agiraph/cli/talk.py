@@ -14,7 +14,7 @@ from agiraph.client import Client
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.waits import told_person
+from agiraph.core.domain.work import told_person
 
 SEARCHED_MESSAGES = 200
 """The number of newest messages that `find_reply` searches."""

@@ -44,8 +44,7 @@ from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.moments import as_text, local, parse_deadline
 from agiraph.core.domain.triggers import TriggerType
-from agiraph.core.domain.waits import told_person
-from agiraph.core.domain.work import Extension, HeldBy, NodeStatus
+from agiraph.core.domain.work import Extension, HeldBy, NodeStatus, told_person
 
 LISTED = 200
 """The most memories or insights that are listed, the newest ones."""

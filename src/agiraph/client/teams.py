@@ -9,12 +9,11 @@ from agiraph.api import decision_views, views
 from agiraph.client.connection import PAGE, Connection, operation, path_of
 from agiraph.core.domain.agents import Mode, Review, Trust
 from agiraph.core.domain.costs import DayCosts, TeamCosts, joined
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import NotFound
 from agiraph.core.domain.messages import Box, Decision, Filing, MessageKind, Rating
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.digest import EntryDecision
-from agiraph.core.domain.work import Extension, LineKind
+from agiraph.core.domain.work import Effort, Extension, LineKind
 
 Acceptance = Sequence[str | tuple[str, LineKind | None]]
 """What must be true when a goal is reached, one statement each, or a statement and the kind of

@@ -13,8 +13,7 @@ from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.times.time import Clock
 from agiraph.core.domain.tools import ToolProperties
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import Usage, WorkNode
+from agiraph.core.domain.work import Usage, WaitingOn, WorkNode
 from agiraph.core.home.layout import Home
 from agiraph.core.home.scopes import Scope
 from agiraph.core.services.board.budgets import Envelope, LimitsOfRun

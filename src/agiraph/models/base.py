@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from agiraph.core.domain.chat import NO_DATA, ProviderData, ToolCall, ToolSpec, Transcript
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import ModelGarbled
 from agiraph.core.domain.value import value
-from agiraph.core.domain.work import Usage
+from agiraph.core.domain.work import Effort, Usage
 
 OnDelta = Callable[[str], None]
 """Called with each piece of a reply's text as it arrives, for live display. Only the whole reply is

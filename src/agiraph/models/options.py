@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from agiraph.core.domain.effort import EFFORTS, Effort
 from agiraph.core.domain.sections import entry, must
+from agiraph.core.domain.work import EFFORTS, Effort
 from agiraph.redaction import keep
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -19,8 +19,7 @@ import orjson
 
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.value import dataclass
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import PARTIAL
+from agiraph.core.home.safe_folder import PARTIAL, Folder
 
 FILE_BYTES = 2**20
 _RENEWED = frozenset(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agiraph.core.domain.value import dataclass
-from agiraph.core.home.safe_open import PARTIAL
+from agiraph.core.home.safe_folder import PARTIAL
 from agiraph.sandbox import bubblewrap, cgroups, commands, sandbox
 from agiraph.sandbox.commands import CommandResult
 from agiraph.sandbox.inside import landlock

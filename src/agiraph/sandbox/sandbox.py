@@ -18,9 +18,9 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 from pydantic import Field
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.provenance.confinement import Level
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.records.skills import Skill
 from agiraph.core.domain.sections import entry
 from agiraph.core.domain.value import dataclass

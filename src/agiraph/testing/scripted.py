@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import field, replace
 
 from agiraph.core.domain.chat import ProviderData, ToolCall, Turn
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.work import Usage
+from agiraph.core.domain.work import Effort, Usage
 from agiraph.core.runtime.replies.reply import DECISION
 from agiraph.faultpoints import fault
 from agiraph.models.base import OnDelta, Reply, Request

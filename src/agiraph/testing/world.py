@@ -26,7 +26,7 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.store import events, messages, nodes, spend, threads, triggers
 from agiraph.core.store import teams as team_rows
-from agiraph.core.store.engine.sqlite_connection import ready
+from agiraph.core.store.engine.sqlite_files import ready
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.spend import Spend
 from agiraph.core.store.tx import Aftermath

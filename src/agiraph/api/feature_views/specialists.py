@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from agiraph.api.views import View
-from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.work import Effort
 
 
 class SpecialistView(View):

@@ -1,6 +1,8 @@
 """Board routes: a team's nodes and stages, one node in detail, and what work has cost."""
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pydantic import Field
@@ -11,11 +13,19 @@ from agiraph.api.problems import documented
 from agiraph.api.requests import NO_EFFORT, ChangedBudget, EffortChange, chosen_effort
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import FileView, JobView, NodeDetail, NodeView, StageView
-from agiraph.core.domain.costs import DayCosts, TeamCosts
+from agiraph.core.domain.costs import (
+    CostLine,
+    CostSum,
+    DayCosts,
+    NodeCosts,
+    TeamCosts,
+    add_up,
+    as_trees,
+)
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.ids import NodeId
+from agiraph.core.domain.ids import NodeId, TeamId
 from agiraph.core.domain.work import Extension, WorkNode
-from agiraph.core.services.board import costs, jobs
+from agiraph.core.services.board import jobs, texts
 from agiraph.core.services.lifecycle import (
     continuations,
     endings,
@@ -23,9 +33,50 @@ from agiraph.core.services.lifecycle import (
     restarts,
     settings,
 )
-from agiraph.core.store import nodes, stages, teams
+from agiraph.core.store import nodes, spend, stages, teams
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
+
+PAGE = 200
+"""The nodes of a page, if no other number is asked for."""
+
+
+def costs_of_team(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = PAGE) -> TeamCosts:
+    """Return a page of a team's costs: the first one with the sums of the whole team."""
+    found = nodes.costed(tx, team_id, after=after, limit=limit + 1)
+    page = found[:limit]
+    lines: Mapping[str, list[CostLine]] = (
+        spend.of_nodes(tx, team_id, page[0].id, page[-1].id) if page else {}
+    )
+    groups = [] if after else spend.by_agent(tx, team_id)
+    return TeamCosts(
+        team_id=team_id,
+        total=add_up(group.sum for group in groups),
+        by_agent=_costs_by((group.agent, group.sum) for group in groups),
+        by_purpose=_costs_by((group.purpose, group.sum) for group in groups),
+        by_model=_costs_by((group.model, group.sum) for group in groups),
+        runs=as_trees(
+            NodeCosts(
+                node_id=node.id,
+                above_id=node.above_id,
+                title=texts.subject_of(node),
+                lane=node.lane,
+                agent_id=node.assignee_id,
+                agent=node.assignee,
+                lines=lines.get(node.id, []),
+            )
+            for node in page
+        ),
+        next=page[-1].id if len(found) > limit else None,
+    )
+
+
+def _costs_by(sums: Iterable[tuple[str, CostSum]]) -> dict[str, CostSum]:
+    groups: defaultdict[str, list[CostSum]] = defaultdict(list)
+    for name, each in sums:
+        groups[name].append(each)
+    return {name: add_up(group) for name, group in sorted(groups.items())}
+
 
 router: Router = Router("board")
 cost_router: Router = Router("costs")
@@ -129,11 +180,11 @@ def extend_node(tx: Tx, node: str, body: ExtensionRequest, person: PersonDep) ->
 
 
 @cost_router.read("/teams/{team}/cost", 404)
-def get_cost(tx: Tx, team: str, after: After = "", limit: Limit = costs.PAGE) -> TeamCosts:
+def get_cost(tx: Tx, team: str, after: After = "", limit: Limit = PAGE) -> TeamCosts:
     """Return a page of what a team's nodes have cost; the first with the sums by agent, purpose and
     model, and the budget."""
     found = teams.find(tx, team).id
-    page = costs.of_team(tx, found, after=after, limit=limit)
+    page = costs_of_team(tx, found, after=after, limit=limit)
     return page if after else replace(page, budget=continuations.goal_budget(tx, found))
 
 

@@ -19,8 +19,7 @@ from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, Label, of_file
 from agiraph.core.home import file_lock, file_versions
-from agiraph.core.home.file_versions import EDITABLE, is_editable
-from agiraph.core.home.kept_files import LONGEST, LONGEST_SUMMARY
+from agiraph.core.home.file_versions import EDITABLE, LONGEST, LONGEST_SUMMARY, is_editable
 from agiraph.core.home.layout import UPLOADS, goal_text
 from agiraph.core.home.zip_stream import safe_name
 from agiraph.core.services.board import labels

@@ -15,14 +15,12 @@ from agiraph.api.deps import Api, ApiDep, Query
 from agiraph.api.problems import documented
 from agiraph.api.routing import Router
 from agiraph.api.views import FileView, FolderView
-from agiraph.core.domain.agents import Team
+from agiraph.core.domain.agents import GivenFolder, Team
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.records.attached_files import source_of
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.home.layout import UPLOADS
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import split
+from agiraph.core.home.safe_folder import Folder, split
 from agiraph.core.services.board import labels
 from agiraph.core.store import teams
 from agiraph.core.store.texts import attached_files

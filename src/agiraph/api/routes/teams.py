@@ -42,9 +42,8 @@ from agiraph.api.views import (
     TeamSettingsView,
     TeamView,
 )
-from agiraph.core.domain.agents import Limits, Rule
+from agiraph.core.domain.agents import GivenFolder, Limits, Rule
 from agiraph.core.domain.ids import PersonId, TeamId
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.home import file_lock
 from agiraph.core.home.layout import DEFAULT_SOUL, soul_text
 from agiraph.core.services.board import budgets, labels

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from agiraph.core.domain.value import dataclass
@@ -83,7 +84,7 @@ def found_at(place: str) -> Any:
 def brought(part: str) -> list[Any]:
     """Return the objects at one kind of place of every feature that has it, in the order of the
     features' names: `brought("tools")`."""
-    named = sorted(installed(), key=lambda feature: feature.name)
+    named = sorted(installed(), key=attrgetter("name"))
     places = [getattr(feature, part) for feature in named]
     return [found_at(place) for place in places if place]
 

@@ -10,8 +10,7 @@ from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.acts import Act
 from agiraph.core.domain.records.doubts import Doubt
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import Budget, StopReason
+from agiraph.core.domain.work import Budget, StopReason, WaitingOn
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class WorkKind:
     """What a call of a tool is answered of which the budget allows no more."""
     runner: str = "agiraph.core.runtime.kinds.tasks:TASK"
     """How it runs: a module and the name of its `Runner`."""
-    verbs: str = "agiraph.core.services.board.kind_verbs:TASK"
+    verbs: str = "agiraph.core.services.board.feature_verbs:TASK"
     """What its end, its state and a late answer mean: a module and the name of its `KindVerbs`."""
 
 

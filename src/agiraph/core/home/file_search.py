@@ -17,8 +17,7 @@ from agiraph.core.domain.ids import NodeId, TeamId
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import UPLOADS, Home
 from agiraph.core.home.node_folder import MANIFEST, PUBLISHED, SCRATCH
-from agiraph.core.home.safe_folder import Entry, Folder
-from agiraph.core.home.safe_open import split
+from agiraph.core.home.safe_folder import Entry, Folder, split
 
 _PLACE = re.compile(r":\d+(:\d+)?$")
 """A line, and perhaps a column, after a path: `report.py:12:3`."""

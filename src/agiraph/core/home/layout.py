@@ -16,8 +16,7 @@ from agiraph.core.domain.ids import NodeId, TeamId
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home.lock import HomeLock
 from agiraph.core.home.node_folder import NodeFolder
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import PARTIAL, split
+from agiraph.core.home.safe_folder import PARTIAL, Folder, split
 
 SOUL = """\
 # Soul

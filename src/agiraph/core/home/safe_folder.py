@@ -1,23 +1,160 @@
-"""Safe folder: opens everything below a directory descriptor, so that no path leads outside."""
+"""Safe folder: opens everything below a directory descriptor, so that no path leads outside.
 
+A command of an agent may swap a folder for a symbolic link between a check and an open. So no path
+is checked first and opened later: the kernel refuses links during the open itself.
+"""
+
+import ctypes
 import errno
 import os
 import secrets
 import shutil
 import stat
+import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache, lru_cache
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, NoReturn, Self
 
 from agiraph.core.domain.errors import NotFound, OutOfScope, Refused, StoreFull
 from agiraph.core.domain.value import dataclass
-from agiraph.core.home.safe_open import FOLDER, PARTIAL, Opener, best_opener, split, step
 from agiraph.faultpoints import fault
+
+Opener = Callable[[int, Sequence[str], int], int]
+"""Opens the path `names` below a folder's descriptor with these flags; returns a descriptor."""
+
+PARTIAL = ".agiraph-part-"
+"""The prefix of temporary files: they are never listed and never opened by name."""
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY
+
+_LONGEST_NAME = 255
+_LONGEST_PATH = 4095
+# The system call has this number on every architecture. Python has no wrapper for it.
+_OPENAT2 = 437
+_BENEATH_WITHOUT_LINKS = 0x08 | 0x04 | 0x02  # RESOLVE_BENEATH, _NO_SYMLINKS, _NO_MAGICLINKS
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
+
+
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
+_syscall.restype = ctypes.c_long
+_syscall.argtypes = (
+    ctypes.c_long,
+    ctypes.c_int,
+    ctypes.c_char_p,
+    ctypes.POINTER(_OpenHow),
+    ctypes.c_size_t,
+)
+
+
+@lru_cache(4096)
+def split(path: str) -> tuple[str, ...]:
+    """Return the names in a relative path; raise `OutOfScope` for `..`, absolute or odd paths."""
+    if "\0" in path:
+        raise OutOfScope("A path cannot hold a NUL character; leave it out.")
+    if path.startswith("/"):
+        raise OutOfScope(f"{path[:200]!r} is absolute; give a path relative to your own folder.")
+    names = tuple([name for name in path.split("/") if name not in ("", ".")])
+    if ".." in names:
+        raise OutOfScope(f"{path[:200]!r} goes up with '..'; name the file from its folder down.")
+    if PARTIAL in path and any(name.startswith(PARTIAL) for name in names):
+        raise OutOfScope(f"Names that begin with {PARTIAL!r} are taken; choose another name.")
+    _measure(path, names)
+    return names
+
+
+def _measure(path: str, names: Sequence[str]) -> None:
+    try:
+        sizes = [len(name.encode()) for name in names]
+    except UnicodeEncodeError:
+        raise OutOfScope(f"{path[:200]!r} is not valid text; use plain characters.") from None
+    if sizes and max(sizes) > _LONGEST_NAME:
+        raise OutOfScope(f"A name in {path[:60]!r}… is longer than {_LONGEST_NAME} bytes.")
+    if sum(sizes) + len(sizes) > _LONGEST_PATH:
+        raise OutOfScope(f"The path {path[:60]!r}… is longer than {_LONGEST_PATH} bytes.")
+
+
+def by_kernel(folder: int, names: Sequence[str], flags: int) -> int:
+    """Open with one `openat2` call: the kernel refuses links and paths that lead outside."""
+    path = os.fsencode("/".join(names) or ".")
+    how = _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH_WITHOUT_LINKS)
+    while True:
+        fd = _syscall(_OPENAT2, folder, path, ctypes.byref(how), ctypes.sizeof(how))
+        if fd >= 0:
+            return fd
+        match ctypes.get_errno():
+            case errno.EINTR:
+                continue
+            case errno.EAGAIN:  # a rename during the call; walking name by name needs no retry
+                return by_walk(folder, names, flags)
+            case number:
+                raise OSError(number, os.strerror(number), os.fsdecode(path))
+
+
+def by_walk(folder: int, names: Sequence[str], flags: int) -> int:
+    """Open name by name, where the kernel lacks `openat2` or a sandbox forbids it."""
+    # Safe against races too: a descriptor stays on its folder when the folder is renamed, so a link
+    # can only be swapped in at the next name, and there O_NOFOLLOW refuses it.
+    *parents, last = names or (".",)
+    at = folder
+    try:
+        for name in parents:
+            above, at = at, step(at, name, FOLDER)
+            if above != folder:
+                os.close(above)
+        return step(at, last, flags)
+    finally:
+        if at != folder:
+            os.close(at)
+
+
+def step(folder: int, name: str, flags: int) -> int:
+    """Open one name in a folder; raise ELOOP if it is a link."""
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except NotADirectoryError:
+        # With O_DIRECTORY the kernel reports ENOTDIR for a link; openat2 reports ELOOP.
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+        raise
+
+
+def open_real_folder(path: str) -> int:
+    """Open a folder by an absolute path that was resolved before; raise ELOOP if a name on the way
+    is a link by now."""
+    top = os.open("/", FOLDER | os.O_CLOEXEC)
+    try:
+        return best_opener()(top, [name for name in path.split("/") if name], FOLDER)
+    finally:
+        os.close(top)
+
+
+@cache
+def best_opener() -> Opener:
+    """Return `by_kernel` if openat2 works here, else `by_walk`; tested once."""
+    if not sys.platform.startswith("linux"):
+        return by_walk
+    here = os.open(".", FOLDER)
+    try:
+        os.close(by_kernel(here, (), FOLDER))
+    # ENOSYS before Linux 5.6; EPERM from a container whose seccomp filter does not know the call.
+    except OSError:
+        return by_walk
+    finally:
+        os.close(here)
+    return by_kernel
 
 
 def remove_folder(parent: int, name: str) -> None:
@@ -117,8 +254,10 @@ class Folder:
 
     def sub(self, rel: str, *, create: bool = False) -> "Folder":
         names = split(rel)
-        with _Translated(self, rel, "folder"):
+        try:
             fd = self._descend(names, create=create)
+        except OSError as error:
+            _explain(self, rel, error, "folder")
         name = "/".join((self.name, *names) if self.name else names)
         return Folder(fd, name=name, opener=self._opener)
 
@@ -132,20 +271,26 @@ class Folder:
         names = split(rel)
         if not names:
             return None
-        with suppress(Refused), _Translated(self, rel), self._parent(names) as parent:
-            return _entry(names[-1], os.stat(names[-1], dir_fd=parent, follow_symlinks=False))
+        try:
+            with self._parent(names) as parent:
+                return _entry(names[-1], os.stat(names[-1], dir_fd=parent, follow_symlinks=False))
+        except OSError as error:
+            with suppress(Refused):
+                _explain(self, rel, error)
         return None
 
     def open_file(self, rel: str) -> BufferedReader:
         """Open a regular file for reading. O_NONBLOCK: opening a FIFO would block the runtime."""
         names = split(rel)
-        with _Translated(self, rel):
+        try:
             fd = self._opener(self._fd, names, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
             # Checked on the descriptor: a command may have put something else at the path since.
             mode = os.fstat(fd).st_mode
             if not stat.S_ISREG(mode):
                 os.close(fd)
                 raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.ENXIO, "")
+        except OSError as error:
+            _explain(self, rel, error)
         return os.fdopen(fd, "rb")
 
     def read(self, rel: str, *, offset: int = 0, limit: int) -> bytes:
@@ -163,8 +308,11 @@ class Folder:
         """
         names = split(rel)
         fault("fx:before:write")
-        with _Translated(self, rel), self._parent(names, create=True) as parent:
-            _replace(parent, names[-1], data, synced=synced, private=self.is_private)
+        try:
+            with self._parent(names, create=True) as parent:
+                _replace(parent, names[-1], data, synced=synced, private=self.is_private)
+        except OSError as error:
+            _explain(self, rel, error)
         if synced:
             self.sync_path("/".join(names[:-1]))
         fault("fx:after:write")
@@ -176,26 +324,11 @@ class Folder:
         it again.
         """
         names = split(rel)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        with _Translated(self, rel), self._parent(names, create=True) as parent:
-            try:
-                fd = os.open(names[-1], flags, 0o600, dir_fd=parent)
-            except OSError as error:
-                if error.errno == errno.ELOOP:  # a link counts as missing, and is replaced
-                    _replace(parent, names[-1], data, synced=False)
-                elif error.errno != errno.EISDIR:
-                    raise
-                return error.errno == errno.ELOOP
-            try:
-                found = os.fstat(fd)
-                if found.st_size or not stat.S_ISREG(found.st_mode):
-                    return False
-                fault("fx:before:begin")
-                os.write(fd, data)
-            finally:
-                os.close(fd)
-        fault("fx:after:begin")
-        return True
+        try:
+            with self._parent(names, create=True) as parent:
+                return _begin(parent, names[-1], data)
+        except OSError as error:
+            _explain(self, rel, error)
 
     def update(self, rel: str, data: bytes) -> bool:
         """Write a file unless it has exactly this content; return whether it was written.
@@ -212,8 +345,10 @@ class Folder:
 
     def make_folders(self, *names: str) -> bool:
         """Create the folders of these names that are missing; return whether one was created."""
-        with _Translated(self, ""):
+        try:
             return any([_make_folder(self._fd, name) for name in names])
+        except OSError as error:
+            _explain(self, "", error)
 
     def append(self, rel: str, data: bytes) -> None:
         """Append by replacing the whole file: a crash leaves no half of an entry.
@@ -230,34 +365,39 @@ class Folder:
         """Create a file for writing, not crash-safe: for trees that are renamed when complete."""
         names = split(rel)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with _Translated(self, rel), self._parent(names, create=True) as parent:
-            fd = os.open(names[-1], flags, mode, dir_fd=parent)
+        try:
+            with self._parent(names, create=True) as parent:
+                fd = os.open(names[-1], flags, mode, dir_fd=parent)
             os.fchmod(fd, mode)
+        except OSError as error:
+            _explain(self, rel, error)
         return os.fdopen(fd, "wb")
 
     def rename(self, old: str, new: str) -> None:
         before, after = split(old), split(new)
-        with (
-            _Translated(self, old),
-            self._parent(before) as source,
-            self._parent(after) as target,
-        ):
-            os.rename(before[-1], after[-1], src_dir_fd=source, dst_dir_fd=target)
-            # The target first: a power cut between the two may leave two names, but never none.
-            os.fsync(target)
-            if before[:-1] != after[:-1]:
-                os.fsync(source)
+        try:
+            with self._parent(before) as source, self._parent(after) as target:
+                os.rename(before[-1], after[-1], src_dir_fd=source, dst_dir_fd=target)
+                # The target first: a power cut between the two may leave two names, never none.
+                os.fsync(target)
+                if before[:-1] != after[:-1]:
+                    os.fsync(source)
+        except OSError as error:
+            _explain(self, old, error)
 
     def remove(self, rel: str) -> None:
         """Remove a file or link, or a folder with its content."""
         names = split(rel)
-        with _Translated(self, rel), self._parent(names) as parent:
-            mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
-            if stat.S_ISDIR(mode):
-                remove_folder(parent, names[-1])
-            else:
-                os.unlink(names[-1], dir_fd=parent)
-            os.fsync(parent)
+        try:
+            with self._parent(names) as parent:
+                mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode):
+                    remove_folder(parent, names[-1])
+                else:
+                    os.unlink(names[-1], dir_fd=parent)
+                os.fsync(parent)
+        except OSError as error:
+            _explain(self, rel, error)
 
     def sync(self, rel: str = "") -> None:
         """Make the names in a folder durable: fsync of a file does not cover its name."""
@@ -311,14 +451,17 @@ class Folder:
                     yield found
 
     def _scan(self, rel: str, limit: int) -> Iterator[Entry]:
-        with (
-            _Translated(self, rel, "folder"),
-            self.sub(rel) as folder,
-            os.scandir(folder._fd) as found,
-        ):
+        with self.sub(rel) as folder:
+            try:
+                yield from folder._entries(limit)
+            except OSError as error:
+                _explain(self, rel, error, "folder")
+
+    def _entries(self, limit: int) -> Iterator[Entry]:
+        with os.scandir(self._fd) as found:
             for count, item in enumerate(found, start=1):
                 if count > limit:
-                    raise Refused(f"There are too many files in {folder.called} to list.")
+                    raise Refused(f"There are too many files in {self.called} to list.")
                 with suppress(FileNotFoundError):
                     yield _entry(item.name, item.stat(follow_symlinks=False))
 
@@ -362,30 +505,17 @@ class Folder:
         return repr(self.name) if self.name else "this folder"
 
 
-class _Translated:
-    """Translates the kernel's errors in its block into sentences that tell a model what to do.
-
-    A class: it is entered for each file, and a generator would cost twice the calls.
-    """
-
-    __slots__ = ("_folder", "_kind", "_rel")
-
-    def __init__(self, folder: Folder, rel: str, kind: str = "file") -> None:
-        self._folder, self._rel, self._kind = folder, rel, kind
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, FileNotFoundError):
-            where = f"It was looked for in {self._folder.called}; list_files shows what there is."
-            raise NotFound(self._kind, self._rel, known=where) from error
-        if isinstance(error, OSError):
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StoreFull(f"There is no room on the disk for {self._rel!r}.") from error
-            if error.errno in _REFUSALS:
-                refusal, sentence = _REFUSALS[error.errno]
-                raise refusal(sentence.format(self._rel)) from error
+def _explain(folder: Folder, rel: str, error: OSError, kind: str = "file") -> NoReturn:
+    """Raise what tells a model what to do, for an error of the kernel at a path in a folder."""
+    if isinstance(error, FileNotFoundError):
+        where = f"It was looked for in {folder.called}; list_files shows what there is."
+        raise NotFound(kind, rel, known=where) from error
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        raise StoreFull(f"There is no room on the disk for {rel!r}.") from error
+    if error.errno in _REFUSALS:
+        refusal, sentence = _REFUSALS[error.errno]
+        raise refusal(sentence.format(rel)) from error
+    raise error
 
 
 def _make_folder(parent: int, name: str, *, mode: int = 0o700) -> bool:
@@ -394,6 +524,29 @@ def _make_folder(parent: int, name: str, *, mode: int = 0o700) -> bool:
         os.mkdir(name, mode, dir_fd=parent)
     except FileExistsError:
         return False
+    return True
+
+
+def _begin(parent: int, name: str, data: bytes) -> bool:
+    """Write a file unless it has content; return whether it was written."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(name, flags, 0o600, dir_fd=parent)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link counts as missing, and is replaced
+            _replace(parent, name, data, synced=False)
+        elif error.errno != errno.EISDIR:
+            raise
+        return error.errno == errno.ELOOP
+    try:
+        found = os.fstat(fd)
+        if found.st_size or not stat.S_ISREG(found.st_mode):
+            return False
+        fault("fx:before:begin")
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+    fault("fx:after:begin")
     return True
 
 

@@ -3,13 +3,12 @@
 from enum import StrEnum
 from typing import Literal
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.errors import OutOfScope
 from agiraph.core.domain.ids import NodeId
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import UPLOADS, TeamFolder
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import split
+from agiraph.core.home.safe_folder import Folder, split
 from agiraph.sandbox.folders import git_guard, given_folders
 
 Want = Literal["r", "w"]

@@ -13,9 +13,9 @@ from importlib.resources import files
 from typing import Any, Literal, cast
 
 from agiraph.core.domain.agents import Specialist
-from agiraph.core.domain.effort import Effort, parse_effort
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.value import value
+from agiraph.core.domain.work import Effort, parse_effort
 from agiraph.core.home import front_matter
 from agiraph.core.home.layout import Home
 

@@ -13,7 +13,7 @@ import orjson
 from agiraph.core.domain.chat import WAITS, ToolSpec, Transcript, Turn
 from agiraph.core.domain.outcomes import Failed, Finished
 from agiraph.core.domain.text.late_patterns import late
-from agiraph.core.domain.text.spoken_question import ends_in_question
+from agiraph.core.domain.text.spoken import ends_in_question
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
 from agiraph.core.policies.loops import Loops

@@ -12,7 +12,7 @@ from agiraph.core.domain.outcomes import Answer, Done, Pending
 from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.provenance.sinks import Sink, WayOut, verdict
 from agiraph.core.domain.value import dataclass, value
-from agiraph.core.domain.waits import ASKED_PERSON, WaitingOn
+from agiraph.core.domain.work import ASKED_PERSON, WaitingOn
 from agiraph.core.home.scopes import Area
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import requests, team_hosts

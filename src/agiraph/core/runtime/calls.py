@@ -7,7 +7,7 @@ the model is told that nobody knows.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -18,18 +18,93 @@ from agiraph.core.domain.provenance.labels import CLEAN
 from agiraph.core.domain.provenance.labels import UNKNOWN as UNKNOWN_SOURCE
 from agiraph.core.domain.text.fence import enclose_foreign
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.work import Halt
+from agiraph.core.domain.work import RESULT_FILE, Halt
+from agiraph.core.home.safe_folder import Folder
 from agiraph.core.policies import batches
 from agiraph.core.policies.batches import Readings, failed_basis
 from agiraph.core.policies.budget import BudgetPolicy
 from agiraph.core.policies.permission import APPROVED, ASKED, PermissionPolicy, Ruling
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.spill import spill
 from agiraph.core.services.board import texts, unfinished
 from agiraph.core.services.lifecycle import journal
+from agiraph.core.store.rows import to_text
+from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import CUT_OFF, Tool
 from agiraph.core.tools.calls.call_reading import no_such_tool
+
+ANSWER_CHARACTERS = 20_000
+"""Longer answers are shortened: each later model call pays for the whole thread again."""
+HEAD_CHARACTERS, TAIL_CHARACTERS = 8_000, 4_000
+"""Characters of a long answer that stay in the thread, from its beginning and from its end."""
+
+
+async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
+    """Return the answer; a long one as its beginning, its end and the name of a file with all."""
+    if len(answer.text) <= ANSWER_CHARACTERS:
+        return answer
+    # A model or a vendor chose the call's id, so it may contain anything, such as a slash.
+    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in call.id)[:80]
+    desk = f"agents/{ctx.agent.name}" if ctx.node.kind.sees_team else "scratch"
+    path = f"{desk}/results/{ctx.lease.thread_id}-{name}.txt"
+
+    def keep() -> None:
+        folder, rest = ctx.scope.resolve(path, "w")
+        with folder:
+            folder.write(rest, answer.text.encode(errors="replace"))
+
+    if answer.label:
+        # Before the file: a crash in between must not leave untrusted text without a label.
+        data = answer.text.encode(errors="replace")
+        await ctx.store.write(file_labels.put, ctx.team.id, path, data, label=answer.label)
+    await asyncio.to_thread(keep)
+    head, tail = answer.text[:HEAD_CHARACTERS], answer.text[-TAIL_CHARACTERS:]
+    left_out = len(answer.text) - HEAD_CHARACTERS - TAIL_CHARACTERS
+    text = (
+        f"{head}\n… {left_out:,} characters are left out here; the whole answer is "
+        f"in {path}: read it in pages with read_file …\n{tail}"
+    )
+    return replace(answer, text=text)
+
+
+async def keep_result(ctx: RunContext, text: str) -> str | None:
+    """Write a result that is too long for another agent's thread to scratch/, to be published.
+
+    Return the file's name; None if the text is short or could not be written.
+    """
+    if len(text) <= texts.LONGEST:
+        return None
+    try:
+        return await asyncio.to_thread(_keep, ctx, to_text(text).encode())
+    except Refused:
+        return None
+
+
+def _keep(ctx: RunContext, data: bytes) -> str:
+    folder, _ = ctx.scope.resolve("scratch", "w")
+    stem, _, kind = RESULT_FILE.partition(".")
+    with folder:
+        number, name = 1, RESULT_FILE
+        while folder.exists(name) and not _holds(folder, name, data):
+            number, name = number + 1, f"{stem}-{number + 1}.{kind}"
+        if not folder.exists(name):  # after a crash it is there already
+            folder.write(name, data)
+    return name
+
+
+def _holds(folder: Folder, name: str, data: bytes) -> bool:
+    try:
+        return folder.read(name, limit=len(data) + 1) == data
+    except Refused:
+        return False  # a folder, or anything else that is not a regular file
+
+
+def shown_result(ctx: RunContext, text: str, name: str | None, published: Container[str]) -> str:
+    """Return the result for the node's row and messages; a long one is cut and names its file."""
+    place = "published" if name is not None and name in published else "scratch"
+    whole = f"in nodes/{ctx.node.id}/{place}/{name}" if name else f"in thread {ctx.lease.thread_id}"
+    return texts.fit_message(text, whole=f"The whole text is {whole}.") if text.strip() else text
+
 
 UNKNOWN = "It may or may not have happened. Find out before you make it again."
 IN_DOUBT = f"The runtime was cut off while this call was under way. {UNKNOWN}"

@@ -1,24 +1,29 @@
 """Executor: loads the rows of a leased node and lets the runner of its kind work.
 
-It has what all runners need: models, tools, programs, folders and the context of a run.
+It has what all runners need: models, tools, programs, folders and the context of a run. Without a
+run it shows the prompt that a specialist would get.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Protocol, cast
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
 
-from agiraph.core.domain.agents import Agent, Command, Specialist, Team
-from agiraph.core.domain.chat import LEAN_SYSTEM, Lease, Transcript
-from agiraph.core.domain.effort import Effort, first_effort
+from agiraph.core.domain.agents import Agent, Command, Specialist, Team, seen_by
+from agiraph.core.domain.chat import LEAN_SYSTEM, Attachment, Lease, Transcript, Turn
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.features import found_at
-from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.ids import SYSTEM, AgentId, NodeId, TeamId
 from agiraph.core.domain.outcomes import Outcome
-from agiraph.core.domain.persons import OWNER
-from agiraph.core.domain.records.folders import seen_by
+from agiraph.core.domain.persons import OWNER, is_person
+from agiraph.core.domain.provenance.labels import CLEAN, Label
+from agiraph.core.domain.text.fence import Line
+from agiraph.core.domain.text.previews import PromptText
 from agiraph.core.domain.times.time import Clock
 from agiraph.core.domain.value import dataclass
+from agiraph.core.domain.work import Effort, WaitingOn, WorkNode, first_effort
 from agiraph.core.home import file_lock, file_versions
 from agiraph.core.home.layout import PLAN, Home, TeamFolder, goal_text
 from agiraph.core.home.scopes import Scope
@@ -28,15 +33,19 @@ from agiraph.core.policies.permission import PermissionPolicy
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.calls import ToolCaller
 from agiraph.core.runtime.daily_spend import DailySpend
-from agiraph.core.runtime.loading import Loaded, load
-from agiraph.core.runtime.offered_tools import OfferedTools
+from agiraph.core.runtime.parts import OfferedTools
 from agiraph.core.runtime.prompts import prompt
-from agiraph.core.runtime.prompts.means import Means
-from agiraph.core.runtime.prompts.prompt import Opening
+from agiraph.core.runtime.prompts.means import Means, TeamState, team_state
+from agiraph.core.runtime.prompts.prompt import Opening, find_tellers
 from agiraph.core.runtime.steps import Steps
 from agiraph.core.runtime.tracing import TracedCaller, TracedModel, Tracing
-from agiraph.core.services.lifecycle import journal
+from agiraph.core.services.board import labels, planning, texts
+from agiraph.core.services.board.budgets import LimitsOfRun, limits_of_run
+from agiraph.core.services.lifecycle import conversation, journal, work_state
+from agiraph.core.store import messages, teams, threads, waits
 from agiraph.core.store.database import Store
+from agiraph.core.store.nodes import NODES
+from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.texts.file_labels import FileLabel
 from agiraph.core.store.tx import Tx
@@ -46,6 +55,70 @@ from agiraph.models.catalogue import SHORT_WAIT_S, Catalogue
 from agiraph.models.hireable import hireable_models
 from agiraph.sandbox.levels import CommandRules
 from agiraph.web.access import Web
+
+PREVIEWED_GIVER = "coordinator"
+
+
+class Loaded(NamedTuple):
+    """The rows that a run starts from, read in one transaction."""
+
+    team: Team
+    agent: Agent
+    node: WorkNode
+    giver: str | None
+    """The name of the teammate who assigned the node; None if a person did."""
+    turns: list[Turn]
+    attachments: tuple[Attachment, ...]
+    """Files that a person attached to their message."""
+    parked_calls: dict[str, WaitingOn]
+    limits: LimitsOfRun
+    trusted: frozenset[str]
+    """Sources that a person trusts: text from them does not label a thread."""
+    told: tuple[Any, ...]
+    """What features need to tell a new thread, in the order of their tellers; loaded only for a
+    node without turns."""
+    label: Label
+    """The label of the task, its messages and the work that it builds on; loaded with these."""
+    team_state: TeamState | None
+    """The state of the team; loaded only for a coordinator's node without turns."""
+    zone: str = "UTC"
+    """The time zone of the node's person; loaded only for a node without turns."""
+    said_before: Sequence[Line] = ()
+    """The conversation that a person's message belongs to; loaded only for a node without turns."""
+    said: Sequence[str] = ()
+    """The person's messages that the task was made of, without those that it holds."""
+
+
+def load(tx: Tx, lease: Lease) -> Loaded:
+    """Return the rows of a leased node; raise `Fenced` if another runner has claimed it."""
+    threads.check_lease(tx, lease)
+    node = NODES.get(tx, lease.node_id)
+    creator = node.creator_id
+    by_teammate = not is_person(creator) and creator not in (SYSTEM, lease.agent_id)
+    agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
+    team = TEAMS.get(tx, lease.team_id)
+    # The threads of a research are shown nothing of what the team knows.
+    asked = messages.of_node(tx, node.id)
+    is_fresh = node.is_work and not turns and node.kind.is_told
+    return Loaded(
+        team=team,
+        agent=agent,
+        node=node,
+        giver=planning.name_of(tx, creator) if by_teammate and node.parent_id else None,
+        turns=turns,
+        attachments=tuple(a for said in asked for a in said.attachments),
+        parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
+        limits=limits_of_run(tx, node),
+        trusted=labels.trusted(tx, lease.team_id),
+        told=tuple(each.load(tx, team, agent, node) for each in find_tellers()) if is_fresh else (),
+        label=labels.of_task(tx, node) if is_fresh else CLEAN,
+        team_state=team_state(tx, team, agent, node)
+        if is_fresh and agent.role == "coordinator"
+        else None,
+        zone=teams.zone_of(tx, planning.person_for(tx, node)) if is_fresh else "UTC",
+        said_before=work_state.said_before(tx, agent, node, lease.thread_id) if is_fresh else (),
+        said=conversation.unsaid(tx, node.task, asked, lease.thread_id) if is_fresh else (),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,3 +356,62 @@ def _read(folder: TeamFolder, path: str) -> bytes:
         return folder.folder.read(path, limit=MOST_BYTES)
     except Refused:
         return b""
+
+
+async def preview_specialist(
+    executor: Executor, team: Team, specialist: Specialist, task: str
+) -> PromptText:
+    """Return what a new agent of this kind would be shown, if the coordinator gave it this task.
+
+    What agents have learned, and their notes, are left out: a new agent has none.
+    """
+    coordinator = await executor.store.read(teams.coordinator, team.id)
+    agent = Agent(
+        id=AgentId("agent_preview"),
+        team_id=team.id,
+        name=specialist.name,
+        role=specialist.name,
+        model=specialist.model or coordinator.model,
+        created_at=executor.clock.now(),
+        tools=specialist.tools,
+        effort=specialist.effort,
+        identity=specialist.prompt,
+    )
+    skills = await executor.offered.skills_of(team)
+    offered = await executor.offered.of_team(team, skills)
+    tools = executor.offered.toolset(agent, offered, is_lean=False)
+    soul = await asyncio.to_thread(executor.home.soul, team.id)
+
+    def build() -> str:
+        return _previewed_system(executor, team, agent, tools, soul)
+
+    node = WorkNode(
+        id=NodeId("node_preview"),
+        team_id=team.id,
+        task=task,
+        title="",
+        source="delegation",
+        creator_id=OWNER,
+        created_at=agent.created_at,
+    )
+    return PromptText(
+        system=await asyncio.to_thread(build),
+        task=texts.assignment(node, giver=PREVIEWED_GIVER, thread="t_preview"),
+        tools=tuple(spec.name for spec in tools.shown),
+    )
+
+
+def _previewed_system(
+    executor: Executor, team: Team, agent: Agent, tools: Toolset, soul: str
+) -> str:
+    """Build the system prompt from a temporary folder, in which only soul and identity stand."""
+    with tempfile.TemporaryDirectory(prefix="agiraph-preview-") as path:
+        home = Home.open(Path(path))
+        try:
+            folder = home.team(team.id)
+            folder.write_soul(soul)
+            folder.agent(agent.name, identity=agent.identity).close()
+            about = (agent, folder, tools, PREVIEWED_GIVER, executor.means_of(agent))
+            return prompt.system_prompt(team, prompt.Reader(*about), executor.clock.now())
+        finally:
+            home.folder.close()

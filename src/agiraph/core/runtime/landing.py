@@ -11,7 +11,7 @@ from agiraph.core.domain.errors import ModelError, Refused
 from agiraph.core.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.core.domain.work import StopReason
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.spill import keep_result, shown_result
+from agiraph.core.runtime.calls import keep_result, shown_result
 from agiraph.core.runtime.steps import Steps
 from agiraph.core.services.board import texts
 from agiraph.core.services.lifecycle.journal import SystemNote

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from agiraph.core.domain.chat import THINKING, ToolCall, ToolSpec, Turn
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import (
     BurnRateReached,
     ContextExceeded,
@@ -24,7 +23,7 @@ from agiraph.core.domain.outcomes import Answer, Done, Finished, Outcome, Parked
 from agiraph.core.domain.text.json_text import clean, without_surrogates
 from agiraph.core.domain.text.plurals import times
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.work import StopReason
+from agiraph.core.domain.work import Effort, StopReason
 from agiraph.core.policies.breaker import Breaker
 from agiraph.core.policies.budget import BudgetPolicy
 from agiraph.core.run_context import RunContext

@@ -212,6 +212,6 @@ class Table(Generic[T]):
 
     def update(self, tx: Tx, key: str, **changes: Any) -> int:
         """Set these fields of one row; return 1, or 0 if there is no such row."""
-        sets = ", ".join(f"{f} = :{f}" for f in changes)
+        sets = ", ".join([f"{f} = :{f}" for f in changes])
         sql = f"update {self.name} set {sets} where {self.key} = :_key"
         return tx.run(sql, _key=key, **self._stored(changes))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from agiraph.core.domain.chat import Lease
 from agiraph.core.domain.ids import NodeId, ThreadId
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.waits import Timer, WaitingOn, WaitKind
+from agiraph.core.domain.work import Timer, WaitingOn, WaitKind
 from agiraph.core.store.rows import Table, from_micros, to_micros
 from agiraph.core.store.tx import Tx
 

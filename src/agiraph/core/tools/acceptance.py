@@ -1,5 +1,9 @@
-"""Acceptance: compares a result with the node's acceptance lines, its files and its tool log."""
+"""Acceptance: compares a result with the node's acceptance lines, its files and its tool log.
 
+Names of files are found in a text by their form alone.
+"""
+
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Turn
@@ -8,7 +12,54 @@ from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.tools import ToolProperties
 from agiraph.core.domain.work import LineKind, WorkNode
 from agiraph.core.run_context import RunContext
-from agiraph.core.tools.files.file_names import base, in_text
+
+_BARE_ENDINGS = (
+    "md txt rst csv tsv json jsonl yaml yml toml ini xml html htm tex pdf doc docx xls xlsx ppt"
+    " pptx odt png jpg jpeg gif svg webp ipynb py sh sql"
+)
+_OTHERS = (
+    "cfg css js jsx ts tsx rb go rs java kt c h cc cpp hpp cs swift php pl bash r mp3 mp4 wav zip"
+    " tar gz log db sqlite lock env diff patch"
+)
+_ENDINGS = frozenset(f"{_BARE_ENDINGS} {_OTHERS}".split())
+_MARKS = r"\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+"""Vowel signs and joiners inside of words, of which many are no `\\w`, in scripts with spaces."""
+_NO_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_CHARACTER = rf"(?:[^\W{_NO_SPACES}]|[{_MARKS}])"
+"""A character of a name. In scripts without spaces a name cannot be told from the words around
+it, so theirs are none."""
+_IN_BACKTICKS = late(rf"`([\w{_MARKS}./-]+\.([A-Za-z][A-Za-z0-9]{{0,5}}))`")
+_BARE = late(
+    rf"(?<![./@:~$%*<>{{}}-])(?<!{_CHARACTER})(?:{_CHARACTER}|[./-])*{_CHARACTER}"
+    rf"\.(?:{'|'.join(_BARE_ENDINGS.split())})(?!{_CHARACTER}|[-/(@*<]|\.\w)",
+    re.IGNORECASE,
+)
+_PATTERN = late(r"YYYY|XX|NN|^www\.")
+"""What stands for other characters, and the start of an address."""
+
+
+def in_backticks(text: str) -> list[str]:
+    """Return the names in backticks; a command in backticks is none."""
+    found = (match for match in _IN_BACKTICKS.finditer(text) if match[2].lower() in _ENDINGS)
+    return list(dict.fromkeys(match[1] for match in found))
+
+
+def in_text(text: str) -> list[str]:
+    """Return the names in a text, in backticks or not, but for those in commands and addresses."""
+    bare = (match[0] for match in _BARE.finditer(re.sub(r"`[^`\n]*`", " ` ", text)))
+    named = (*in_backticks(text), *(name for name in bare if not _is_address(name)))
+    return [name for name in dict.fromkeys(named) if not _PATTERN.search(name)]
+
+
+def _is_address(name: str) -> bool:
+    first, slash, _ = name.partition("/")
+    return bool(slash) and "." in first.strip(".")
+
+
+def base(name: str) -> str:
+    """Return a file's name without its folder, for comparing it."""
+    return name.rstrip("/").rpartition("/")[2].casefold()
+
 
 NOT_ACCEPTED = "[Not accepted]"
 """The first words of an answer that sends a result back."""

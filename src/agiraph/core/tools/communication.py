@@ -15,7 +15,7 @@ from agiraph.core.domain.persons import is_person, means_a_person
 from agiraph.core.domain.provenance.grants import ASK_LASTS
 from agiraph.core.domain.provenance.labels import join
 from agiraph.core.domain.tools import ON_DEMAND
-from agiraph.core.domain.waits import ASKED_PERSON, WaitingOn
+from agiraph.core.domain.work import ASKED_PERSON, WaitingOn
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import planning, requests, unfinished
 from agiraph.core.services.lifecycle import spoken_questions

@@ -9,7 +9,6 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from agiraph.core.domain.agents import Agent, Specialist
 from agiraph.core.domain.chat import AGAIN, ToolCall
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import NotFound, OutOfScope, Refused
 from agiraph.core.domain.outcomes import Answer, Done, Pending
 from agiraph.core.domain.provenance.labels import CLEAN
@@ -17,8 +16,7 @@ from agiraph.core.domain.provenance.sinks import Sink, WayOut
 from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.tools import ON_DEMAND
 from agiraph.core.domain.value import value
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.work import Effort, NodeStatus, WaitingOn, WorkNode
 from agiraph.core.domain.work_kinds import PUBLIC_TASK, TASK
 from agiraph.core.home.scopes import Area
 from agiraph.core.run_context import RunContext
@@ -33,8 +31,8 @@ from agiraph.core.services.board import (
     waiting,
 )
 from agiraph.core.services.board.briefs import Brief
-from agiraph.core.services.members import hiring, roster
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members import roster
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store import messages, nodes, teams
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
@@ -175,7 +173,7 @@ def assign_task(tx: Tx, ctx: RunContext, given: TaskForWorker) -> Answer:
     refuse_after_failures(tx, ctx)
     earlier = None if given.resume is None else _find_earlier(tx, ctx, given.resume)
     worker = (
-        hiring.resolve(tx, hirer(ctx), given.agent)
+        roster.resolve(tx, hirer(ctx), given.agent)
         if earlier is None
         else _same_worker(tx, ctx, earlier, given.agent)
     )
@@ -195,7 +193,7 @@ def assign_task(tx: Tx, ctx: RunContext, given: TaskForWorker) -> Answer:
         effort=given.effort,
         kind=PUBLIC_TASK if given.public else TASK,
     )
-    hiring.set_purpose(tx, worker, node.id)
+    roster.set_purpose(tx, worker, node.id)
     if earlier is not None:
         giver = planning.name_of(tx, node.creator_id)
         leases.continue_thread(tx, earlier, node, giver=giver)

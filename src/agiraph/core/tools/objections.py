@@ -15,7 +15,7 @@ from agiraph.core.domain.errors import AgiraphError, SentBack
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.records.doubts import Doubt, DoubtKind, sentence
-from agiraph.core.domain.text.spoken_question import ends_in_question
+from agiraph.core.domain.text.spoken import ends_in_question
 from agiraph.core.domain.text.visible import is_blank
 from agiraph.core.domain.work import NodeStatus, Reached, WorkNode
 from agiraph.core.home.safe_folder import Entry, Folder
@@ -26,7 +26,7 @@ from agiraph.core.store import messages, nodes
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools import acceptance
-from agiraph.core.tools.files.file_names import base, in_backticks, in_text
+from agiraph.core.tools.acceptance import base, in_backticks, in_text
 from agiraph.core.tools.web import addresses
 
 CHECKED_BYTES = 65_536

@@ -19,7 +19,7 @@ from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import budgets, planning, texts
 from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import continuations
-from agiraph.core.services.members import hiring, roster
+from agiraph.core.services.members import roster
 from agiraph.core.store import dependencies, nodes, spend, teams
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import tool
@@ -90,7 +90,7 @@ def spawn_worker(tx: Tx, ctx: RunContext, given: NewWorker) -> Answer:
     if given.type == "harnessed" and given.agent_command:
         raise Refused('agent_command is for type="autonomous"; leave it out for a model.')
     if given.model is not None:
-        hiring.check_model(by, given.model)
+        roster.check_model(by, given.model)
     check_tools(given.tools or (), ctx.known_tools)
     role, identity = _checked_role(given.role), given.identity
     specialist = ctx.specialists.get(role)
@@ -169,8 +169,8 @@ def assign_worker(
 ) -> Answer:
     """Give a task of the board to a worker, or to another one than before."""
     node = nodes.find(tx, ctx.team.id, node_id)
-    worker = hiring.resolve(tx, hirer(ctx), worker_id)
-    hiring.set_purpose(tx, worker, node.id)
+    worker = roster.resolve(tx, hirer(ctx), worker_id)
+    roster.set_purpose(tx, worker, node.id)
     node = planning.reassign(tx, node, worker)
     if node.status is NodeStatus.PENDING:
         return Done(f"{worker.name} gets {node.id} as soon as what it needs is done.")

@@ -14,8 +14,7 @@ from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.tools import ON_DEMAND
 from agiraph.core.domain.value import value
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import IfUnmet, NodeStatus, WorkNode
+from agiraph.core.domain.work import IfUnmet, NodeStatus, WaitingOn, WorkNode
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import (
     acceptance_lines,
@@ -29,7 +28,7 @@ from agiraph.core.services.board import (
 from agiraph.core.services.board.confided import Confided
 from agiraph.core.services.board.jobs import Job
 from agiraph.core.services.lifecycle import endings, reconvening
-from agiraph.core.services.members import hiring, roster
+from agiraph.core.services.members import roster
 from agiraph.core.store import dependencies, messages, nodes, threads
 from agiraph.core.store import stages as stage_rows
 from agiraph.core.store.nodes import NODES
@@ -101,7 +100,7 @@ def create_work_node(tx: Tx, ctx: RunContext, given: NodeForBoard) -> Answer:
     paths, sources = _paths(tx, ctx, given.refs or {})
     open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
     named = given.assigned_to
-    worker = None if named is None else hiring.resolve(tx, hirer(ctx), named)
+    worker = None if named is None else roster.resolve(tx, hirer(ctx), named)
     refuse_repeats(tx, ctx, given.task, given.title, worker)
     node = planning.create(
         tx,
@@ -125,7 +124,7 @@ def create_work_node(tx: Tx, ctx: RunContext, given: NodeForBoard) -> Answer:
     warning = _budget_warning(node, given.max_turns)
     planning.hand_out_later(tx, node)
     if worker is not None:
-        hiring.set_purpose(tx, worker, node.id)
+        roster.set_purpose(tx, worker, node.id)
         return Done(f"Created {node.id}, given to {worker.name}. {STARTS_LATER}{warning}")
     return Done(f"Created {node.id}. {UNASSIGNED}{warning}")
 

@@ -98,7 +98,7 @@ def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
         raise Refused(f"There are no tools called {', '.join(sorted(unknown))}.")
     # Granted even to an agent with a list of its own: without them it could never submit a result,
     # or never without doubts.
-    kept = {name for name in role.tools if _is_kept(BUILT_IN[name])}
+    kept = role.tools & _kept(BUILT_IN)
     return {name: known[name] for name in sorted((wanted & granted) | kept)}
 
 
@@ -133,22 +133,23 @@ def toolset(
     tools that cannot work in this installation; a call of one is refused with the reason.
     """
     granted = tools_for(agent, extra)
-    if is_lean:
-        tools = {
-            name: replace(tool, is_shown=name not in hidden and _is_shown_lean(tool, agent))
-            for name, tool in granted.items()
-        }
-        return Toolset(tools, tuple(_lean(t) for t in tools.values() if t.is_shown))
+    in_sight = _lean_names(granted, agent) if is_lean else _names_in_sight(granted, agent)
+    in_sight -= {*hidden}
     seen = {
-        name: replace(tool, is_shown=name not in hidden and is_in_sight(tool, agent))
+        name: tool
+        if tool.is_shown == (name in in_sight)
+        else replace(tool, is_shown=not tool.is_shown)
         for name, tool in granted.items()
     }
-    unseen = (t for t in seen.values() if not t.is_shown and t.name not in hidden)
+    if is_lean:
+        return Toolset(seen, tuple(_lean(t) for t in seen.values() if t.is_shown))
     # An always-granted tool that only looks is not listed: what it finds comes by itself.
     listed = [
-        tool.name
-        for tool in unseen
-        if not (tool.properties.always_granted and tool.properties.polls)
+        name
+        for name, tool in granted.items()
+        if name not in in_sight
+        and name not in hidden
+        and not (tool.properties.always_granted and tool.properties.polls)
     ]
     if listed:
         help_on = seen | {n: t for n, t in (explained or {}).items() if n in seen}
@@ -168,19 +169,25 @@ def _usual(tool: Tool) -> ToolSpec:
 
 
 def is_in_sight(tool: Tool, agent: Agent) -> bool:
-    """Whether the agent's model sees the tool. It sees the tools that the agent's file names and
-    those that end its work."""
-    if tool.name in agent.tools or _is_kept(tool):
-        return True
-    return role_of(agent).name in tool.properties.in_sight
+    """Whether the agent's model sees the tool."""
+    return bool(_names_in_sight({tool.name: tool}, agent))
 
 
-def _is_shown_lean(tool: Tool, agent: Agent) -> bool:
-    """Whether a model with a small window sees the tool. It sees web tools only if the agent's file
-    names them."""
-    is_named = tool.name in agent.tools and tool.properties.gives_addresses
-    is_basic = role_of(agent).name in tool.properties.basic_for
-    return is_basic or _is_kept(tool) or is_named
+def _names_in_sight(tools: Mapping[str, Tool], agent: Agent) -> set[str]:
+    """Return the tools that the agent's model sees: those for its role, those that the agent's file
+    names, and those that end its work."""
+    role = role_of(agent).name
+    shown = {name for name, tool in tools.items() if role in tool.properties.in_sight}
+    return shown | _kept(tools) | tools.keys() & {*agent.tools}
+
+
+def _lean_names(tools: Mapping[str, Tool], agent: Agent) -> set[str]:
+    """Return the tools that a model with a small window sees. It sees web tools only if the agent's
+    file names them."""
+    role = role_of(agent).name
+    shown = {name for name, tool in tools.items() if role in tool.properties.basic_for}
+    named = tools.keys() & {*agent.tools}
+    return shown | _kept(tools) | {n for n in named if tools[n].properties.gives_addresses}
 
 
 def _lean(tool: Tool) -> ToolSpec:
@@ -217,5 +224,10 @@ PUBLIC: Mapping[str, Tool] = {
 anybody else what the team knows."""
 
 
-def _is_kept(tool: Tool) -> bool:
-    return tool.properties.ends_node or tool.properties.sets_acceptance
+def _kept(tools: Mapping[str, Tool]) -> set[str]:
+    """Return the tools without which an agent could not end its work."""
+    return {
+        name
+        for name, tool in tools.items()
+        if tool.properties.ends_node or tool.properties.sets_acceptance
+    }

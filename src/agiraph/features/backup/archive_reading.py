@@ -14,7 +14,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from agiraph.core.domain.errors import OutOfScope, Refused
-from agiraph.core.home.safe_open import split
+from agiraph.core.home.safe_folder import split
 from agiraph.features.backup.archive import CHUNK, FILES, FORM, MANIFEST, MOST_FILES, ROWS, Manifest
 
 MOST_AT_ONCE = 16 << 20

@@ -23,8 +23,7 @@ from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.home import last_backup
 from agiraph.core.home.layout import Home
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import PARTIAL
+from agiraph.core.home.safe_folder import PARTIAL, Folder
 from agiraph.core.store import teams as team_rows
 from agiraph.core.store.engine import dump, migrate
 from agiraph.core.store.engine.dump_validation import LONGEST_LINE

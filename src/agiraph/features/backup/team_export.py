@@ -6,8 +6,7 @@ import shutil
 import stat
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -17,30 +16,13 @@ import orjson
 
 from agiraph.core.domain.agents import Team
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.events import Event
-from agiraph.core.domain.ids import TeamId
-from agiraph.core.domain.messages import Message
-from agiraph.core.domain.work import WorkNode
-from agiraph.core.store import events, threads, triggers
 from agiraph.core.store import teams as rows
+from agiraph.core.store import threads, triggers
 from agiraph.core.store.database import Store
-from agiraph.core.store.tx import Tx
 from agiraph.features.backup import rows as team_rows
 from agiraph.redaction import Redactor, redact
 
 BATCH = 1000
-FILES = {
-    "agents": "agents",
-    "nodes": "board",
-    "stages": "stages",
-    "threads": "threads",
-    "memories": "memories",
-    "insights": "insights",
-    "notes": "notes",
-    "file_labels": "file_labels",
-    "knowledge_changes": "knowledge_changes",
-}
-"""The file for each table that there is. Messages have one of their own, with names for ids."""
 
 
 def _write_lines(path: Path, things: Iterable[Any]) -> None:
@@ -82,18 +64,20 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     _write_lines(target / "team.jsonl", [team])
     by_id = partial(_write_rows, store, start="", cursor=attrgetter("id"))
     by_seq = partial(_write_rows, store, start=0, cursor=attrgetter("seq"))
-    for table in filter(team_rows.PAGED.__contains__, FILES):
-        shown: Callable[[Any], Any] = _named if table == "nodes" else _as_it_is
-        await by_id(target / f"{FILES[table]}.jsonl", team_rows.page, table, team.id, shown=shown)
+    for table in filter(team_rows.PAGED.__contains__, team_rows.FILES):
+        shown: Callable[[Any], Any] = team_rows.named if table == "nodes" else _as_it_is
+        await by_id(
+            target / f"{team_rows.FILES[table]}.jsonl", team_rows.page, table, team.id, shown=shown
+        )
     await _write_rows(store, target / "costs.jsonl", team_rows.spend_page, team.id)
     await _write_rows(store, target / "firings.jsonl", team_rows.firings_page, team.id)
     # Also of agents that have left.
     names: dict[str, str] = {
         agent.id: agent.name for agent in await store.read(rows.everyone, team.id)
     }
-    said, conversation = partial(_said, names=names), target / "conversation.jsonl"
+    said, conversation = partial(team_rows.said, names=names), target / "conversation.jsonl"
     await by_id(conversation, team_rows.page, "messages", team.id, shown=said)
-    await by_seq(target / "events.jsonl", _events, team.id)
+    await by_seq(target / "events.jsonl", team_rows.events, team.id)
     after = ""
     while page := await store.read(team_rows.page, "threads", team.id, after=after, limit=BATCH):
         for thread in page:
@@ -110,31 +94,6 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
 
 def _as_it_is(row: object) -> object:
     return row
-
-
-def _named(node: WorkNode) -> dict[str, Any]:
-    """Return the columns of a node: of its kind the name, not the facts that stand in the code."""
-    return {field.name: getattr(node, field.name) for field in fields(node)} | {
-        "kind": node.kind.name
-    }
-
-
-def _events(tx: Tx, team_id: TeamId, *, after: int, limit: int) -> list[Event]:
-    return events.after(tx, team_id, after, limit=limit)
-
-
-def _said(m: Message, *, names: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "at": m.created_at,
-        "from": names.get(m.sender, m.sender),
-        "to": names.get(m.recipient, m.recipient),
-        "kind": m.kind,
-        "title": m.title,
-        "text": m.full_text,
-        "attachments": m.attachments,
-        "in_reply_to": m.in_reply_to,
-        "id": m.id,
-    }
 
 
 async def write_zip(store: Store, home: Path, team: Team) -> Path:

@@ -9,9 +9,9 @@ import click
 
 from agiraph import config
 from agiraph.cli.session import Columns, Told, command, group, plain_console, printing, shown, table
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.records.channels import WantedChannel
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.home import health as home_health
 from agiraph.core.home.layout import Home

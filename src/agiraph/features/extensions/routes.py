@@ -18,7 +18,7 @@ from agiraph.api.feature_views.extensions import (
 )
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router
-from agiraph.core.domain.records.folders import GivenFolder
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.records.skills import TOP
 from agiraph.core.store import teams
 from agiraph.core.store.tx import Tx

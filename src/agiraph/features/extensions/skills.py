@@ -19,9 +19,8 @@ from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 
-from agiraph.core.domain.agents import Team
+from agiraph.core.domain.agents import GivenFolder, Team
 from agiraph.core.domain.errors import NotFound, Refused
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.records.skills import MOST_BYTES, TOP, Skill
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home import front_matter

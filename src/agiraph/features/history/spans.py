@@ -15,7 +15,7 @@ from agiraph.core.domain.events.work import NODE_ENDS
 from agiraph.core.domain.records.phases import WORK_PHASES, Phase, TickKind
 from agiraph.core.domain.text.fence import without_marks
 from agiraph.core.domain.value import dataclass, value
-from agiraph.core.domain.waits import WaitingOn
+from agiraph.core.domain.work import WaitingOn
 
 _PROVIDER_WORDS = "the model cannot be reached"
 LABEL_CHARACTERS = 160

@@ -16,8 +16,7 @@ from agiraph.core.domain.work import StopReason, WorkNode
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.compaction import digest
-from agiraph.core.runtime.executor import Executor, begin
-from agiraph.core.runtime.loading import Loaded
+from agiraph.core.runtime.executor import Executor, Loaded, begin
 from agiraph.core.runtime.prompts.prompt import Opening
 from agiraph.core.runtime.steps import Steps
 from agiraph.core.runtime.structured_question import Question, Unaffordable, ask, fields, number

@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from agiraph.core.domain.errors import NotFound, OutOfScope, Refused
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home import file_versions
-from agiraph.core.home.kept_files import (
+from agiraph.core.home.file_versions import (
     ARCHIVE,
     DAY,
     INDEX,
@@ -23,9 +23,8 @@ from agiraph.core.home.kept_files import (
     Kind,
     kind_of_note,
 )
-from agiraph.core.home.kept_files import EARLIER as EARLIER_NAME
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import split
+from agiraph.core.home.file_versions import EARLIER as EARLIER_NAME
+from agiraph.core.home.safe_folder import Folder, split
 from agiraph.core.home.scopes import Scope, Want
 
 EARLIER = f"{ARCHIVE}/{EARLIER_NAME}"

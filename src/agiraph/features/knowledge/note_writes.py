@@ -11,7 +11,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.outcomes import Done
 from agiraph.core.home import file_lock
 from agiraph.core.home.file_lock import to_the_end
-from agiraph.core.home.kept_files import ARCHIVE, UNVERIFIED, Kind, full_path, kind_of_note
+from agiraph.core.home.file_versions import ARCHIVE, UNVERIFIED, Kind, full_path, kind_of_note
 from agiraph.core.run_context import RunContext
 from agiraph.core.store.texts import file_labels as label_rows
 from agiraph.core.store.tx import Tx

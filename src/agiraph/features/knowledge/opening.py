@@ -10,13 +10,12 @@ from agiraph.core.domain.provenance.labels import Label, join
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.prompts.prompt import titled
-from agiraph.core.runtime.prompts.shown_files import ShownFiles
+from agiraph.core.runtime.prompts.prompt import ShownFiles, titled
 from agiraph.core.services.lifecycle import digest
 from agiraph.core.store.tx import Tx
 from agiraph.features.knowledge import recall, rows
 from agiraph.features.knowledge.note_writes import refresh_notes
-from agiraph.features.knowledge.verbs import maintenance, notes
+from agiraph.features.knowledge.verbs import items, notes
 from agiraph.features.knowledge.verbs.notes import Unverified
 from agiraph.models.embeddings import embeddings
 
@@ -100,7 +99,7 @@ class _Teller:
         return PriorKnowledge(
             recall.query_for(tx, team, node),
             rows.notes_to_file(tx, agent.id),
-            agent.role == "coordinator" and maintenance.is_due(tx, agent.team_id),
+            agent.role == "coordinator" and items.needs_maintenance(tx, agent.team_id),
             notes.for_work(tx, team, agent, node.task),
         )
 
@@ -108,7 +107,7 @@ class _Teller:
         """Return the knowledge for a node. Once a day the team's is maintained first."""
         unverified = loaded.unverified
         if loaded.is_due:
-            await ctx.store.write(maintenance.maintain, ctx.team.id)
+            await ctx.store.write(items.maintain, ctx.team.id)
             await ctx.store.write(digest.schedule, ctx.team.id)
         insights: list[Insight] = []
         if loaded.query is not None:

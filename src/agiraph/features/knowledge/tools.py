@@ -12,7 +12,7 @@ from agiraph.core.domain.provenance.labels import Label, join
 from agiraph.core.domain.text.passages import search_words
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.tools import ON_DEMAND
-from agiraph.core.home.kept_files import (
+from agiraph.core.home.file_versions import (
     NO_SECRETS,
     UNVERIFIED,
     Kind,

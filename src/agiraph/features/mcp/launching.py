@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from agiraph.core.domain.records.folders import split_access
+from agiraph.core.domain.agents import split_access
 from agiraph.core.home.layout import Home
 from agiraph.features.mcp.connection import ServerFailed
 from agiraph.features.mcp.pins import FOLDER

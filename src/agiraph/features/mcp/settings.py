@@ -19,8 +19,8 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from agiraph import redaction
 from agiraph.config import Picker, Settings
+from agiraph.core.domain.agents import split_access
 from agiraph.core.domain.errors import Misconfigured
-from agiraph.core.domain.records.folders import split_access
 from agiraph.core.domain.sections import Section, entry
 from agiraph.core.domain.tools import Reach
 from agiraph.core.domain.value import dataclass

@@ -14,8 +14,7 @@ from agiraph.core.domain.outcomes import Answer, Done, Failed, Parked, Pending
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import of_program
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.waits import ASKED_PERSON, WaitingOn
-from agiraph.core.domain.work import StopReason
+from agiraph.core.domain.work import ASKED_PERSON, StopReason, WaitingOn
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.calls import Halted
 from agiraph.core.services.lifecycle import journal

@@ -25,10 +25,9 @@ from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.work import StopReason
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.calls import Halted
-from agiraph.core.runtime.executor import Executor
+from agiraph.core.runtime.executor import Executor, Loaded
 from agiraph.core.runtime.kinds.tasks import Task
 from agiraph.core.runtime.landing import publish_outcome
-from agiraph.core.runtime.loading import Loaded
 from agiraph.core.runtime.prompts.prompt import Opening
 from agiraph.core.runtime.steps import Steps
 from agiraph.core.runtime.structured_question import Question, Unaffordable, ask, ask_text

@@ -25,7 +25,7 @@ from agiraph.core.domain.ids import NodeId, TeamId, ThreadId
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.home.specialists import specialists
 from agiraph.core.services.board import jobs, texts
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store import nodes, spend, teams
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS

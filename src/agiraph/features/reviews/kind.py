@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.executor import Executor
+from agiraph.core.runtime.executor import Executor, Loaded
 from agiraph.core.runtime.kinds.tasks import Task
-from agiraph.core.runtime.loading import Loaded
-from agiraph.core.runtime.prompts.prompt import Told, join_sections, today
-from agiraph.core.runtime.prompts.shown_files import ShownFiles
+from agiraph.core.runtime.prompts.prompt import ShownFiles, Told, join_sections, today
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.commands import shell
 from agiraph.core.tools.files import files

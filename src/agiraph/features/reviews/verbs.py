@@ -12,14 +12,13 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import SYSTEM, NodeId
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import StopReason, WorkNode
+from agiraph.core.domain.work import StopReason, WaitingOn, WorkNode
 from agiraph.core.domain.work_kinds import WorkKind
 from agiraph.core.services.board import budgets, planning, texts, waiting
-from agiraph.core.services.board.kind_verbs import KindVerbs
+from agiraph.core.services.board.feature_verbs import KindVerbs
 from agiraph.core.services.lifecycle import endings
-from agiraph.core.services.members import hiring
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members import roster
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store import dependencies, nodes, threads, waits
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
@@ -112,7 +111,7 @@ def begin(tx: Tx, hirer: Hirer, node_id: NodeId, *, call_id: str, task: str) -> 
     share = budgets.share(tx, node, turns=TURNS)
     if share.model_calls == 0 or share.tokens == 0:
         raise Refused("the budget is spent")
-    reviewer = hiring.specialist(tx, hirer, REVIEWER)
+    reviewer = roster.specialist(tx, hirer, REVIEWER)
     review = planning.create(
         tx,
         team_id=node.team_id,
@@ -127,7 +126,7 @@ def begin(tx: Tx, hirer: Hirer, node_id: NodeId, *, call_id: str, task: str) -> 
         kind=REVIEW,
         reviews_call=call_id,
     )
-    hiring.set_purpose(tx, reviewer, review.id)
+    roster.set_purpose(tx, reviewer, review.id)
     return review
 
 

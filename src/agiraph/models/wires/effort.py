@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from agiraph.core.domain.effort import Effort
+from agiraph.core.domain.work import Effort
 
 Part = dict[str, Any]
 

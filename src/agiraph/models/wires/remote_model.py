@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import orjson
 
-from agiraph.core.domain.effort import Effort, first_effort
 from agiraph.core.domain.errors import (
     KeyRefused,
     ModelError,
@@ -24,6 +23,7 @@ from agiraph.core.domain.errors import (
     QuotaSpent,
 )
 from agiraph.core.domain.value import dataclass, value
+from agiraph.core.domain.work import Effort, first_effort
 from agiraph.faultpoints import fault
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.http.client import HttpClient, Response

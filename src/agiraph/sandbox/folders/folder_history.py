@@ -21,9 +21,9 @@ from typing import BinaryIO, NamedTuple
 
 import orjson
 
+from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.errors import NotFound, Refused
-from agiraph.core.domain.records.folders import GivenFolder
-from agiraph.core.home.safe_open import FOLDER, PARTIAL, open_real_folder
+from agiraph.core.home.safe_folder import FOLDER, PARTIAL, open_real_folder
 from agiraph.sandbox.folders import git_guard
 from agiraph.sandbox.folders.git_guard import Guard
 

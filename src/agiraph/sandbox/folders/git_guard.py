@@ -23,7 +23,7 @@ from pathlib import Path
 
 from agiraph.core.domain.provenance.confinement import Level
 from agiraph.core.domain.value import dataclass
-from agiraph.core.home.safe_open import FOLDER, best_opener, open_real_folder
+from agiraph.core.home.safe_folder import FOLDER, best_opener, open_real_folder
 from agiraph.sandbox.folders.git_settings import Setting, read_text, settings
 
 MOST_MOUNTS = 200

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
+from agiraph.core.domain.agents import MOST_FOLDERS, GivenFolder, name_for, split_access
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.records.folders import MOST_FOLDERS, GivenFolder, name_for, split_access
-from agiraph.core.home.safe_folder import Folder
-from agiraph.core.home.safe_open import best_opener, open_real_folder
+from agiraph.core.home.safe_folder import Folder, best_opener, open_real_folder
 
 MOST_SOCKETS = 5
 """Sockets that are named to the person; a walk stops there."""

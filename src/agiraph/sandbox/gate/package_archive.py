@@ -1,9 +1,10 @@
 """Package archive: prints the files of a Python package that name what it needs. It runs as a
 script in a process of its own.
 
-    python -I package_archive.py FILE wheel|source
+    python -I package_archive.py FILE wheel|source SECONDS BYTES
 
-It prints JSON, one pair a line: the name of a file in the archive, and its text. It imports nothing
+It prints JSON, one pair a line: the name of a file in the archive, and its text. It stops after so
+many seconds of the processor, and prints at most so many bytes of all files. It imports nothing
 of agiraph. A hostile archive can use up only this process: headers of tar are read whole, a header
 may be gigabytes long, and the archive that holds it less than one KiB.
 """
@@ -16,22 +17,19 @@ import zipfile
 from collections.abc import Iterator
 from typing import IO
 
-TIMEOUT_S = 15
 MAX_MEMORY_BYTES = 512 * 2**20
 MEMBER_BYTES = 2**20
 UNPACKED_BYTES = 256 * 2**20
-MOST_BYTES = 4 * 2**20
-"""Of all files that are printed."""
 METADATA = "METADATA"
 BUILD_FILES = frozenset({"PKG-INFO", "requires.txt", "pyproject.toml", "setup.cfg"})
 
 
 def main() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT_S, TIMEOUT_S))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     path, kind = sys.argv[1:3]
-    left = MOST_BYTES
+    seconds, left = map(int, sys.argv[3:5])
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with open(path, "rb") as file:  # noqa: PTH123
         found = _of_zip(file, kind) if zipfile.is_zipfile(file) else _of_tar(file)
         for name, body in found:

@@ -14,7 +14,6 @@ import orjson
 
 from agiraph.core.domain.text.conversion import Converter
 from agiraph.core.domain.value import dataclass
-from agiraph.sandbox.gate import package_archive
 from agiraph.sandbox.gate.exchange import Exchange
 from agiraph.sandbox.gate.package_names import Ecosystem, names_in, normalized
 from agiraph.sandbox.gate.packages import (
@@ -30,7 +29,11 @@ METADATA = ".metadata"
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 _REQUIRES = re.compile(r"^Requires-Dist:\s*([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
 _FILE = re.compile(r"[A-Za-z0-9][\w.+!-]{0,250}\.(?:whl|tar\.gz|zip|tar\.bz2)")
-_PRINTED_BYTES = 6 * package_archive.MOST_BYTES
+_ARCHIVE = Path(__file__).with_name("package_archive.py")
+_ARCHIVE_S = 15
+_UNPACKED_BYTES = 4 * 2**20
+"""Of all files of an archive that name what it needs."""
+_PRINTED_BYTES = 6 * _UNPACKED_BYTES
 """A character may be written in six in JSON."""
 _PASSED_ON = ("data-requires-python", "data-yanked", "data-dist-info-metadata",
               "data-core-metadata")  # fmt: skip
@@ -142,10 +145,10 @@ async def dependencies_of_file(name: str, file: Path, converter: Converter) -> f
     """
     kind = "wheel" if name.endswith(".whl") else "source"
     found = await converter.convert(
-        Path(package_archive.__file__),
-        (str(file), kind),
+        _ARCHIVE,
+        (str(file), kind, str(_ARCHIVE_S), str(_UNPACKED_BYTES)),
         file,
-        timeout_s=package_archive.TIMEOUT_S,
+        timeout_s=_ARCHIVE_S,
         most_bytes=_PRINTED_BYTES,
     )
     return await asyncio.to_thread(_named, found.output)
@@ -159,7 +162,7 @@ def _named(printed: bytes) -> frozenset[str]:
             file, text = orjson.loads(line)
         except ValueError:
             break
-        is_metadata = file in (package_archive.METADATA, "PKG-INFO")
+        is_metadata = file in ("METADATA", "PKG-INFO")
         names |= dependencies(text) if is_metadata else names_in(text)
     return frozenset(names)
 

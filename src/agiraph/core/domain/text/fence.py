@@ -4,11 +4,16 @@ The mark is a hash of the receiving thread and the text. A text cannot contain i
 nothing inside can end its fence, and the same text in the same thread gives the same bytes again. A
 line inside that looks like a mark or like the beginning of somebody's message is quoted, for models
 that do not compare marks. Invisible characters and the control tokens of models are taken out.
+
+Lines of a prompt that may need a fence are cut here to the room there is.
 """
 
 import hashlib
 import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.late_patterns import late
 
 MARK_CHARACTERS = 16
@@ -174,3 +179,72 @@ def one_line(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return _IMITATION.sub(lambda found: f"{found[1]}{QUOTE}", text)
+
+
+LOOK = 'look_into("{id}") shows what it holds'
+"""Where a clean reader finds untrusted text that a line leaves out."""
+
+
+class Line(NamedTuple):
+    """A line of a list in a prompt, or several lines that belong together."""
+
+    text: str
+    label: Label = CLEAN
+    plain: str = ""
+    """What a clean reader is shown instead of untrusted text, in the runtime's words."""
+
+
+class Shown(NamedTuple):
+    """A section of a prompt."""
+
+    text: str
+    label: Label
+
+
+def show(
+    lines: Iterable[Line], *, thread: str, is_labelled: bool, room: int, more: str = ""
+) -> Shown:
+    """Return as many of the lines, in their order, as fit into `room` bytes.
+
+    A labelled reader sees untrusted text in a fence, a clean one the runtime's words instead of
+    them. The label is that of the words which are shown. `more` says what to do about the lines
+    that are left out; `{left}` in it is their number.
+    """
+    shown: list[str] = []
+    label, left = CLEAN, 0
+    for line in lines:
+        text = line.text
+        if line.label:
+            text = _fenced(line, thread) if is_labelled else line.plain
+        size = size_of(text) + 1
+        if not text or left or size > room:
+            left += bool(text)
+            continue
+        room -= size
+        shown.append(text)
+        if line.label and is_labelled:
+            label |= line.label
+    if left and more:
+        shown.append(more.format(left=left))
+    return Shown("\n".join(shown), label)
+
+
+def newest(lines: Sequence[Line], *, room: int) -> Sequence[Line]:
+    """Return the last of these lines that fit into `room` bytes together."""
+    kept = 0
+    for line in reversed(lines):
+        room -= size_of(line.text) + 2
+        if room < 0:
+            break
+        kept += 1
+    return lines[len(lines) - kept :]
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of a text; a token is counted as four of them."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
+def _fenced(line: Line, thread: str) -> str:
+    source = str(line.label)
+    return enclose_retold(line.text, thread=thread, author=OF_TEAM, source=source)

@@ -3,24 +3,64 @@ person has entered, all in the background."""
 
 import asyncio
 import contextlib
+import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 from agiraph import redaction
 from agiraph.core.domain.chat import Thread
+from agiraph.core.domain.errors import NotFound
 from agiraph.core.domain.features import brought
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.times.time import Clock
-from agiraph.core.home import stored_keys, team_files
-from agiraph.core.home.layout import Home
+from agiraph.core.home import stored_keys
+from agiraph.core.home.layout import Home, spool_name
+from agiraph.core.home.node_folder import SCRATCH
 from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
 from agiraph.core.services.lifecycle import removal, timers
 from agiraph.core.store import nodes
 from agiraph.core.store.database import Store
 from agiraph.core.store.tx import Aftermath
+from agiraph.faultpoints import fault
 from agiraph.models.catalogue import Catalogue
 from agiraph.models.vendors import VENDORS
+
+_SPOOL = "spool"
+
+
+def remove_files(home: Home, team_id: TeamId, calls: Iterable[tuple[str, Iterable[str]]]) -> None:
+    """Remove the team's folder and the output of its commands. `calls` are its threads, each with
+    the ids of the calls made in it."""
+    fault("fx:before:remove")
+    with contextlib.suppress(NotFound):
+        home.folder.remove(f"teams/{team_id}")
+    fault("fx:in:remove")
+    _remove_spools(home, calls)
+    fault("fx:after:remove")
+
+
+def remove_files_of_work(home: Home, thread: Thread, calls: Iterable[str]) -> None:
+    """Remove the working files of a thread's node and the output of the thread's commands. What
+    the node has published stays."""
+    fault("fx:before:remove")
+    with contextlib.suppress(NotFound):
+        home.folder.remove(f"teams/{thread.team_id}/nodes/{thread.node_id}/{SCRATCH}")
+    _remove_spools(home, [(thread.id, calls)])
+    fault("fx:after:remove")
+
+
+def _remove_spools(home: Home, calls: Iterable[tuple[str, Iterable[str]]]) -> None:
+    known = [(thread, list(ids)) for thread, ids in calls]
+    starts = tuple(f"{thread}-" for thread, _ in known)
+    # A call id that is no file name is hashed together with its thread.
+    hashed = {spool_name(f"{thread}-{call}") for thread, ids in known for call in ids}
+    with contextlib.suppress(NotFound), home.folder.sub(_SPOOL) as spool:
+        for entry in spool.list(limit=sys.maxsize):
+            if entry.name.startswith(starts) or entry.name in hashed:
+                spool.remove(entry.name)
+
 
 EVERY = timedelta(days=1)
 BATCH = 100
@@ -71,7 +111,7 @@ class Retention:
         for thread in found:
             with self._periodic.isolated(f"removal of the steps of {thread.id}"):
                 calls = await self._store.read(removal.all_calls, thread)
-                await asyncio.to_thread(team_files.remove_work, self._home, thread, calls)
+                await asyncio.to_thread(remove_files_of_work, self._home, thread, calls)
                 await self._store.write(removal.drop_turns, thread)
 
 
@@ -168,7 +208,7 @@ class TeamRemoval:
         if await self._store.read(removal.is_at_work, team_id):
             return False
         calls = await self._calls(team_id)
-        await asyncio.to_thread(team_files.remove, self._home, team_id, calls)
+        await asyncio.to_thread(remove_files, self._home, team_id, calls)
         for forget in brought("forgets_below"):
             await asyncio.to_thread(forget, self._home, f"teams/{team_id}/")
         while await self._store.write(removal.drop_rows, team_id):

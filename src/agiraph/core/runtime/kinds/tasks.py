@@ -12,12 +12,10 @@ from agiraph.core.domain.provenance.labels import join
 from agiraph.core.domain.text.fence import enclose, one_line
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.compaction import Compaction
-from agiraph.core.runtime.executor import Executor, begin
-from agiraph.core.runtime.loading import Loaded
+from agiraph.core.runtime.executor import Executor, Loaded, begin
 from agiraph.core.runtime.loop import Loop
 from agiraph.core.runtime.prompts import prompt
-from agiraph.core.runtime.prompts.prompt import Opening, Told, find_tellers
-from agiraph.core.runtime.prompts.shown_files import ShownFiles
+from agiraph.core.runtime.prompts.prompt import Opening, ShownFiles, Told, find_tellers
 from agiraph.core.services.mail.bus import report_once
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import NO_TEXT, Tool

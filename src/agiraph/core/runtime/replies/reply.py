@@ -14,7 +14,7 @@ from agiraph.core.domain.tools import ToolProperties, WorkDecision
 from agiraph.core.domain.work import StopReason
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime import structured_question
-from agiraph.core.runtime.spill import keep_result, shown_result
+from agiraph.core.runtime.calls import keep_result, shown_result
 from agiraph.core.runtime.steps import Steps
 from agiraph.core.runtime.structured_question import Question, Unaffordable, fields
 from agiraph.core.services.board import texts

@@ -15,15 +15,13 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
 from agiraph.core.domain.text import quotations
-from agiraph.core.domain.text.fence import enclose_retold, one_line
+from agiraph.core.domain.text.fence import Line, enclose_retold, newest, one_line, show, size_of
 from agiraph.core.domain.text.language import guess
-from agiraph.core.domain.text.prompt_lines import Line, newest, show, size_of
 from agiraph.core.domain.times import moments
 from agiraph.core.domain.value import dataclass
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
-from agiraph.core.runtime.prompts.prompt import Opening, titled
-from agiraph.core.runtime.prompts.shown_files import ShownFiles
+from agiraph.core.runtime.prompts.prompt import Opening, ShownFiles, titled
 from agiraph.core.services.board import planning, texts
 from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import work_state

@@ -16,13 +16,12 @@ from typing import Any, cast
 
 import orjson
 
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.text.fence import one_line
 from agiraph.core.domain.text.json_text import repaired
 from agiraph.core.domain.text.passages import words
 from agiraph.core.domain.value import value
-from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.work import Effort, NodeStatus, WorkNode
 from agiraph.core.services.board.texts import title_of
 from agiraph.core.store import messages, nodes
 from agiraph.core.store.teams import TEAMS

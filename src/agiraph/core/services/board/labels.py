@@ -17,9 +17,8 @@ from agiraph.core.domain.provenance.labels import (
     of_program,
 )
 from agiraph.core.domain.text import quotations
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import WorkNode
-from agiraph.core.home.kept_files import is_unverified
+from agiraph.core.domain.work import WaitingOn, WorkNode
+from agiraph.core.home.file_versions import is_unverified
 from agiraph.core.store import dependencies, grants, messages, nodes, stages, teams, threads
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.texts import file_labels

@@ -5,14 +5,21 @@ from datetime import timedelta
 from typing import TypedDict, Unpack
 
 from agiraph.core.domain.agents import Agent
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.events.work import NodeAssigned, NodeChanged, NodeCreated
 from agiraph.core.domain.ids import AgentId, NodeId, PersonId, StageId, TeamId, TriggerId, new_id
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.waits import Timer
-from agiraph.core.domain.work import Budget, IfUnmet, LineKind, NodeStatus, Source, WorkNode
+from agiraph.core.domain.work import (
+    Budget,
+    Effort,
+    IfUnmet,
+    LineKind,
+    NodeStatus,
+    Source,
+    Timer,
+    WorkNode,
+)
 from agiraph.core.domain.work_kinds import TASK, WorkKind
 from agiraph.core.services.board import labels, texts
 from agiraph.core.services.members import roster

@@ -28,8 +28,7 @@ from agiraph.core.domain.provenance.grants import (
     Offer,
 )
 from agiraph.core.domain.provenance.sinks import WayOut
-from agiraph.core.domain.waits import Timer, WaitingOn
-from agiraph.core.domain.work import WorkNode
+from agiraph.core.domain.work import Timer, WaitingOn, WorkNode
 from agiraph.core.store import grants, messages, teams, waits
 from agiraph.core.store.grants import GRANTS
 from agiraph.core.store.messages import MESSAGES

@@ -10,8 +10,7 @@ from agiraph.core.domain.events.work import NodeChanged, StageEnded, StageStarte
 from agiraph.core.domain.ids import NodeId, StageId, new_id
 from agiraph.core.domain.stages import Stage, StageContract, StageStatus
 from agiraph.core.domain.text.fence import one_line
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.work import NodeStatus, WaitingOn, WorkNode
 from agiraph.core.services.board import labels, planning, texts, unfinished, waiting
 from agiraph.core.store import messages, nodes, stages, waits
 from agiraph.core.store.nodes import NODES

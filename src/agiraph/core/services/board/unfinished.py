@@ -16,8 +16,7 @@ from agiraph.core.domain.outcomes import Answer, Done, Pending
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.text import fence
-from agiraph.core.domain.waits import Timer, WaitingOn
-from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.work import NodeStatus, Timer, WaitingOn, WorkNode
 from agiraph.core.services.board import planning, requests, texts, waiting
 from agiraph.core.store import dependencies, messages, nodes, stages, threads, waits
 from agiraph.core.store.messages import MESSAGES

@@ -18,8 +18,7 @@ from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.text import quotations
-from agiraph.core.domain.waits import Timer, WaitingOn
-from agiraph.core.domain.work import NodeStatus
+from agiraph.core.domain.work import NodeStatus, Timer, WaitingOn
 from agiraph.core.services.board import labels, requests
 from agiraph.core.store import messages, nodes, stages, threads, waits
 from agiraph.core.store.nodes import NODES

@@ -17,9 +17,9 @@ from agiraph.core.domain.provenance.grants import REACH_LASTS, Grant, GrantKind
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text import fence, quotations
 from agiraph.core.domain.text.late_patterns import late
-from agiraph.core.domain.waits import WaitingOn
+from agiraph.core.domain.work import WaitingOn
 from agiraph.core.services.board import labels, requests, waiting
-from agiraph.core.services.board.kind_verbs import verbs_of
+from agiraph.core.services.board.feature_verbs import verbs_of
 from agiraph.core.services.lifecycle import overspending
 from agiraph.core.services.lifecycle.teams import reactivate
 from agiraph.core.services.mail import bus

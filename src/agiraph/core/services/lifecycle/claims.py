@@ -9,8 +9,7 @@ from agiraph.core.domain.ids import TeamId, new_id
 from agiraph.core.domain.messages import Message, Topic
 from agiraph.core.domain.outcomes import Parked
 from agiraph.core.domain.text.plurals import times
-from agiraph.core.domain.waits import Timer, WaitingOn
-from agiraph.core.domain.work import NodeStatus, Queue, WorkNode
+from agiraph.core.domain.work import NodeStatus, Queue, Timer, WaitingOn, WorkNode
 from agiraph.core.services.board import budgets, leases, planning, texts, waiting
 from agiraph.core.services.lifecycle import endings
 from agiraph.core.services.mail import bus

@@ -20,7 +20,7 @@ from agiraph.core.domain.tools import WorkDecision
 from agiraph.core.domain.value import value
 from agiraph.core.domain.work import Budget, Queue, WorkNode
 from agiraph.core.services.board import leases, planning, texts, waiting
-from agiraph.core.services.board.kind_verbs import KindVerbs
+from agiraph.core.services.board.feature_verbs import KindVerbs
 from agiraph.core.services.board.texts import first_line, join_limited, truncate
 from agiraph.core.services.lifecycle import endings, routing, work_state
 from agiraph.core.services.lifecycle.teams import reactivate

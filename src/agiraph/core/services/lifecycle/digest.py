@@ -24,7 +24,7 @@ from agiraph.core.domain.records.digest import (
     EntryKind,
 )
 from agiraph.core.domain.text.plurals import counted, times
-from agiraph.core.domain.waits import Timer, WaitingOn
+from agiraph.core.domain.work import Timer, WaitingOn
 from agiraph.core.services.board import requests
 from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import answers

@@ -27,8 +27,7 @@ from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.text import fence
 from agiraph.core.domain.text.similarity import is_repetition
 from agiraph.core.domain.value import changed
-from agiraph.core.domain.waits import WaitingOn, told_person
-from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.domain.work import NodeStatus, StopReason, WaitingOn, WorkNode, told_person
 from agiraph.core.services.board import (
     labels,
     leases,
@@ -39,8 +38,7 @@ from agiraph.core.services.board import (
     unfinished,
     waiting,
 )
-from agiraph.core.services.board.feature_verbs import find_verbs
-from agiraph.core.services.board.kind_verbs import verbs_of
+from agiraph.core.services.board.feature_verbs import find_verbs, verbs_of
 from agiraph.core.services.lifecycle import spoken_questions
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster

@@ -34,11 +34,10 @@ from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.fence import without_marks
 from agiraph.core.domain.value import dataclass, value
-from agiraph.core.domain.waits import Timer, WaitingOn
-from agiraph.core.domain.work import Halt, StopReason
+from agiraph.core.domain.work import Halt, StopReason, Timer, WaitingOn
 from agiraph.core.services.board import budgets, labels, leases, texts
 from agiraph.core.services.board.budgets import Envelope, LimitsOfRun
-from agiraph.core.services.board.kind_verbs import verbs_of
+from agiraph.core.services.board.feature_verbs import verbs_of
 from agiraph.core.services.lifecycle import claims, endings, teams
 from agiraph.core.services.mail import bus
 from agiraph.core.store import messages, nodes, spend, threads, waits

@@ -23,8 +23,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import PersonId, TeamId
 from agiraph.core.domain.messages import Decision, Message
 from agiraph.core.domain.outcomes import Parked
-from agiraph.core.domain.waits import Timer, WaitingOn
-from agiraph.core.domain.work import WorkNode
+from agiraph.core.domain.work import Timer, WaitingOn, WorkNode
 from agiraph.core.services.board import planning, requests, waiting
 from agiraph.core.services.lifecycle import claims, endings
 from agiraph.core.services.mail import bus

@@ -8,6 +8,7 @@ from typing import TypedDict, Unpack
 
 from agiraph.core.domain.agents import (
     Agent,
+    GivenFolder,
     Limits,
     Mode,
     Review,
@@ -16,14 +17,12 @@ from agiraph.core.domain.agents import (
     Trust,
     name_from_goal,
 )
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events.team import TeamChanged, TeamResumed
 from agiraph.core.domain.ids import AgentId, NodeId, TeamId
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import CLEAN
-from agiraph.core.domain.records.folders import GivenFolder
-from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.work import Effort, NodeStatus, WorkNode
 from agiraph.core.services.board import team_hosts
 from agiraph.core.services.board.texts import subject_of
 from agiraph.core.services.lifecycle import continuations

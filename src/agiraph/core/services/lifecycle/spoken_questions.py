@@ -13,8 +13,7 @@ from agiraph.core.domain.ids import SYSTEM, AgentId
 from agiraph.core.domain.messages import MAX_HOPS, Message
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.spoken import for_person
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import WorkNode
+from agiraph.core.domain.work import WaitingOn, WorkNode
 from agiraph.core.services.board import labels, texts, unfinished, waiting
 from agiraph.core.services.mail import bus
 from agiraph.core.store import messages, nodes, teams, threads

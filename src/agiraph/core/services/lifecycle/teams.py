@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from agiraph.core.domain.agents import (
     Agent,
+    GivenFolder,
     Limits,
     Mode,
     Review,
@@ -22,7 +23,6 @@ from agiraph.core.domain.agents import (
     name_from_goal,
 )
 from agiraph.core.domain.chat import Attachment
-from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events import TeamEvent
 from agiraph.core.domain.events.team import (
@@ -39,9 +39,17 @@ from agiraph.core.domain.events.team import (
 from agiraph.core.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.records.folders import GivenFolder
 from agiraph.core.domain.value import value
-from agiraph.core.domain.work import GOAL_TURNS, Budget, Lane, Line, NodeStatus, Queue, WorkNode
+from agiraph.core.domain.work import (
+    GOAL_TURNS,
+    Budget,
+    Effort,
+    Lane,
+    Line,
+    NodeStatus,
+    Queue,
+    WorkNode,
+)
 from agiraph.core.services.board import acceptance_lines, budgets, planning, team_hosts, texts
 from agiraph.core.services.lifecycle import endings
 from agiraph.core.services.mail import bus

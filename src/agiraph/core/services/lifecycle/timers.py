@@ -11,8 +11,7 @@ from agiraph.core.domain.events.work import NodeStalled
 from agiraph.core.domain.ids import SYSTEM, AgentId, MessageId, NodeId, StageId, TeamId, TriggerId
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import is_person
-from agiraph.core.domain.waits import Timer, TimerKind
-from agiraph.core.domain.work import NodeStatus, WorkNode
+from agiraph.core.domain.work import NodeStatus, Timer, TimerKind, WorkNode
 from agiraph.core.services.board import planning, requests, stages, texts, waiting
 from agiraph.core.services.lifecycle import digest, endings, overspending
 from agiraph.core.services.mail import bus, filing

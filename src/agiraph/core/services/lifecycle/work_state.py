@@ -23,15 +23,13 @@ from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.doubts import sentences
 from agiraph.core.domain.text import quotations
-from agiraph.core.domain.text.fence import one_line, without_fences
-from agiraph.core.domain.text.prompt_lines import LOOK, Line
+from agiraph.core.domain.text.fence import LOOK, Line, one_line, without_fences
 from agiraph.core.domain.times import moments
-from agiraph.core.domain.waits import told_person
-from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode, told_person
 from agiraph.core.domain.work_kinds import CONVERSATION_SUMMARY
 from agiraph.core.services.board import planning, texts
 from agiraph.core.services.board.confided import Confided
-from agiraph.core.services.board.kind_verbs import verbs_of
+from agiraph.core.services.board.feature_verbs import verbs_of
 from agiraph.core.services.lifecycle import endings
 from agiraph.core.services.mail import bus
 from agiraph.core.services.triggers import promises

@@ -31,8 +31,7 @@ from agiraph.core.domain.records.acts import Act, as_text, describe
 from agiraph.core.domain.records.doubts import sentences
 from agiraph.core.domain.text import fence, quotations, spoken
 from agiraph.core.domain.text.visible import is_blank
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import WorkNode
+from agiraph.core.domain.work import WaitingOn, WorkNode
 from agiraph.core.services.board import (
     labels,
     leases,

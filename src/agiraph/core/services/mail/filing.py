@@ -14,7 +14,7 @@ from agiraph.core.domain.events.mail import MessageFiled, MessageSeen
 from agiraph.core.domain.ids import MessageId, PersonId, TeamId
 from agiraph.core.domain.messages import INBOX, Filing, Message
 from agiraph.core.domain.value import value
-from agiraph.core.domain.waits import Timer
+from agiraph.core.domain.work import Timer
 from agiraph.core.store import waits
 from agiraph.core.store.lists import inbox_items
 from agiraph.core.store.messages import MESSAGES

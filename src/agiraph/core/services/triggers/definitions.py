@@ -16,8 +16,7 @@ from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.plurals import times
 from agiraph.core.domain.times.moments import parse_moment
 from agiraph.core.domain.triggers import ActionType, EndedWith, TeamEnd, Trigger
-from agiraph.core.domain.waits import Timer
-from agiraph.core.domain.work import WorkNode
+from agiraph.core.domain.work import Timer, WorkNode
 from agiraph.core.services.triggers import actions, firing, labelled
 from agiraph.core.services.triggers.firing import slot_at
 from agiraph.core.services.triggers.kinds import registry

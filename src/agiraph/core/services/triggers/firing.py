@@ -21,8 +21,7 @@ from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.fence import enclose, enclose_foreign
 from agiraph.core.domain.triggers import EndedWith, Firing, Outcome, Trigger, TriggerStatus
-from agiraph.core.domain.waits import Timer
-from agiraph.core.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.core.domain.work import NodeStatus, StopReason, Timer, WorkNode
 from agiraph.core.prompts import prompt
 from agiraph.core.services.board import budgets, labels, planning
 from agiraph.core.services.board.texts import first_line

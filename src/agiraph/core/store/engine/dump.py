@@ -16,7 +16,7 @@ from agiraph.core.domain.features import brought
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.store import channels, deliveries, nodes
-from agiraph.core.store.engine import migrate, sqlite_connection
+from agiraph.core.store.engine import migrate, sqlite_files
 from agiraph.core.store.engine.dump_validation import DumpReader, columns_of
 from agiraph.core.store.engine.sqlite import SqliteTx
 from agiraph.core.store.engine.sqlite_errors import explain, is_environment_error
@@ -88,12 +88,12 @@ def upgrade(
     The rows go through a new SQLite file at `place`, as the migrations need a database. Only their
     form is checked here; `load` checks what becomes of them. Raise `Refused` as `load` does.
     """
-    with closing(sqlite_connection.connect(place, create=True)) as connection:
+    with closing(sqlite_files.connect(place, create=True)) as connection:
         connection.execute("pragma synchronous = off")  # nobody reads it after a crash
         tx = SqliteTx(connection, SystemClock().now())
         try:
             connection.execute("begin")
-            words = sqlite_connection.WORDS
+            words = sqlite_files.WORDS
             migrate.upgrade(connection.execute, current=0, until=schema, words=words)
             tables = [table for table in TABLES if columns_of(tx, table)]
             if "persons" in tables:

@@ -26,7 +26,7 @@ from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Lane, Queue
 from agiraph.core.store import events
 from agiraph.core.store.database import UNANSWERABLE, P, R, Verb, answer_for, name_of_verb, tell
-from agiraph.core.store.engine import sqlite_connection
+from agiraph.core.store.engine import sqlite_files
 from agiraph.core.store.engine.sqlite_errors import explain, is_environment_error, name_of
 from agiraph.core.store.engine.sqlite_files import Loss, SqliteFiles
 from agiraph.core.store.tx import Aftermath, Dialect, Row
@@ -59,13 +59,11 @@ _compiled: dict[str, _Statement] = {}
 def _compile(sql: str) -> _Statement:
     """Return the statement, what takes its values from the named ones, and the table it changes."""
     names, changes = _NAMED.findall(sql), _CHANGES.match(sql)
-    marked = _NAMED.sub("?", sql.replace("{for_update}", ""))  # `?` marks bind faster
-
-    def few(values: dict[str, Any]) -> tuple[Any, ...]:
-        return (values[names[0]],) if names else ()
-
-    # Of a single name, `itemgetter` would return no tuple.
-    bind = itemgetter(*names) if len(names) > 1 else few
+    marked = sql.replace("{for_update}", "")
+    bind: Callable[[dict[str, Any]], Any] = dict
+    # `?` marks bind faster, but of a single name `itemgetter` would return no tuple.
+    if len(names) > 1:
+        marked, bind = _NAMED.sub("?", marked), itemgetter(*names)
     found: _Statement = (marked, bind, changes[1] if changes else "")
     _compiled[sql] = found
     return found
@@ -166,7 +164,7 @@ class SqliteStore:
             # Locked before it is opened, because opening migrates it.
             if sole:
                 self._files.own()
-            self._connection = sqlite_connection.ready(path)
+            self._connection = sqlite_files.ready(path)
         except BaseException:
             self._files.close()
             raise
@@ -286,7 +284,7 @@ class SqliteStore:
         if (loss := self._files.loss()) is not None:  # another file is at the path
             raise self._files.error(loss)
         try:
-            connection = sqlite_connection.connect(self.path, create=False)
+            connection = sqlite_files.connect(self.path, create=False)
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
         # A query that writes by mistake must fail; `read` would roll its changes back in silence.
@@ -369,7 +367,7 @@ class SqliteStore:
         """
         try:
             self._connection.execute(
-                f"pragma busy_timeout = {int(sqlite_connection.BUSY_SECONDS * 1000)}"
+                f"pragma busy_timeout = {int(sqlite_files.BUSY_SECONDS * 1000)}"
             )
             self._connection.execute("begin immediate")
         except sqlite3.Error as error:

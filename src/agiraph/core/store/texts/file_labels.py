@@ -14,10 +14,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from agiraph.core.domain.agents import GIVEN, GivenFolder
 from agiraph.core.domain.errors import NotFound
 from agiraph.core.domain.ids import TeamId, ThreadId, new_id
 from agiraph.core.domain.provenance.labels import CLEAN, Label, from_folder, in_folder
-from agiraph.core.domain.records.folders import GIVEN, GivenFolder
 from agiraph.core.domain.value import value
 from agiraph.core.store.rows import Table, from_label, to_micros, to_text
 from agiraph.core.store.teams import KEPT, TEAMS

@@ -4,7 +4,7 @@ from agiraph.core.domain.ids import ThreadId
 from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, Label, join
 from agiraph.core.domain.records.notes import unverified_lines
 from agiraph.core.domain.text.fence import OF_TEAM, enclose_foreign, enclose_retold
-from agiraph.core.home.kept_files import full_path, is_unverified
+from agiraph.core.home.file_versions import full_path, is_unverified
 from agiraph.core.home.scopes import Area, ScopedPath
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import labels

@@ -20,7 +20,7 @@ from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.provenance.sinks import Sink, WayOut
 from agiraph.core.domain.text.fence import enclose_foreign, enclose_words, one_line
 from agiraph.core.domain.tools import EVERY_ROLE, ON_DEMAND
-from agiraph.core.home.kept_files import full_path
+from agiraph.core.home.file_versions import full_path
 from agiraph.core.home.scopes import Area
 from agiraph.core.run_context import RunContext
 from agiraph.core.tools.base import NO_TEXT, Known, tool

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.core.domain.agents import GivenFolder, name_for
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join, of_folder
-from agiraph.core.domain.records.folders import GivenFolder, name_for
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home.file_lock import to_the_end

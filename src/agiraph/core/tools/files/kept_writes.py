@@ -18,7 +18,7 @@ from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home import file_lock, file_versions
 from agiraph.core.home.file_lock import to_the_end
-from agiraph.core.home.kept_files import (
+from agiraph.core.home.file_versions import (
     LONGEST_SUMMARY,
     NO_SECRETS,
     Kind,

@@ -28,7 +28,7 @@ from agiraph.core.domain.work import WorkNode
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import labels, planning, texts
 from agiraph.core.services.board.confided import Confided
-from agiraph.core.services.board.kind_verbs import verbs_of
+from agiraph.core.services.board.feature_verbs import verbs_of
 from agiraph.core.services.lifecycle import conversation, routing
 from agiraph.core.services.members import roster
 from agiraph.core.store import messages, nodes, spend, teams, threads

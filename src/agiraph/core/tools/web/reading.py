@@ -11,12 +11,12 @@ from pydantic import Field
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.outcomes import Answer, Pending
 from agiraph.core.domain.tools import ON_DEMAND
-from agiraph.core.domain.waits import WaitingOn
+from agiraph.core.domain.work import WaitingOn
 from agiraph.core.domain.work_kinds import LINK_READER
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import budgets, planning
-from agiraph.core.services.members import hiring, roster
+from agiraph.core.services.members import roster
 from agiraph.core.store import nodes
 from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import tool
@@ -67,7 +67,7 @@ def read_links(
         kind=LINK_READER,
         address=wanted,
     )
-    hiring.set_purpose(tx, reader, node.id)
+    roster.set_purpose(tx, reader, node.id)
     return Pending(WaitingOn("node", node.id), f"{reader.name}: the links of a page")
 
 

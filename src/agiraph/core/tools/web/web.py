@@ -20,7 +20,7 @@ from agiraph.core.domain.work import Usage
 from agiraph.core.home.scopes import Area
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import requests
-from agiraph.core.services.board.kind_verbs import verbs_of
+from agiraph.core.services.board.feature_verbs import verbs_of
 from agiraph.core.store import grants, spend
 from agiraph.core.store.texts import file_labels, link_fetches, passages
 from agiraph.core.store.texts.link_fetches import Limits

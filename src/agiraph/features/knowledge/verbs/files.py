@@ -7,7 +7,7 @@ from agiraph.api.feature_views.known import ChangedItem
 from agiraph.core.domain.errors import Conflict
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
-from agiraph.core.home.kept_files import is_unverified
+from agiraph.core.home.file_versions import is_unverified
 from agiraph.core.store import teams
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.texts.file_labels import FILE_LABELS, FileLabel

@@ -11,10 +11,10 @@ from agiraph.core.domain.messages import Message
 from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.records.acts import Act
 from agiraph.core.domain.records.digest import Entry, EntryKind
+from agiraph.core.domain.text.fence import Line
 from agiraph.core.domain.text.passages import search_words, words
-from agiraph.core.domain.text.prompt_lines import Line
 from agiraph.core.domain.work import WorkNode
-from agiraph.core.home.kept_files import DAY, UNVERIFIED
+from agiraph.core.home.file_versions import DAY, UNVERIFIED
 from agiraph.core.services.board.feature_verbs import FeatureVerbs
 from agiraph.core.services.triggers import firing
 from agiraph.core.store.texts.file_labels import PREFIX, FileLabel

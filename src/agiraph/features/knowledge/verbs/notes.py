@@ -14,7 +14,7 @@ from agiraph.core.domain.ids import SYSTEM, AgentId, TeamId, ThreadId
 from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN, Label
 from agiraph.core.domain.records.notes import fits, query_for
 from agiraph.core.domain.text.passages import search_words
-from agiraph.core.home.kept_files import NO_SECRETS, UNVERIFIED, is_unverified
+from agiraph.core.home.file_versions import NO_SECRETS, UNVERIFIED, is_unverified
 from agiraph.core.store.rows import to_text
 from agiraph.core.store.texts import file_labels, passages
 from agiraph.core.store.tx import Tx

@@ -15,7 +15,7 @@ from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Budget, NodeStatus, Queue, WorkNode
 from agiraph.core.domain.work_kinds import WorkKind
 from agiraph.core.services.board import planning, texts
-from agiraph.core.services.board.kind_verbs import KindVerbs
+from agiraph.core.services.board.feature_verbs import KindVerbs
 from agiraph.core.store import nodes, threads
 from agiraph.core.store.teams import AGENTS, TEAMS
 from agiraph.core.store.threads import THREADS

@@ -15,8 +15,7 @@ from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import AgentId, NodeId
 from agiraph.core.domain.provenance.labels import Label
 from agiraph.core.domain.value import dataclass
-from agiraph.core.domain.waits import WaitingOn
-from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.core.domain.work import Budget, NodeStatus, StopReason, WaitingOn, WorkNode
 from agiraph.core.services.board import planning as tasks
 from agiraph.core.services.board import texts, waiting
 from agiraph.core.services.members import roster

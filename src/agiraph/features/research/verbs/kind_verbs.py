@@ -7,13 +7,12 @@ from agiraph.core.domain.ids import PersonId
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import Label, join
-from agiraph.core.domain.text.fence import one_line
+from agiraph.core.domain.text.fence import LOOK, Line, one_line
 from agiraph.core.domain.text.plurals import counted
-from agiraph.core.domain.text.prompt_lines import LOOK, Line
 from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.services.board import texts
-from agiraph.core.services.board.kind_verbs import KindVerbs
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.board.feature_verbs import KindVerbs
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.tx import Tx
 from agiraph.features.research.model.jobs import EvidenceRow

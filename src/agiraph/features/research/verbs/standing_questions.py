@@ -16,7 +16,7 @@ from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.triggers import Trigger
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason, WorkNode
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.services.triggers import actions
 from agiraph.core.services.triggers.actions import Action
 from agiraph.core.store.nodes import NODES

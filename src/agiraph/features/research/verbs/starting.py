@@ -12,7 +12,7 @@ from agiraph.core.domain.triggers import Trigger
 from agiraph.core.domain.work import Budget, Source, WorkNode
 from agiraph.core.services.board import budgets, planning, texts
 from agiraph.core.services.members import roster
-from agiraph.core.services.members.hiring import Hirer
+from agiraph.core.services.members.roster import Hirer
 from agiraph.core.store import teams
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS

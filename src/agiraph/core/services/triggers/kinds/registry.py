@@ -7,8 +7,7 @@ from agiraph.core.domain.triggers import Trigger, TriggerType
 from agiraph.core.services.triggers.kinds.base import Kind
 from agiraph.core.services.triggers.kinds.heartbeat import Heartbeat
 from agiraph.core.services.triggers.kinds.on_event import OnEvent, OnIdle, Webhook
-from agiraph.core.services.triggers.kinds.one_shot import AtTime, Delayed
-from agiraph.core.services.triggers.kinds.scheduled import Scheduled
+from agiraph.core.services.triggers.kinds.timed import AtTime, Delayed, Scheduled
 
 KINDS: dict[TriggerType, Kind[Any]] = {
     kind.name: kind
