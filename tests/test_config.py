@@ -82,6 +82,14 @@ def test_a_model_in_the_file_or_environment_overrides_the_default(tmp_path: Path
     assert load(tmp_path, AGIRAPH_MODEL="ollama/m", **KEYS).model == "ollama/m"
 
 
+def test_how_long_the_demo_takes_is_a_number_of_seconds(tmp_path: Path) -> None:
+    told = [load(tmp_path, AGIRAPH_DEMO_SECONDS=text).demo_s for text in ("", "0", "2.5")]
+    assert told == [None, 0.0, 2.5]
+    for wrong in ("slow", "-1", "nan", "1e9"):
+        with pytest.raises(Misconfigured, match="AGIRAPH_DEMO_SECONDS is "):
+            load(tmp_path, AGIRAPH_DEMO_SECONDS=wrong)
+
+
 def test_model_servers_come_from_the_file_and_their_keys_from_the_environment(
     tmp_path: Path,
 ) -> None:

@@ -65,6 +65,9 @@ HOME_CHECK_S = 5.0
 """Seconds between two checks that this process still holds the lock on its home folder, so that no
 other runtime can use it. On PostgreSQL the stored API keys are read again as often."""
 
+DEMO_S = 45.0
+"""How long the story of the scripted demo takes where people watch it in a browser."""
+
 
 def make_engine(url: str, store: Store, dispatcher: Dispatcher, periodic: PeriodicTasks) -> Engine:
     """Return the engine for this database: one process on SQLite, any number on PostgreSQL."""
@@ -107,6 +110,8 @@ class RuntimeOptions(SharedOptions, total=False):
     readable: tuple[Path, ...]
     zone: str
     tracing: Tracing | None
+    demo_s: float
+    """About how long the story of the scripted demo takes; 0: no longer than its tools."""
 
 
 @dataclass(eq=False)
@@ -220,6 +225,7 @@ class Runtime:
             "readable": settings.sandbox_readable,
             "zone": settings.zone,
             "usd_per_day": settings.usd_per_day,
+            "demo_s": DEMO_S if settings.demo_s is None else settings.demo_s,
             **more,
         }
         url, keys = settings.database_url, settings.keys
@@ -314,7 +320,8 @@ async def _parts(
 
 
 def _models(keys: Keys, options: RuntimeOptions, clock: Clock, parts: Iterable[Part]) -> Catalogue:
-    models = Catalogue(Registry(keys, clock), options.get("prices") or Prices(), clock)
+    registry = Registry(keys, clock, demo_s=options.get("demo_s", 0.0))
+    models = Catalogue(registry, options.get("prices") or Prices(), clock)
     for part in parts:
         models.add_all(part.providers)
     models.add_all(options.get("own_models") or {})

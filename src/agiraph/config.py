@@ -67,6 +67,9 @@ class Settings(Location):
     """The time zone of the owner; empty: what they said in the web UI or with `agiraph zone`."""
     usd_per_day: float | None = None
     """The most dollars that all teams may spend on models in a day (UTC); None: no limit."""
+    demo_s: float | None = None
+    """About how long the story of the scripted demo takes; None: the program that shows it
+    chooses."""
     retention: timedelta | None = None
     """How long the steps and working files of ended work are kept; None: for good."""
     secrets: NamedSecrets = field(default_factory=NamedSecrets, repr=False)
@@ -87,6 +90,7 @@ SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
 _FOLDERS = "folders"
 _USD_VARIABLE = "AGIRAPH_USD_PER_DAY"
 _NO_LIMIT = "none"
+_LONGEST_DEMO_S = 3600
 _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -192,6 +196,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
         zone=_zone(pick("AGIRAPH_ZONE", "")),
         usd_per_day=_usd_per_day(pick),
+        demo_s=_demo_s(pick("AGIRAPH_DEMO_SECONDS", "")),
         retention=_retention(pick("AGIRAPH_RETENTION", "")),
         secrets=secrets,
         features={one.name: found_at(one.settings)(pick) for one in installed() if one.settings},
@@ -312,6 +317,17 @@ def _retention(value: str) -> timedelta | None:
     if age < timedelta(days=1):
         raise Misconfigured(f"AGIRAPH_RETENTION is {value!r}; one day is the least.")
     return age
+
+
+def _demo_s(value: str) -> float | None:
+    if not value:
+        return None
+    seconds = _number(value)
+    if isinstance(seconds, float) and 0 <= seconds <= _LONGEST_DEMO_S:
+        return seconds
+    raise Misconfigured(
+        f"AGIRAPH_DEMO_SECONDS is {value!r}; write a number of seconds up to {_LONGEST_DEMO_S}."
+    )
 
 
 def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:

@@ -175,6 +175,25 @@ async def test_an_archived_team_leaves_the_list_and_can_be_restored(served: Serv
     assert [event["type"] for event in events][-2:] == ["team.archived", "team.restored"]
 
 
+async def test_a_team_says_when_its_goal_ended_and_no_more_once_it_goes_on(
+    served: Served,
+) -> None:
+    world = served.world
+    world.script("ada", says(call("finish", summary="done")), says(call("finish", summary="more")))
+    founded = await world.found("Count the beans")
+    assert [team["ended_at"] for team in await _overview(served)] == [None]
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    world.clock.advance(hours=1)
+    [team] = await _overview(served)
+    assert (team["state"], datetime.fromisoformat(team["ended_at"])) == ("done", goal.ended_at)
+
+    # A new goal has not ended, whatever became of the one before it.
+    again = await served.ask("POST", f"/teams/{founded.team.id}/goal", {"goal": "Count the peas"})
+    assert again[0] == 201
+    assert [team["ended_at"] for team in await _overview(served)] == [None]
+
+
 async def test_what_was_scheduled_for_a_completed_team_is_scheduled_again(served: Served) -> None:
     served.world.script("ada", says(call("finish", summary="done")))
     founded = await served.world.found("Count the beans")

@@ -17,6 +17,8 @@ from tests.cli.forked import AGIRAPH, PASSED_ON, ForkedProcess, fork, reading
 
 PROGRAM = Path(sys.executable).with_name("agiraph")
 PIPE_BUFFER_BYTES = 1 << 16
+AT_ONCE = {"AGIRAPH_DEMO_SECONDS": "0"}
+"""The scripted demo takes its time for people who watch it."""
 Running = asyncio.subprocess.Process | ForkedProcess
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -91,7 +93,7 @@ class Shell:
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         # Tests put programs and pipes beside the home.
         places = {"AGIRAPH_HOME": str(self.home), "AGIRAPH_SANDBOX_READ": str(self.home.parent)}
-        return passed | places | self.environment
+        return passed | places | AT_ONCE | self.environment
 
     async def __call__(self, *arguments: str) -> Ended:
         """Run a command to its end, without a terminal."""

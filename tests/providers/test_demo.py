@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.core.domain.chat import ToolSpec
+from agiraph.core.domain.chat import ToolCall, ToolSpec
 from agiraph.core.domain.text import fence
 from agiraph.core.domain.work import NodeStatus, StopReason, Usage
 from agiraph.core.tools.communication import unanswered
 from agiraph.models import demo
 from agiraph.models.base import Reply
 from agiraph.models.demo import DemoModel
-from agiraph.testing import World
+from agiraph.testing import ManualClock, World
 from tests.doubts import doubts_of
 from tests.providers.transcripts import request, tool_call, turn
 
@@ -48,6 +48,32 @@ async def test_the_demo_says_in_its_first_reply_that_it_is_not_an_ai() -> None:
     said = "I am a scripted demo, not an AI: I do the same few things for every goal. "
     assert heard == [reply.text]
     assert reply.text == said + "Then a file."
+
+
+async def told(model: DemoModel, task: str, ending: str) -> list[ToolCall]:
+    """Let the demo work on a task to its end, and return its calls."""
+    turns, calls = [turn("user", task)], list[ToolCall]()
+    while not calls or calls[-1].name != ending:
+        heard: list[str] = []
+        reply = await model.reply(request(*turns, tools=tools(ending)), heard.append)
+        assert "".join(heard) == reply.text
+        assert [len(piece.split()) for piece in heard] == [1] * len(heard)
+        calls += reply.calls
+        turns.append(turn("tool", "Done.", ref=f"{len(calls)}"))
+    return calls
+
+
+async def test_the_story_is_told_word_by_word_and_at_once_where_nobody_watches() -> None:
+    clock = ManualClock()
+    model = DemoModel(story_s=45, clock=clock)
+    calls = await told(model, demo.GOAL, "finish")
+    [packing] = [call.arguments["task"] for call in calls if call.name == "assign_task"]
+    await told(model, packing, "publish")
+
+    assert 42 < clock.monotonic() <= 45
+    end = clock.monotonic()
+    await model.reply(request(turn("user", demo.GOAL), tools=tools("finish")))
+    assert clock.monotonic() == end
 
 
 async def test_a_demo_worker_publishes_and_without_file_tools_at_once() -> None:

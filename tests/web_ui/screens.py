@@ -90,9 +90,9 @@ async def _delete_team(page: Page) -> None:
     await page.get_by_role("button", name="Delete the team").click()
 
 
-async def _new_team_with_more(page: Page) -> None:
-    await _presses("c")(page)
-    await page.get_by_role("button", name="More").click()
+async def _new_team_with_options(page: Page) -> None:
+    await _presses("n")(page)
+    await page.get_by_role("button", name="Options").click()
     await page.get_by_label("Trust").select_option("open")
     await page.get_by_label("Type “open”").scroll_into_view_if_needed()
 
@@ -167,7 +167,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("setup", f"{desk.origin}/setup", "On this machine"),
         Screen("not-here", f"{desk.origin}/nowhere", "There is nothing at this address"),
         Screen("palette", f"{at}/a/{agents['bob']}", "Inbox", _palette),
-        Screen("new-team", f"{at}/a/{agents['bob']}", "Get to work", _presses("c")),
-        Screen("new-team-more", f"{at}/a/{agents['bob']}", "Type “open”", _new_team_with_more),
+        Screen("home", f"{desk.origin}/", "Spent today"),
+        Screen("new-team", f"{at}/a/{agents['bob']}", "Type “open”", _new_team_with_options),
         Screen("keys", f"{at}/a/{agents['bob']}", "Jump to anything", _presses("?")),
     ]

@@ -81,10 +81,10 @@ async def say(page: Page, words: str) -> None:
     await box.press("Enter")
 
 
-async def test_the_sign_in_link_opens_the_welcome_page(visit_up: VisitUp) -> None:
+async def test_the_sign_in_link_opens_the_home_page(visit_up: VisitUp) -> None:
     desk = await visit_up([says("Nobody asked.")])
 
-    await desk.page.get_by_text("Give a team something to do").wait_for()
+    await desk.page.get_by_text("What should a team do?").wait_for()
     await desk.page.get_by_text("Live", exact=True).wait_for()
 
 
@@ -93,8 +93,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit: Visit
     desk = await visit(cast.play)
     page = desk.page
 
-    await page.get_by_role("main").get_by_role("button", name="New team").click()
-    await page.get_by_label("Goal").fill(talk.GOAL)
+    await page.get_by_label("What should a team do?").fill(talk.GOAL)
     await page.get_by_role("button", name="Get to work").click()
     await expect(thread(page).get_by_text(talk.ON_IT)).to_have_count(1)
     for name in ("Coordinator", "Alice", "Bob"):

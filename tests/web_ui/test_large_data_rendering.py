@@ -110,7 +110,7 @@ async def test_the_first_load_is_small_compressed_and_cached(visit: Visit) -> No
     await page.goto(desk.origin, wait_until="commit")
     await page.get_by_text("Loading agiraph").wait_for()
     may_load.set()
-    await page.get_by_text("Give a team something to do").wait_for()
+    await page.get_by_text("What should a team do?").wait_for()
     await page.evaluate("document.fonts.ready")
     sizes = {one.url.removeprefix(desk.origin): await transferred_bytes(one) for one in got}
     for one in got:

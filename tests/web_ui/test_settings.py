@@ -22,16 +22,16 @@ def play(seen: Seen) -> Step:
 async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: Visit) -> None:
     desk = await visit(play)
     page = desk.page
-    await page.get_by_role("main").get_by_role("button", name="New team").click()
-    await page.get_by_label("Goal").fill("Count the beans")
+    await page.get_by_label("What should a team do?").fill("Count the beans")
+    await page.get_by_role("button", name="Options").click()
     await page.get_by_label("Done when").fill("answer\n\nThe sum is right ")
     beans: Any = {"name": "beans.csv", "mimeType": "text/csv", "buffer": b"beans,2"}
     await page.get_by_label("Files to attach").set_input_files(beans)
     attached = page.get_by_role("list", name="Attached files")
     await expect(attached).to_contain_text("beans.csv")
-    # A dialog that is closed, such as by its link to the models, keeps what was typed.
-    await page.keyboard.press("Escape")
-    await page.get_by_role("main").get_by_role("button", name="New team").click()
+    # What was typed stays when another page is opened, such as that of the models.
+    await go(page, f"{desk.origin}/models")
+    await page.get_by_role("button", name="New team").first.click()
     await expect(page.get_by_label("Done when")).to_have_value("answer\n\nThe sum is right ")
     await attached.get_by_role("button", name="Remove beans.csv").click()
     await expect(attached).to_have_count(0)
@@ -43,7 +43,6 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await expect(page.get_by_label("Thinking effort")).to_have_value("")
     await page.get_by_label("Thinking effort").select_option("High")
     await page.get_by_label("Budget in US dollars").fill("1.25")
-    await page.get_by_role("button", name="More").click()
     await expect(page.get_by_label("Starts a cycle")).to_have_count(0)
     await page.get_by_label("A reviewer checks results").select_option("Never")
     await page.get_by_role("button", name="Get to work").click()

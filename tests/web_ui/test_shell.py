@@ -53,7 +53,7 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
     await desk.open("/")
     await expect(page.get_by_text("Loading your teams").first).to_be_attached()
     await expect(sidebar(page).get_by_text("Loading your teams")).to_be_attached()
-    await expect(page.get_by_text(re.compile("No teams yet|Give a team"))).to_have_count(0)
+    await expect(page.get_by_text(re.compile("No teams yet|What should a team"))).to_have_count(0)
     may_answer.set()
     await page.get_by_text("No teams yet.").wait_for()
     await page.unroute("**/api/overview")

@@ -108,7 +108,7 @@ async def test_fifty_teams_are_listed_found_pinned_and_folded(visit: Visit, tmp_
     # A new team is in view, wherever the list was.
     await page.keyboard.press("End")
     await page.get_by_role("button", name="New team").first.click()
-    await page.get_by_label("Goal").fill("Count the new books")
+    await page.get_by_label("What should a team do?").fill("Count the new books")
     await page.get_by_role("button", name="Get to work").click()
     link = bar.get_by_role("link", name="Count the new books", exact=True)
     await link.wait_for()

@@ -267,22 +267,21 @@ async def test_a_task_is_completed_with_the_mouse_and_a_message_quoted(desk: Tal
     await expect(page).to_have_url(re.compile(r"/board\?node=node_"))
 
 
-async def test_dialogs_submit_with_ctrl_enter_and_refuse_blanks(desk: Talk) -> None:
+async def test_a_goal_with_blanks_is_refused_also_with_ctrl_enter(desk: Talk) -> None:
     page = await start(desk)
     await page.locator("#main").focus()
-    await page.keyboard.press("c")
-    dialog = page.get_by_role("dialog")
-    await dialog.get_by_role("button", name="Watch").click()
-    goal = dialog.get_by_label("Goal")
+    await page.keyboard.press("n")
+    form = page.get_by_role("form", name="New team")
+    await form.get_by_role("button", name="Watch", exact=True).click()
+    goal = form.get_by_label("What should a team do?")
     await goal.press("Control+Enter")
-    await expect(dialog.get_by_role("alert")).to_have_text(
+    await expect(form.get_by_role("alert")).to_have_text(
         "Fill in [subject] and [why you care], or take them out: "
         "the team would not know what is meant."
     )
     await goal.fill("")
     await goal.press("Control+Enter")
-    await expect(dialog.get_by_role("alert")).to_contain_text("Write a goal")
-    await page.keyboard.press("Escape")
+    await expect(form.get_by_role("alert")).to_contain_text("Write a goal")
 
 
 async def lose_response(route: Route) -> None:
@@ -295,17 +294,17 @@ async def test_a_goal_and_its_files_make_one_team_also_if_the_page_reloads_befor
 ) -> None:
     opened, _ = desk
     page = await start(desk)
-    dialog = page.get_by_role("dialog")
-    attached = dialog.get_by_role("list", name="Attached files")
+    form = page.get_by_role("form", name="New team")
+    attached = form.get_by_role("list", name="Attached files")
 
     await page.locator("#main").focus()
-    await page.keyboard.press("c")
-    await dialog.get_by_label("Goal").fill("Count the beans")
+    await page.keyboard.press("n")
+    await form.get_by_label("What should a team do?").fill("Count the beans")
     beans: Any = {"name": "beans.csv", "mimeType": "text/csv", "buffer": b"x,62"}
-    await dialog.get_by_label("Files to attach").set_input_files(beans)
+    await form.get_by_label("Files to attach").set_input_files(beans)
     await expect(attached).to_contain_text("beans.csv")
-    await dialog.get_by_role("button", name="More").click()
-    model = dialog.get_by_label("Model")
+    await form.get_by_role("button", name="Options").click()
+    model = form.get_by_label("Model")
     await model.fill("openai/counter")
     chosen = {
         "Thinking effort": "high",
@@ -313,24 +312,21 @@ async def test_a_goal_and_its_files_make_one_team_also_if_the_page_reloads_befor
         "Trust": "strict",
     }
     for label, value in chosen.items():
-        await dialog.get_by_label(label).select_option(value)
+        await form.get_by_label(label).select_option(value)
     opened.watch.is_server_away = True
     await page.route("**/api/teams", lose_response)
-    await dialog.get_by_role("button", name="Get to work").click()
-    await expect(dialog.get_by_role("alert")).to_be_visible()
+    await form.get_by_role("button", name="Get to work").click()
+    await expect(form.get_by_role("alert")).to_be_visible()
     await page.unroute("**/api/teams")
     await page.reload()
     opened.watch.is_server_away = False
 
-    await expect(page.locator("#composer")).to_be_visible()
-    await page.locator("#main").focus()
-    await page.keyboard.press("c")
-    await expect(dialog.get_by_label("Goal")).to_have_value("Count the beans")
+    await expect(form.get_by_label("What should a team do?")).to_have_value("Count the beans")
     await expect(attached).to_contain_text("beans.csv")
     await expect(model).to_have_value("openai/counter")
     for label, value in chosen.items():
-        await expect(dialog.get_by_label(label)).to_have_value(value)
-    await dialog.get_by_role("button", name="Get to work").click()
+        await expect(form.get_by_label(label)).to_have_value(value)
+    await form.get_by_role("button", name="Get to work").click()
     first = thread(page).get_by_role("article").first
     await expect(first).to_contain_text("Count the beans")
     file = thread(page).get_by_role("link", name="beans.csv", exact=True)
@@ -343,12 +339,12 @@ async def test_a_goal_and_its_files_make_one_team_also_if_the_page_reloads_befor
 
     # The form is empty again.
     await page.locator("#main").focus()
-    await page.keyboard.press("c")
-    await expect(dialog.get_by_label("Goal")).to_have_value("")
+    await page.keyboard.press("n")
+    await expect(form.get_by_label("What should a team do?")).to_have_value("")
+    await form.get_by_role("button", name="Options").click()
     await expect(model).to_have_value("")
-    await expect(dialog.get_by_label("Thinking effort")).to_have_value("")
+    await expect(form.get_by_label("Thinking effort")).to_have_value("")
     await expect(attached).to_have_count(0)
-    await page.keyboard.press("Escape")
 
 
 async def test_a_form_that_is_changed_after_a_lost_response_makes_no_second_team_unasked(
@@ -356,27 +352,27 @@ async def test_a_form_that_is_changed_after_a_lost_response_makes_no_second_team
 ) -> None:
     opened, _ = desk
     page = await start(desk)
-    dialog = page.get_by_role("dialog")
-    at_work = dialog.get_by_role("button", name="Get to work")
+    form = page.get_by_role("form", name="New team")
+    at_work = form.get_by_role("button", name="Get to work")
 
     async def goals() -> list[str]:
         teams = await opened.up.ask("GET", "/teams")
         return sorted(team["goal"] for team in teams if "peas" in team["goal"])
 
     await page.locator("#main").focus()
-    await page.keyboard.press("c")
-    await dialog.get_by_label("Goal").fill("Count the peas")
+    await page.keyboard.press("n")
+    await form.get_by_label("What should a team do?").fill("Count the peas")
     opened.watch.is_server_away = True
     await page.route("**/api/teams", lose_response)
     await at_work.click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("The team may exist already")
+    await expect(form.get_by_role("alert")).to_contain_text("The team may exist already")
     await page.unroute("**/api/teams")
     opened.watch.is_server_away = False
     assert await goals() == ["Count the peas"]
 
-    await dialog.get_by_label("Goal").fill("Count the peas twice")
+    await form.get_by_label("What should a team do?").fill("Count the peas twice")
     await at_work.click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("You have changed the form")
+    await expect(form.get_by_role("alert")).to_contain_text("You have changed the form")
     assert await goals() == ["Count the peas"]
     await at_work.click()
     first = thread(page).get_by_role("article").first

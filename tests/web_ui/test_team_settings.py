@@ -204,7 +204,7 @@ async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
     await dialog.get_by_role("textbox").fill("Beans")
     await gone.click()
     await page.get_by_text("Beans is deleted.").wait_for()
-    await page.get_by_role("heading", name="Give a team something to do").wait_for()
+    await page.get_by_role("heading", name="What should a team do?").wait_for()
     await expect(page.get_by_role("navigation").get_by_text("Beans")).to_have_count(0)
     assert await desk.up.ask("GET", "/teams") == []
     assert not (desk.home / "teams" / team["id"] / "SOUL.md").exists()

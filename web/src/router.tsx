@@ -1,16 +1,19 @@
 /** Router: the URL of every page and screen. */
+import { useQuery } from "@tanstack/react-query";
 import { createRootRoute, createRoute, createRouter, Navigate, type AnyRoute } from "@tanstack/react-router";
+import { ApiError, errorMessage } from "@/api/client";
+import { teamQuery } from "@/api/queries";
 import { Shell } from "@/shell/Shell";
-import { Home, TeamHome } from "@/views/home/Home";
 import { NotFound, ErrorPage } from "@/parts/statusPages";
 import { AgentPage } from "@/views/conversation/AgentPage";
 import { lazyChunk } from "@/live/chunks";
 import { ScreenPage } from "@/shell/ScreenPage";
+import { ErrorPanel, Loading } from "@/ui";
 import { SCREENS } from "@/views";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: ErrorPage });
 
-const home = createRoute({ getParentRoute: () => root, path: "/", component: Home });
+const home = createRoute({ getParentRoute: () => root, path: "/", component: lazyChunk(() => import("@/views/home/Home")) });
 const InboxPage = lazyChunk(() => import("@/views/inbox/InboxPage").then((loaded) => ({ default: loaded.InboxPage })));
 const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: InboxPage });
 const inboxItem = createRoute({ getParentRoute: () => root, path: "/inbox/$item", component: InboxPage });
@@ -28,10 +31,18 @@ const agent = createRoute({
     return <AgentPage key={id} teamId={team} agentId={id} at={agent.useSearch().at} />;
   },
 });
+/** The page of a team is the conversation with its coordinator. */
 const team = createRoute({
   getParentRoute: () => root,
   path: "/t/$team",
-  component: () => <TeamHome team={team.useParams().team} />,
+  component: function TeamHome() {
+    const found = useQuery(teamQuery(team.useParams().team));
+    if (found.isPending) return <Loading label="Loading the team" />;
+    if (found.error instanceof ApiError && found.error.status === 404) return <NotFound />;
+    if (!found.data) return <ErrorPanel title="The team could not be loaded" detail={errorMessage(found.error)} onRetry={() => void found.refetch()} />;
+    if (!found.data.coordinator_id) return <NotFound />;
+    return <Navigate to="/t/$team/a/$agent" params={{ team: found.data.id, agent: found.data.coordinator_id }} replace />;
+  },
 });
 const settings = createRoute({
   getParentRoute: () => root,

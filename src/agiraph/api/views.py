@@ -201,6 +201,9 @@ class TeamOverview(View):
         description="When its agents last did something or a message came; of an archived team, "
         "the time of its newest event."
     )
+    ended_at: datetime | None = Field(
+        description="When its last goal ended; null: it has none that has ended."
+    )
     members: list[MemberOverview] = Field(description="The coordinator first.")
     former_members: int = Field(description="How many agents have left the team.")
     open_questions: int

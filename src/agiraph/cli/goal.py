@@ -114,7 +114,7 @@ class Remote:
                 self.progress.show(frame)
                 self.shown_up_to = frame.seq
             case ReplyDelta():
-                self.progress.show_delta(frame.text)
+                self.progress.show_delta(frame.thread_id, frame.text)
             case ConnectionLost():
                 self.console.print(CONNECTION_LOST)
             case _:

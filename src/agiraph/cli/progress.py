@@ -23,6 +23,8 @@ from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import told_person
 
 WIDTH = 100
+STREAMED_WORDS = 12
+"""The newest words of a reply that are shown while it is streamed."""
 
 
 _LINES = {
@@ -58,6 +60,8 @@ class Progress:
     """The newest failure. `model.failed` and `node.failed` give the same text: print it once."""
     _names: dict[str, str] = field(default_factory=dict[str, str])
     """Names of agents by agent id; and by node id, the agent that works on the node."""
+    _streamed: dict[str, str] = field(default_factory=dict[str, str])
+    """What came so far of each reply that is being streamed, by its thread."""
     _live: Live | None = field(default=None)
 
     def __enter__(self) -> "Progress":
@@ -94,9 +98,10 @@ class Progress:
     def _live_line(self) -> Spinner:
         return Spinner("dots", text=f" {shown(self.activity)}  [dim]{self.bill}[/dim]")
 
-    def show_delta(self, words: str) -> None:
-        """Show a piece of a reply that is being streamed."""
-        self._set_activity(short("thinking: " + words))
+    def show_delta(self, thread_id: str, words: str) -> None:
+        """Show the end of a reply that is being streamed, with the piece that has come now."""
+        said = self._streamed[thread_id] = self._streamed.get(thread_id, "") + words
+        self._set_activity(short("thinking: " + " ".join(said.split()[-STREAMED_WORDS:])))
 
     def _set_activity(self, activity: str) -> None:
         self.activity = activity
@@ -158,6 +163,7 @@ class Progress:
                 pass
 
     def _show_turn(self, data: Mapping[str, Any]) -> None:
+        self._streamed.pop(data["thread_id"], None)
         self.turns += 1
         self.tokens += data["tokens"]
         self.usd += data["usd"] or 0.0
@@ -269,7 +275,7 @@ async def _show(client: Client, team: TeamView, frames: AsyncGenerator[Frame]) -
                     _print_event(console, frame)
                     progress.show(frame)
                 case ReplyDelta():
-                    progress.show_delta(frame.text)
+                    progress.show_delta(frame.thread_id, frame.text)
                 case ConnectionLost():
                     console.print(CONNECTION_LOST)
                 case Resync():

@@ -28,6 +28,8 @@ from agiraph.redaction import environment
 
 SENDING_TIMEOUT_S = 10
 """How long a run waits at its end for messages to channels."""
+DEMO_S = 12.0
+"""How long the story of the scripted demo takes in a terminal; other goals take half of it."""
 
 
 @click.command()
@@ -112,7 +114,9 @@ async def refuse_unfit(models: Catalogue, name: str) -> str:
 async def opened(settings: Settings, console: Console) -> AsyncGenerator["Run"]:
     """Open the runtime of these settings, to work on one goal in this process."""
     runtime = await Runtime.of_settings(
-        settings, on_delta=lambda _, words: running.progress.show_delta(words)
+        settings,
+        on_delta=lambda of, words: running.progress.show_delta(of.lease.thread_id, words),
+        demo_s=DEMO_S if settings.demo_s is None else settings.demo_s,
     )
     running = Run(runtime, settings, console)
     try:

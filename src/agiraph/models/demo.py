@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import field
 
 from agiraph.core.domain.chat import ToolCall, Turn
 from agiraph.core.domain.text.fence import without_marks
+from agiraph.core.domain.times.time import Clock, SystemClock
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import OnDelta, Reply, Request
@@ -157,14 +159,24 @@ _LINES = ("`note.md` has words.", "The command `uname -s` ran.")
 _COMMAND = "date -u '+%Y-%m-%d %H:%M UTC' && uname -s && wc -w < note.md"
 
 
+_PAUSE_WORDS = 28
+"""How long it thinks before a reply, measured in words that it could say meanwhile."""
+_STORY_WORDS = 425
+"""The words of the story, with its pauses: the coordinator waits for the teammate."""
+
+
 @dataclass(frozen=True, slots=True)
 class DemoModel:
     """Says what done means, writes a file, runs a command and finishes, whatever the goal is.
 
-    One goal is different: it gets the story of `demo_story`, which also hires and asks.
+    One goal is different: it gets the story of `next_step`, which also hires and asks.
     """
 
     name: str = "demo"
+    story_s: float = 0.0
+    """About how long the story takes, apart from the time that it waits for the person; the work
+    on other goals takes half of it. 0: every reply comes at once."""
+    clock: Clock = field(default_factory=SystemClock, compare=False)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         names = {tool.name for tool in request.tools} if request.may_call else set[str]()
@@ -173,12 +185,23 @@ class DemoModel:
         else:
             text, call = self._step(request, names)
         if on_delta is not None:
-            on_delta(text)
+            await self._say(text, on_delta)
         words = sum(len(t.text.split()) for t in request.transcript.turns)
         calls = () if call is None else (call,)
         return Reply(
             text=text, calls=calls, usage=Usage(input_tokens=words, output_tokens=40, usd=0.0)
         )
+
+    async def _say(self, text: str, on_delta: OnDelta) -> None:
+        """Say a text word by word, as fast as a person reads it. What nobody watches comes at
+        once."""
+        word_s = self.story_s / _STORY_WORDS
+        if not word_s:
+            return on_delta(text)
+        await self.clock.sleep(_PAUSE_WORDS * word_s)
+        for word in re.findall(r"\s*\S+\s*", text):
+            await self.clock.sleep(word_s)
+            on_delta(word)
 
     def _step(self, request: Request, names: set[str]) -> tuple[str, ToolCall | None]:
         """Return the text and call of the next step: as many are done as calls have an answer."""

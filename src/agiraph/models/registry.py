@@ -90,9 +90,10 @@ _REMOTE = [vendor for vendor in VENDORS if not vendor.is_local]
 class Registry:
     """Makes each named model once, on one HTTP client."""
 
-    def __init__(self, keys: Keys, clock: Clock) -> None:
+    def __init__(self, keys: Keys, clock: Clock, *, demo_s: float = 0.0) -> None:
         self._keys = keys
         self._clock = clock
+        self._demo_s = demo_s
         self._http = HttpClient(
             clock, proxies=keys.proxies, patience=keys.patience, rates=keys.rates
         )
@@ -101,14 +102,15 @@ class Registry:
     def resolve(self, name: str) -> Model:
         """Return the model with this name, or raise `Misconfigured` with what to write instead."""
         if name == "demo":
-            return DemoModel()
+            return DemoModel(story_s=self._demo_s, clock=self._clock)
         if name not in self._models:
             self._models[name] = self._limited(self._make(name))
         return self._models[name]
 
     def with_account(self, vendor: str, account: Account) -> "Registry":
         """Return a registry of its own in which a vendor has this account."""
-        return Registry(self._keys.with_account(vendor, account), self._clock)
+        keys = self._keys.with_account(vendor, account)
+        return Registry(keys, self._clock, demo_s=self._demo_s)
 
     def set_account(self, vendor: str, account: Account) -> None:
         """Use a vendor with this account from now on."""

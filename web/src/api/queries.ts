@@ -27,6 +27,7 @@ export const queryKeys = {
   unconfirmed: (team: string) => ["unconfirmed", team] as const,
   triggers: (team: string) => ["triggers", team] as const,
   cost: (team: string) => ["cost", team] as const,
+  dayCost: ["day-cost"] as const,
   threads: (agent: string) => ["threads", agent] as const,
   thread: (thread: string) => ["thread", thread] as const,
 };
@@ -82,6 +83,12 @@ export const agentsQuery = (team: string) =>
     queryKey: queryKeys.agents(team),
     queryFn: () => unwrap(api.GET("/api/teams/{team}/agents", { params: { path: { team }, query: { all: true } } })),
   });
+
+/** What all teams have spent today, and the daily limit. */
+export const dayCostQuery = queryOptions({
+  queryKey: queryKeys.dayCost,
+  queryFn: () => unwrap(api.GET("/api/cost")),
+});
 
 export const inboxQuery = queryOptions({
   queryKey: queryKeys.inbox,

@@ -6724,6 +6724,11 @@ export interface components {
              */
             active_at: string;
             /**
+             * Ended At
+             * @description When its last goal ended; null: it has none that has ended.
+             */
+            ended_at: string | null;
+            /**
              * Members
              * @description The coordinator first.
              */

@@ -64,3 +64,6 @@ export function inUnits(value: unknown): string {
 
 /** Return the name with a capital first letter. Agents' names are stored in lower case. */
 export const capitalize = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+
+/** Return the lines of a field, without empty ones. */
+export const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);

@@ -35,7 +35,7 @@ export function keysToInvalidate(event: Event): Key[] {
     case "thread":
       return [["threads"], queryKeys.cost(team)];
     case "turn":
-      return [queryKeys.thread(String(data.thread_id)), queryKeys.cost(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id))];
+      return [queryKeys.thread(String(data.thread_id)), queryKeys.cost(team), queryKeys.dayCost, queryKeys.jobs(team), queryKeys.node(String(data.node_id))];
     case "tool":
       return [["thread"], ["research"], ["files", team], queryKeys.node(String(data.node_id))];
     case "message":
@@ -67,14 +67,16 @@ function conversationKeys(data: Record<string, unknown>): Key[] {
 }
 
 const BATCH_MS = 250;
-/** The overview holds all teams, and most events change it: it is fetched once in this time at most. */
-const OVERVIEW_PAUSE_MS = 1_000;
+/** Data of all teams, which most events change, is fetched once in this time at most. */
+const PAUSE_MS = 1_000;
+const OF_ALL_TEAMS: readonly Key[] = [queryKeys.overview, queryKeys.dayCost];
 
 /** Return a function that invalidates the keys of events, `BATCH_MS` after the first of them. */
 export function batchedInvalidation(client: QueryClient): (events: Event[]) => void {
   const pending = new Map<string, Key>();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const invalidateOverview = paused(() => void client.invalidateQueries({ queryKey: queryKeys.overview }), OVERVIEW_PAUSE_MS);
+  const invalidate = (queryKey: Key) => void client.invalidateQueries({ queryKey });
+  const invalidateSlowly = new Map(OF_ALL_TEAMS.map((key) => [key, paused(() => invalidate(key), PAUSE_MS)]));
   return (events) => {
     for (const event of events) {
       for (const key of keysToInvalidate(event)) pending.set(key.join("\n"), key);
@@ -84,7 +86,7 @@ export function batchedInvalidation(client: QueryClient): (events: Event[]) => v
       timer = undefined;
       const due = [...pending.values()];
       pending.clear();
-      for (const key of due) key === queryKeys.overview ? invalidateOverview() : void client.invalidateQueries({ queryKey: key });
+      for (const key of due) (invalidateSlowly.get(key) ?? (() => invalidate(key)))();
     }, BATCH_MS);
   };
 }

@@ -15,8 +15,9 @@ interface ShellState {
   isPaletteMissing: boolean;
   /** A counter: it grows when the palette opens the page that is already open, so that the page scrolls to the linked item again. */
   repeatedJumps: number;
+  /** Whether the person has asked for the field for a new team: the home page opens and gives it the focus. */
   newTeam: boolean;
-  /** Whether the dialog for a new team opens with the goal of the demo. */
+  /** Whether they have asked for it with the goal of the demo. */
   startsDemo: boolean;
   shortcutsDialog: boolean;
   /** Whether the person is asked if all work of all teams should stop. */

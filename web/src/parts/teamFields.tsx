@@ -149,9 +149,6 @@ export function FoldersField({ value, onChange }: { value: string; onChange: (te
   );
 }
 
-/** Return the lines of a field, without empty ones. */
-export const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
-
 /** What must be true when the goal is reached, one statement a line. */
 export function AcceptanceField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
   return (

@@ -57,7 +57,8 @@ export default function CommandPalette() {
           onEscapeKeyDown={(event) => isComposing(event) && event.preventDefault()}
           // Radix returns the focus to the dialog's own trigger alone, and the palette has none.
           onOpenAutoFocus={() => void (returnTo.current = document.activeElement)}
-          onCloseAutoFocus={() => returnTo.current instanceof HTMLElement && returnTo.current.isConnected && returnTo.current.focus()}
+          // What the person has chosen may have taken the focus.
+          onCloseAutoFocus={() => document.activeElement === document.body && returnTo.current instanceof HTMLElement && returnTo.current.isConnected && returnTo.current.focus()}
           className="fixed top-[12vh] left-1/2 z-50 w-[min(600px,calc(100vw-24px))] -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-surface shadow-high"
         >
           <Dialog.Title className="sr-only">Jump to</Dialog.Title>

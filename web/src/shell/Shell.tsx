@@ -1,11 +1,10 @@
 /** Shell: the frame around every screen: sidebar, banner, dialogs, shortcuts and toasts. */
 import { useQuery } from "@tanstack/react-query";
-import { Outlet, useLocation } from "@tanstack/react-router";
+import { Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { inboxQuery, tellTimeZone } from "@/api/queries";
 import { Suspense, useEffect, useRef, useState } from "react";
 import { useLive } from "@/live";
 import { lazyChunk } from "@/live/chunks";
-import { writeStored } from "@/lib/storage";
 import { Loading, Sheet } from "@/ui";
 import { ConnectionBanner } from "@/shell/Connection";
 import { CommandPalette } from "@/shell/openPalette";
@@ -19,20 +18,25 @@ import { useToaster } from "@/ui/toast";
 const Notifications = lazyChunk(() => import("@/shell/Notifications"));
 const Toaster = lazyChunk(() => import("@/ui/Toaster"));
 const SandboxWarning = lazyChunk(() => import("@/shell/SandboxWarning"));
-const NewTeam = lazyChunk(() => import("@/views/home/NewTeam"));
 const StopDialog = lazyChunk(() => import("@/views/operations/StopDialog"));
 const ShortcutsDialog = lazyChunk(() => import("@/shell/ShortcutsDialog"));
 
 export function Shell() {
   const connection = useLive((state) => state.connection);
   const { palette, newTeam, shortcutsDialog, stopDialog, sidebarDrawer, sidebarHidden, setOpen } = useShell();
-  const { pathname, href } = useLocation();
+  const { pathname } = useLocation();
+  const navigate = useNavigate();
   useEffect(() => {
     // Navigation closes the drawers that cover the page on narrow screens.
     setOpen("sidebarDrawer", false);
     setOpen("detailsSheet", false);
-    if (pathname !== "/" && pathname !== "/settings") writeStored("last-place", href);
-  }, [pathname, href, setOpen]);
+  }, [pathname, setOpen]);
+  useEffect(() => {
+    // The field for a new team is on the home page, which gives it the focus.
+    if (!newTeam) return;
+    setOpen("sidebarDrawer", false);
+    if (pathname !== "/") void navigate({ to: "/" });
+  }, [newTeam, pathname, navigate, setOpen]);
 
   const isSettled = useSettled();
   const isSignedIn = isSettled && connection === "live";
@@ -77,7 +81,6 @@ export function Shell() {
       <Toasts />
       <Suspense fallback={null}>
         {palette && <CommandPalette />}
-        {newTeam && <NewTeam />}
         {shortcutsDialog && <ShortcutsDialog />}
         {stopDialog && <StopDialog />}
       </Suspense>

@@ -54,6 +54,7 @@ export function Shortcuts() {
         case "g":
           beginGo();
           return true;
+        case "n":
         case "c":
           shell.setOpen("newTeam", true);
           return true;

@@ -22,7 +22,7 @@ const listShortcuts = (): [string, string][] => [
   ["/", "Search in the conversation"],
   ["v", "Conversation, or every step of the work"],
   ["[ / ]", "Sidebar, details"],
-  ["c", "New team"],
+  ["n", "New team"],
   ["?", "List the keyboard shortcuts"],
 ];
 

@@ -40,7 +40,7 @@ export function Sidebar() {
           </span>
           agiraph
         </Link>
-        <IconButton label="New team" keys="c" onClick={() => setOpen("newTeam", true)}>
+        <IconButton label="New team" keys="n" onClick={() => setOpen("newTeam", true)}>
           <Plus className="size-[18px]" />
         </IconButton>
       </div>

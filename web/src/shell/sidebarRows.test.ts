@@ -11,6 +11,7 @@ const team = (name: string, minute: number, more: Partial<TeamOverview> = {}): T
   coordinator_id: `${name} c`,
   created_at: `2026-01-01T08:${String(minute).padStart(2, "0")}:00Z`,
   active_at: `2026-01-01T10:${String(minute).padStart(2, "0")}:30Z`,
+  ended_at: null,
   members: [{ id: `${name} c`, name: "coordinator", role: "coordinator", status: "idle", unread: 0, questions: 0 }],
   former_members: 0,
   open_questions: 0,

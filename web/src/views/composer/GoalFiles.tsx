@@ -10,8 +10,8 @@ import { Button } from "@/ui";
 /** The draft of a new team. The files of a goal are kept under the name of its draft. */
 export const NEW_TEAM = "new-team";
 
-/** The field of the goal, on which files can be dropped, and the files below it. */
-export function GoalFiles({ draft, children, onProblem }: { draft: string; children: ReactNode; onProblem: (problem: string) => void }) {
+/** The field of the goal, on which files can be dropped, and the files below it. `actions` stand at the end of the last line. */
+export function GoalFiles({ draft, children, actions, className, onProblem }: { draft: string; children: ReactNode; actions?: ReactNode; className?: string; onProblem: (problem: string) => void }) {
   const files = useComposer((state) => state.files[draft]) ?? [];
   const setFiles = useComposer((state) => state.setFiles);
   const [isDragOver, setIsDragOver] = useState(false);
@@ -41,14 +41,14 @@ export function GoalFiles({ draft, children, onProblem }: { draft: string; child
     void attach(copied);
   };
   return (
-    <div onDragOver={onDragOver} onDragLeave={() => setIsDragOver(false)} onDrop={onDrop} onPaste={onPaste} className={cx("flex flex-col gap-1 rounded-md", isDragOver && "outline-2 outline-offset-4 outline-work-dot outline-dashed")}>
+    <div onDragOver={onDragOver} onDragLeave={() => setIsDragOver(false)} onDrop={onDrop} onPaste={onPaste} className={cx("flex flex-col gap-1 rounded-md", className, isDragOver && "outline-2 outline-offset-4 outline-work-dot outline-dashed")}>
       {children}
       {files.length > 0 && (
         <div className="-mx-3">
           <AttachmentList files={files} onRemove={removeFile} />
         </div>
       )}
-      <div className="flex items-center gap-2 text-xs text-ink-3">
+      <div className={cx("flex flex-wrap items-center gap-2 text-xs text-ink-3", actions && "p-2 max-sm:gap-1")}>
         <input
           ref={picker}
           type="file"
@@ -63,7 +63,9 @@ export function GoalFiles({ draft, children, onProblem }: { draft: string; child
         <Button ref={attachButton} variant="ghost" size="sm" onClick={() => picker.current?.click()}>
           <Paperclip className="size-3.5" aria-hidden /> Attach files
         </Button>
-        <span className="pointer-coarse:hidden">or drop them on the goal</span>
+        <span className="max-sm:hidden pointer-coarse:hidden">or drop them on the goal</span>
+        <span className="flex-1" />
+        {actions}
       </div>
     </div>
   );

@@ -1,62 +1,81 @@
-/** Home: redirect to the page that was open last, or the welcome page if there is no team. */
+/** Home: the field for a new team, and what all teams do today. Without a model and teams, it is the welcome page, where a person sets up a model. */
 import { useQuery } from "@tanstack/react-query";
-import { Navigate } from "@tanstack/react-router";
-import { Suspense } from "react";
-import { ApiError, errorMessage } from "@/api/client";
-import { overviewQuery, teamQuery } from "@/api/queries";
-import { readStored } from "@/lib/storage";
+import { Suspense, useEffect, useState } from "react";
+import { errorMessage } from "@/api/client";
+import { overviewQuery } from "@/api/queries";
 import { lazyChunk } from "@/live/chunks";
-import { Button, EmptyState, Header, Loading, Logo, ErrorPanel } from "@/ui";
-import { NotFound } from "@/parts/statusPages";
 import { SidebarButton } from "@/parts/SidebarButton";
 import { useShell } from "@/parts/shellState";
+import { Button, EmptyState, ErrorPanel, Header, Loading, Logo } from "@/ui";
+import { NewTeam } from "@/views/home/NewTeam";
+import { TodayCards } from "@/views/home/TodayCards";
+import { DefaultModel } from "@/views/models/DefaultModel";
+import { modelsQuery } from "@/views/models/modelsQuery";
 
-const DefaultModel = lazyChunk(() => import("@/views/models/DefaultModel"));
+const SetUpModel = lazyChunk(() => import("@/views/models/SetUpModel"));
 
-export function Home() {
+export default function Home() {
+  const { newTeam, startsDemo, update } = useShell();
   const overview = useQuery(overviewQuery);
-  const setOpen = useShell((state) => state.setOpen);
-  if (overview.isPending) return <Loading label="Loading your teams" />;
-  if (!overview.data) return <ErrorPanel title="Your teams could not be loaded" detail={errorMessage(overview.error)} onRetry={() => void overview.refetch()} />;
+  const models = useQuery(modelsQuery);
+  const [asked, setAsked] = useState(0);
+  const [isDemo, setIsDemo] = useState(false);
+  // The result of a setup stays on the page, although a model is set up then.
+  const [isWelcome, setIsWelcome] = useState<boolean>();
+  const isKnown = overview.data !== undefined && (overview.data.length > 0 || !models.isPending);
+  if (isWelcome === undefined && isKnown) setIsWelcome(overview.data.length === 0 && models.data?.default === "demo");
+  useEffect(() => {
+    if (!newTeam) return;
+    update({ newTeam: false, startsDemo: false });
+    setIsWelcome(false);
+    setIsDemo(startsDemo);
+    setAsked((count) => count + 1);
+  }, [newTeam, startsDemo, update]);
   const teams = overview.data;
-  if (teams.length > 0) {
-    const lastVisited = readStored("last-place");
-    if (lastVisited?.startsWith("/inbox") || teams.some((one) => lastVisited?.startsWith(`/t/${one.id}/`))) return <Navigate to={lastVisited as "/"} replace />;
-    const newest = teams.find((one) => one.coordinator_id);
-    if (newest) return <Navigate to="/t/$team/a/$agent" params={{ team: newest.id, agent: newest.coordinator_id! }} replace />;
-  }
   return (
     <>
-      <Header lead={<SidebarButton />} title="Welcome" />
+      <Header lead={<SidebarButton />} title={isWelcome ? "Welcome" : "Home"} />
       <div className="scroll min-h-0 flex-1">
-      <EmptyState
-        icon={<Logo className="size-8" />}
-        title="Give a team something to do"
-        action={
-          <>
-            <Suspense>
-              <DefaultModel />
-            </Suspense>
-            <Button variant="primary" size="lg" className="mt-4" onClick={() => setOpen("newTeam", true)}>
-              New team
-            </Button>
-          </>
-        }
-      >
-        You say what you want. A coordinator plans it, hires the teammates it needs, and tells you when something needs you. You can watch every agent and
-        talk to it while it works.
-      </EmptyState>
+        {isWelcome === undefined ? (
+          overview.isError ? <ErrorPanel title="Your teams could not be loaded" detail={errorMessage(overview.error)} onRetry={() => void overview.refetch()} /> : <Loading label="Loading your teams" />
+        ) : isWelcome ? (
+          <Welcome onStart={() => update({ newTeam: true })} />
+        ) : (
+          <div className="mx-auto flex max-w-[880px] flex-col gap-10 px-6 pt-[7vh] pb-10 max-md:gap-8 max-md:px-4 max-md:pt-6">
+            <NewTeam key={isDemo ? "demo" : "own"} startsDemo={isDemo} asked={asked} onLeaveDemo={() => setIsDemo(false)} />
+            {teams && teams.length > 0 ? <TodayCards teams={teams} /> : <Introduction />}
+          </div>
+        )}
       </div>
     </>
   );
 }
 
-/** The page of a team is the conversation with its coordinator. */
-export function TeamHome({ team }: { team: string }) {
-  const found = useQuery(teamQuery(team));
-  if (found.isPending) return <Loading label="Loading the team" />;
-  if (found.error instanceof ApiError && found.error.status === 404) return <NotFound />;
-  if (!found.data) return <ErrorPanel title="The team could not be loaded" detail={errorMessage(found.error)} onRetry={() => void found.refetch()} />;
-  if (!found.data.coordinator_id) return <NotFound />;
-  return <Navigate to="/t/$team/a/$agent" params={{ team: found.data.id, agent: found.data.coordinator_id }} replace />;
-}
+const HOW = "You say what you want. A coordinator plans it, hires the teammates it needs, and tells you when something needs you. You can watch every agent and talk to it while it works.";
+
+const Welcome = ({ onStart }: { onStart: () => void }) => (
+  <EmptyState
+    icon={<Logo className="size-8" />}
+    title="Give a team something to do"
+    action={
+      <>
+        <Suspense fallback={<Loading label="Opening the setup" />}>
+          <SetUpModel isWelcome />
+        </Suspense>
+        <Button variant="primary" size="lg" className="mt-4" onClick={onStart}>
+          New team
+        </Button>
+      </>
+    }
+  >
+    {HOW}
+  </EmptyState>
+);
+
+/** What a person reads below the field until there is a team. */
+const Introduction = () => (
+  <div className="mx-auto flex max-w-[60ch] flex-col gap-2">
+    <p className="text-center text-sm text-ink-2">{HOW}</p>
+    <DefaultModel />
+  </div>
+);

@@ -1,23 +1,21 @@
-/** NewTeam: the dialog that creates a team from a goal. Templates show what good goals look like. */
+/** NewTeam: the field that creates a team from a goal, and what else a person may choose for it. Templates show what good goals look like. */
 import { useNavigate } from "@tanstack/react-router";
-import { ChevronRight, Code2, FileSearch, Newspaper, Scale } from "lucide-react";
-import { type FormEvent, useId, useRef, useState } from "react";
+import { ArrowUp, ChevronRight, Code2, FileSearch, Newspaper, Scale } from "lucide-react";
+import { type FormEvent, type KeyboardEvent, Suspense, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { api, errorMessage, nextKey, unwrap } from "@/api/client";
-import type { components } from "@/api/types";
-import { overviewQuery, queryKeys, queryClient } from "@/api/queries";
+import { queryKeys, queryClient } from "@/api/queries";
+import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
 import { hash } from "@/lib/hash";
 import { randomId } from "@/lib/randomId";
-import { useStoredDraft } from "@/lib/storedDraft";
-import type { Trust } from "@/lib/trust";
-import { Button, Dialog, DialogActions, Input, Problem, Textarea } from "@/ui";
-import { ModelField } from "@/views/models/ModelField";
-import { DEMO_GOAL, demoName, refuseUnfilled, unfilled } from "@/views/home/goalText";
+import { lazyChunk } from "@/live/chunks";
+import { Button, Kbd, Loading, Problem } from "@/ui";
+import { ModelNotice } from "@/views/models/NoticeText";
+import { refuseUnfilled, unfilled } from "@/views/home/goalText";
 import { asRequested, forgetGoalFiles, GoalFiles, goalFiles, NEW_TEAM } from "@/views/composer/GoalFiles";
-import { useShell } from "@/parts/shellState";
-import { AcceptanceField, type Effort, EffortField, FoldersField, IntervalField, linesOf, type Mode, ModePills, type Review, ReviewField, TrustField } from "@/parts/teamFields";
+import { type Body, useTeamForm } from "@/views/home/teamForm";
 
-type Body = components["schemas"]["NewTeam"];
+const TeamOptions = lazyChunk(() => import("@/views/home/TeamOptions"));
 
 const TEMPLATES = [
   { icon: Scale, name: "Compare", mode: "finite", goal: "Compare [A], [B] and [C] for [what you need them for]. Cover price, limits and what users complain about. End with a recommendation and what would change it." },
@@ -26,55 +24,46 @@ const TEMPLATES = [
   { icon: Newspaper, name: "Watch", mode: "infinite", goal: "Watch [subject] and brief me when something happens that matters to [why you care]. Stay silent otherwise." },
 ] as const;
 
-/** Seconds between the cycles of a team that runs until it is stopped, if the person does not choose. */
-const INTERVAL = 3600;
+const isTouch = (): boolean => matchMedia("(pointer: coarse)").matches;
 /** Said after a request without a response. */
 const MAY_EXIST = "The team may exist already: look for it in the list of teams.";
 
-/** A text of the form that is kept until the team is created, also while the person sets up a model. With a `start` of its own, nothing is kept. */
-function useTeamDraft(key: string, start: string | null): [string, (text: string) => void] {
-  const stored = useStoredDraft(key);
-  const own = useState(start ?? "");
-  return start === null ? stored : own;
+interface Props {
+  /** Whether it is the demo's goal; else that of the person. */
+  startsDemo: boolean;
+  /** How often the person has asked for the field, which then takes the focus. */
+  asked: number;
+  onLeaveDemo: () => void;
 }
 
-/** A choice of the form, kept as its texts are. The ordinary choice is an empty text. */
-function useTeamChoice<T extends string | number>(key: string, start: string | null, ordinary: T): [T, (choice: T) => void] {
-  const [text, setText] = useTeamDraft(key, start);
-  const choice = (typeof ordinary === "number" ? Number(text) : text) as T;
-  return [text === "" ? ordinary : choice, (one) => setText(one === ordinary ? "" : String(one))];
-}
+const MOST_PX = 320;
 
-export default function NewTeam() {
-  const { startsDemo, update } = useShell();
+export function NewTeam({ startsDemo, asked, onLeaveDemo }: Props) {
   const navigate = useNavigate();
-  // The demo does not replace what the person has begun to write.
-  const start = startsDemo ? "" : null;
-  const [goal, setGoal] = useTeamDraft("goal", startsDemo ? DEMO_GOAL : null);
-  const [name, setName] = useTeamDraft("team.name", startsDemo ? demoName((queryClient.getQueryData(overviewQuery.queryKey) ?? []).map((team) => team.name)) : null);
-  const [mode, setMode] = useTeamChoice<Mode>("team.mode", start, "finite");
-  const [interval, setRestInterval] = useTeamChoice<number>("team.interval", start, INTERVAL);
-  const [review, setReview] = useTeamChoice<Review>("team.review", start, "auto");
-  const [trust, setTrust] = useTeamChoice<Trust>("team.trust", start, "standard");
-  const [typedName, setTypedName] = useState("");
-  const [model, setModel] = useTeamDraft("team.model", startsDemo ? "demo" : null);
-  const [effort, setEffort] = useTeamChoice<Effort | "">("team.effort", start, "");
-  const [usd, setUsd] = useTeamDraft("team.usd", start);
-  const [workers, setWorkers] = useTeamDraft("team.workers", start);
-  const [acceptance, setAcceptance] = useTeamDraft("team.acceptance", start);
-  const [folders, setFolders] = useTeamDraft("team.folders", start);
+  const form = useTeamForm(startsDemo);
+  const { value: goal, set: setGoal } = form.goal;
+  const { value: sent, set: setSent } = form.sent;
   // What is kept and applies is shown.
-  const [isExpanded, setIsExpanded] = useState(workers !== "" || folders !== "" || review !== "auto" || trust !== "standard" || (mode === "infinite" && interval !== INTERVAL));
+  const [isExpanded, setIsExpanded] = useState(!startsDemo && form.hasOptions);
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
-  // The key of the last request and what it asked for, until its response comes. A request that is sent twice with the same key creates one team, also if the response to the first was lost, or the page reloaded before it came.
-  const [sent, setSent] = useTeamDraft("team.sent", start);
   const id = useId();
   const goalInput = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    // On a touch screen the keyboard would cover the page: it comes when it is asked for.
+    if (asked > 0 || !isTouch()) goalInput.current?.focus();
+  }, [asked]);
+  useLayoutEffect(() => {
+    const element = goalInput.current;
+    if (!element) return;
+    // Reset the height first: scrollHeight is never less than the current height.
+    element.style.height = "auto";
+    element.style.height = `${Math.min(element.scrollHeight, MOST_PX)}px`;
+  }, [goal]);
 
   const applyTemplate = (template: (typeof TEMPLATES)[number]) => {
     setGoal(template.goal);
-    setMode(template.mode);
+    form.mode.set(template.mode);
     // Select the first placeholder. The text field has the new text only after the next render.
     requestAnimationFrame(() => {
       const input = goalInput.current;
@@ -83,42 +72,34 @@ export default function NewTeam() {
       input?.setSelectionRange(start, template.goal.indexOf("]") + 1);
     });
   };
-  const close = () => update({ newTeam: false, startsDemo: false });
-  const openName = name.trim() || "open";
+  const onKey = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (isComposing(event.nativeEvent)) return;
+    // On touch keyboards Enter is a new line.
+    if (event.key === "Enter" && !event.shiftKey && (!isTouch() || event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      event.currentTarget.form?.requestSubmit();
+    }
+    // Outside of the field, letters are shortcuts.
+    if (event.key === "Escape") document.getElementById("main")?.focus({ preventScroll: true });
+  };
   const createTeam = async (event: FormEvent) => {
     event.preventDefault();
+    if (isSending) return;
     if (!goal.trim()) return setProblem("Write a goal: what should the team do?");
-    const blanks = refuseUnfilled(`${goal}\n${acceptance}`, TEMPLATES.map((template) => template.goal));
+    const blanks = refuseUnfilled(`${goal}\n${form.acceptance.value}`, TEMPLATES.map((template) => template.goal));
     if (blanks !== null) {
       const start = goal.indexOf(unfilled(goal, TEMPLATES.map((template) => template.goal))[0] ?? "");
       goalInput.current?.focus();
       goalInput.current?.setSelectionRange(start, goal.indexOf("]", start) + 1);
       return setProblem(blanks);
     }
-    if (trust === "open" && typedName.trim() !== openName) return setProblem(`Type “${openName}” to create an open team.`);
+    if (form.trust.value === "open" && form.typedName.value.trim() !== form.openName) return setProblem(`Type “${form.openName}” to create an open team.`);
     setIsSending(true);
     setProblem("");
     const files = startsDemo ? [] : await goalFiles(NEW_TEAM);
-    const request: Body = {
-      goal: goal.trim(),
-      name: name.trim(),
-      mode,
-      model: model.trim(),
-      effort: effort || null,
-      ...(usd ? { budget: { usd: Number(usd), turns: 1000 } } : {}),
-      ...(workers ? { workers: Number(workers) } : {}),
-      acceptance: mode === "finite" ? linesOf(acceptance) : [],
-      soul: "",
-      learns: true,
-      start: true,
-      interval,
-      review,
-      trust,
-      folders: linesOf(folders),
-      attachments: asRequested(files),
-    };
-    const asked = JSON.stringify({ ...request, attachments: files.map((file) => [file.name, file.media_type, hash(file.data)]) });
-    if (sent !== "" && !sent.endsWith(` ${asked}`)) {
+    const request: Body = { ...form.request(), goal: goal.trim(), attachments: asRequested(files) };
+    const described = JSON.stringify({ ...request, attachments: files.map((file) => [file.name, file.media_type, hash(file.data)]) });
+    if (sent !== "" && !sent.endsWith(` ${described}`)) {
       // Its response was lost, and this one would create another team.
       setSent("");
       setIsSending(false);
@@ -126,18 +107,13 @@ export default function NewTeam() {
       return setProblem(`${MAY_EXIST} You have changed the form: to create one more team, choose “Get to work” again.`);
     }
     const key = sent ? sent.slice(0, sent.indexOf(" ")) : randomId();
-    setSent(`${key} ${asked}`);
+    setSent(`${key} ${described}`);
     try {
       const team = await unwrap(api.POST("/api/teams", { params: { header: { "idempotency-key": key } }, body: request }));
       forgetGoalFiles(NEW_TEAM, files);
-      for (const forget of [setSent, setGoal, setName, setModel, setEffort, setUsd, setWorkers, setAcceptance, setFolders]) forget("");
-      setMode("finite");
-      setRestInterval(INTERVAL);
-      setReview("auto");
-      setTrust("standard");
+      form.forget();
       // The sidebar shows the new team as soon as its page opens.
       await queryClient.invalidateQueries({ queryKey: queryKeys.overview });
-      close();
       if (team.coordinator_id) void navigate({ to: "/t/$team/a/$agent", params: { team: team.id, agent: team.coordinator_id } });
     } catch (error) {
       const isLost = nextKey(key, error) === key;
@@ -148,68 +124,75 @@ export default function NewTeam() {
       setIsSending(false);
     }
   };
-  const goalField = (
-    <label htmlFor={`${id}g`} className="flex flex-col gap-1 text-sm font-medium">
-      Goal
-      <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={4} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
-    </label>
+  const field = (
+    <textarea
+      ref={goalInput}
+      id="goal"
+      dir="auto"
+      rows={3}
+      value={goal}
+      onChange={(event) => setGoal(event.target.value)}
+      onKeyDown={onKey}
+      placeholder="What should be done, for whom, and how will you know it is good?"
+      className="scroll block w-full resize-none bg-transparent px-4 pt-3.5 text-lg leading-7 outline-none placeholder:text-ink-3"
+    />
+  );
+  const box = "rounded-lg border border-control bg-surface shadow-low focus-within:border-ink";
+  const actions = (
+    <>
+      <button type="button" aria-expanded={isExpanded} aria-controls={`${id}o`} onClick={() => setIsExpanded(!isExpanded)} className="flex h-8 items-center gap-1 rounded-sm px-2 text-sm text-ink-2 hover:bg-hover pointer-coarse:h-11">
+        <ChevronRight className={cx("size-4 transition-transform", isExpanded && "rotate-90")} aria-hidden /> Options
+      </button>
+      <Button variant="primary" type="submit" disabled={isSending} className="pointer-coarse:h-11">
+        {isSending ? "Creating the team…" : "Get to work"} <ArrowUp className="size-4" aria-hidden />
+      </Button>
+    </>
   );
   return (
-    <Dialog open onOpenChange={() => !isSending && close()} title="New team" description={startsDemo ? "A scripted demo, not an AI, shows how a team works: it hires a teammate, asks you one question and delivers a file. It costs nothing." : "A coordinator takes the goal, plans it and hires the teammates it needs."}>
-      <form onSubmit={(event) => void createTeam(event)} className="flex flex-col gap-4">
-        <div className="grid grid-cols-4 gap-2 max-sm:grid-cols-2">
+    <form onSubmit={(event) => void createTeam(event)} aria-label="New team" className="flex flex-col gap-3">
+      <h2 className="text-center text-xl font-semibold tracking-tight max-md:text-lg">
+        <label htmlFor="goal">What should a team do?</label>
+      </h2>
+      {startsDemo ? (
+        <>
+          <p className="text-center text-sm text-ink-2">A scripted demo, not an AI, shows how a team works: it hires a teammate, asks you one question and delivers a file. It takes a minute and costs nothing.</p>
+          <div className={box}>
+            {field}
+            <div className="flex flex-wrap items-center justify-end gap-2 p-2">
+              <Button variant="ghost" onClick={onLeaveDemo}>
+                Write a goal of your own
+              </Button>
+              {actions}
+            </div>
+          </div>
+        </>
+      ) : (
+        <GoalFiles draft={NEW_TEAM} onProblem={setProblem} actions={actions} className={box}>
+          {field}
+        </GoalFiles>
+      )}
+      <Problem of={problem} className="text-sm" />
+      {!startsDemo && (
+        <div className="flex flex-wrap items-center justify-center gap-2">
           {TEMPLATES.map((template) => (
-            <button dir="auto" key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex h-9 items-center gap-2 rounded-md border border-line-2 px-2.5 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
-              <template.icon className="size-4 text-ink-3" aria-hidden /> {template.name}
+            <button dir="auto" key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex h-8 items-center gap-2 rounded-full border border-line-2 px-3 text-sm hover:bg-hover pointer-coarse:h-11">
+              <template.icon className="size-4 text-ink-3 max-sm:hidden" aria-hidden /> {template.name}
             </button>
           ))}
+          <span className="ml-auto flex items-center gap-1.5 text-2xs text-ink-3 max-md:hidden pointer-coarse:hidden">
+            <Kbd>⏎</Kbd> start <Kbd className="ml-2">⇧ ⏎</Kbd> new line
+          </span>
         </div>
-        {startsDemo ? goalField : <GoalFiles draft={NEW_TEAM} onProblem={setProblem}>{goalField}</GoalFiles>}
-        {mode === "finite" && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
-        <div className="grid grid-cols-[1fr_168px] items-start gap-3 text-sm font-medium max-sm:grid-cols-2">
-          <label className="flex flex-col gap-1">
-            Name
-            <Input dir="auto" value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
-          </label>
-          <div>
-            <label className="flex flex-col gap-1">
-              Budget in US dollars
-              <Input type="number" inputMode="decimal" min="0" step="any" value={usd} onChange={(event) => setUsd(event.target.value)} placeholder="No limit" aria-describedby={`${id}b`} className="font-normal" />
-            </label>
-            <p id={`${id}b`} className="mt-1 text-xs font-normal text-ink-2">
-              For this goal. What you ask for later has limits of its own.
-            </p>
-          </div>
-          <ModelField label="Model" value={model} onChange={setModel} isOptional />
-          <EffortField value={effort || null} onChange={(one) => setEffort(one ?? "")} />
+      )}
+      {!isExpanded && form.mode.value === "infinite" && <p className="text-center text-xs text-ink-2">It runs until you stop it, and starts a cycle by itself: see Options.</p>}
+      {!isExpanded && <ModelNotice chosen={form.model.value} className="text-center" />}
+      {isExpanded && (
+        <div id={`${id}o`} role="group" aria-label="Options" className="flex flex-col gap-4 rounded-lg border border-line bg-surface p-4">
+          <Suspense fallback={<Loading label="Loading the options" className="p-0" />}>
+            <TeamOptions form={form} />
+          </Suspense>
         </div>
-        <div className="flex flex-wrap items-center justify-between gap-2">
-          <ModePills value={mode} onChange={setMode} />
-          <button type="button" aria-expanded={isExpanded} onClick={() => setIsExpanded(!isExpanded)} className="flex h-8 items-center gap-1 text-sm text-ink-2">
-            <ChevronRight className={cx("size-4 transition-transform", isExpanded && "rotate-90")} aria-hidden /> More
-          </button>
-        </div>
-        {isExpanded && (
-          <div className="grid grid-cols-2 gap-3 text-sm font-medium max-sm:grid-cols-1">
-            <label className="flex flex-col gap-1">
-              Members at a time
-              <Input type="number" min="1" max="200" value={workers} onChange={(event) => setWorkers(event.target.value)} placeholder="Default" className="font-normal" />
-            </label>
-            {mode === "infinite" && <IntervalField value={interval} onChange={setRestInterval} />}
-            <ReviewField value={review} onChange={setReview} />
-            <TrustField value={trust} onChange={setTrust} name={openName} typed={typedName} onType={setTypedName} />
-            <FoldersField value={folders} onChange={setFolders} />
-          </div>
-        )}
-        <DialogActions>
-          {/* Beside the button, which is always in sight: on a phone the end of the form is not. */}
-          <Problem of={problem} className="w-full text-sm" />
-          <Button onClick={close}>Not now</Button>
-          <Button variant="primary" type="submit" disabled={isSending}>
-            {isSending ? "Creating the team…" : "Get to work"}
-          </Button>
-        </DialogActions>
-      </form>
-    </Dialog>
+      )}
+    </form>
   );
 }

@@ -5,7 +5,7 @@ import { Undo2 } from "lucide-react";
 import { useState } from "react";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
-import { capitalize, fullTime, plural, shortTime } from "@/lib/format";
+import { capitalize, fullTime, linesOf, plural, shortTime } from "@/lib/format";
 import { GRANT_TEXT } from "@/lib/grantText";
 import { Literal, LongText } from "@/reading/Literal";
 import { Button, Problem } from "@/ui";
@@ -13,7 +13,7 @@ import { Rules } from "@/views/settings/Rules";
 import { Section, SectionForm } from "@/views/settings/Section";
 import { type TeamSettings, useSave } from "@/views/settings/settingsQuery";
 import { useEdits } from "@/views/settings/useEdits";
-import { FoldersField, linesOf, TrustField } from "@/parts/teamFields";
+import { FoldersField, TrustField } from "@/parts/teamFields";
 
 export function Permissions({ settings }: { settings: TeamSettings }) {
   const { team } = settings;

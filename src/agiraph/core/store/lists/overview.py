@@ -29,6 +29,7 @@ _GOAL = (
     "(select n.status from nodes n where n.team_id = t.id and n.source = 'system'"
     " and n.parent_id is null order by n.id desc limit 1)"
 )
+_GOAL_END = _GOAL.replace("n.status", "n.ended_at")
 _GOALS = f"select t.id, {_GOAL}, {IS_STOPPED} from teams t where t.id >= :first and t.id <= :last"
 _TEAMS_WAITING = (
     "select distinct n.team_id from waits w join nodes n on n.id = w.node_id"
@@ -135,6 +136,8 @@ class TeamSummary:
     active_at: datetime
     """When its agents last did something or a message came; of an archived team, the time of its
     newest event."""
+    ended_at: datetime | None
+    """When its last goal ended; None: it has none that has ended."""
     members: tuple[MemberSummary, ...]
     former_members: int
     """How many agents have left the team."""
@@ -161,7 +164,8 @@ _TEAMS = (
     " from events e where e.place > t.number * 1099511627776"
     " and e.place < (t.number + 1) * 1099511627776 and {counted}"
     " order by e.place desc limit 1), t.created_at)"
-    f" as active_at, t.mode, {_GOAL}, {IS_STOPPED} from teams t where {{which}}) found"
+    f" as active_at, {_GOAL_END} as ended_at, t.mode, {_GOAL}, {IS_STOPPED}"
+    " from teams t where {which}) found"
     f" order by active_at desc, id desc limit {MAX_TEAMS}"
 )
 _MEMBERS = (
@@ -215,8 +219,9 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
             status=status,
             state=states[team],
             trust=trust,
-            created_at=from_micros(created_at),
-            active_at=from_micros(active_at),
+            created_at=from_micros(made),
+            active_at=from_micros(active),
+            ended_at=None if ended is None else from_micros(ended),
             members=tuple(members[team]),
             former_members=former.get(team, 0),
             open_questions=sum(questions[team].values()),
@@ -226,7 +231,7 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
             quiet_zone=zone,
             muted_until=None if muted is None else from_micros(muted),
         )
-        for team, name, status, trust, hours, zone, muted, created_at, active_at, *_ in rows
+        for team, name, status, trust, hours, zone, muted, made, active, ended, *_ in rows
     ]
 
 
