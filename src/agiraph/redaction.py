@@ -5,7 +5,6 @@ does is to execute itself again without the secrets, which it passes to itself t
 """
 
 import base64
-import ctypes
 import json
 import os
 import re
@@ -13,6 +12,7 @@ import sys
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import IO, cast
@@ -37,7 +37,7 @@ _CONTEXT_BYTES = 64
 _MASK = b"[hidden]"
 _FIELD_NAME = re.compile("[a-z_]{1,40}")
 
-_LOOKS_SECRET = re.compile(
+_LOOKS_SECRET = (
     r"\b(?:sk|pk|rk)[-_](?=[A-Za-z_-]{0,80}\d)[A-Za-z0-9_-]{16,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
     r"|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{40,}|\bglpat-[A-Za-z0-9_-]{18,}"
@@ -50,8 +50,7 @@ _LOOKS_SECRET = re.compile(
     # A password in words: only with a value that looks like one, not "the password is wrong".
     r"|(?i:\b(?:pass(?:word|phrase|wd)?|pwd|passwort|kennwort|api[ _-]?key|secret(?:[ _-]key)?|"
     r"access[ _-]?token|pin)\b\s*+(?:is|ist|=|:|lautet)\s*+[\"'`\u201c]?)"
-    r"(?=\S{0,80}[0-9])(?=\S{0,80}[A-Za-z!#$%&*?@^_-]|\d{4,8}\b)[^\s\"'`\u201d,;]{4,}",
-    re.DOTALL,
+    r"(?=\S{0,80}[0-9])(?=\S{0,80}[A-Za-z!#$%&*?@^_-]|\d{4,8}\b)[^\s\"'`\u201d,;]{4,}"
 )
 """What keys of common vendors, tokens, private keys and passwords in words look like."""
 
@@ -66,6 +65,11 @@ _numbers = count()
 _ENTERED = "entered key "
 
 
+@cache
+def _looks() -> re.Pattern[str]:
+    return re.compile(_LOOKS_SECRET, re.DOTALL)
+
+
 def is_secret(name: str) -> bool:
     """Whether an environment variable of this name holds a secret."""
     return name in _NAMES or any(word in name.upper() for word in _NAME_PARTS)
@@ -74,6 +78,8 @@ def is_secret(name: str) -> bool:
 def hide() -> None:
     """Remove the secrets from this process's environment; executes the process again if needed."""
     if PIPE_VARIABLE in os.environ:
+        import ctypes  # not at the top: what is imported before the exec is imported twice
+
         pipe = int(os.environ.pop(PIPE_VARIABLE))
         with os.fdopen(pipe, "rb") as handed:
             keep(json.loads(handed.read()))
@@ -223,12 +229,12 @@ def _redacted_key(key: str) -> str:
 
 def looks_secret(text: str) -> bool:
     """Whether the text holds a secret of this process, or what looks like a key or a password."""
-    return redact(text) != text or _LOOKS_SECRET.search(text) is not None
+    return redact(text) != text or _looks().search(text) is not None
 
 
 def mask_secrets(text: str) -> str:
     """Return the text with secrets, and what looks like one, replaced by `[hidden]`."""
-    return _LOOKS_SECRET.sub("[hidden]", redact(text))
+    return _looks().sub("[hidden]", redact(text))
 
 
 def known() -> list[str]:

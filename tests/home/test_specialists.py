@@ -2,11 +2,15 @@
 
 import logging
 from pathlib import Path
+from random import Random
 
 import pytest
+import yaml
 
+import agiraph
 from agiraph.core.domain.agents import Specialist
 from agiraph.core.domain.errors import Refused
+from agiraph.core.home import front_matter
 from agiraph.core.home.layout import Home
 from agiraph.core.home.specialists import LONGEST, parse, specialists
 from agiraph.core.tools.toolsets import BUILT_IN, ROLES
@@ -312,3 +316,27 @@ def test_shipped_specialists_have_only_tools_of_workers(name: str) -> None:
     named = set(specialists()[name].tools)
     assert "read_file" in named
     assert named - LATER <= set(BUILT_IN) & ROLES["worker"].tools
+
+
+PIECES = (
+    "a", "no", "Null", "x1", ": ", ":", " #", "#", " ", "- ", '"', "\\", "[", "]", ", ", "é",
+    "→", "'", "{", "&", "*", "!", "|", ">", "%", "@", "key: ", "\nk:", '\n  - "', '"\n', "\n",
+    "=", "~", ".", "\t", "\u0085", "\u2028",
+)  # fmt: skip
+
+
+def test_front_matter_without_marks_is_read_as_yaml_reads_it() -> None:
+    rng, plain = Random(3), 0
+    for _ in range(20_000):
+        begin = rng.choice(("", "a: ", "ab: x", 'l:\n  - "', "t: [a, "))
+        text = begin + "".join(rng.choice(PIECES) for _ in range(rng.randint(1, 6)))
+        if (read := front_matter._plain(text)) is not None:
+            plain += 1
+            assert read == yaml.safe_load(text), text
+    assert plain > 500
+
+
+def test_specialists_of_agiraph_are_read_without_a_parser_of_yaml() -> None:
+    for file in (Path(agiraph.__file__).parent / "specialists").glob("*.md"):
+        head = file.read_text().split("---\n")[1].removesuffix("\n")
+        assert front_matter._plain(head) == yaml.safe_load(head)

@@ -33,6 +33,9 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " models/wires/trained_calls models/searching core/tools/calls/call_reading"
         " core/domain/text/json_text"
     ),
+    "names of models in the price list, with a date or described by a pattern": (
+        "models/facts/prices"
+    ),
     "the error codes and waiting times that servers send": (
         "models/catalogue models/http/errors models/http/rate_limits"
     ),

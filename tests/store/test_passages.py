@@ -229,8 +229,10 @@ def test_a_migration_may_contain_statements_for_one_database_only() -> None:
     made = migrate.Migration(
         1,
         "x",
-        "create table a (n {serial});\n-- only sqlite\ncreate b;\n-- a reason\n"
-        "-- only postgres\ncreate c;\n-- both\ncreate d;",
+        lambda: (
+            "create table a (n {serial});\n-- only sqlite\ncreate b;\n-- a reason\n"
+            "-- only postgres\ncreate c;\n-- both\ncreate d;"
+        ),
     )
     words_of = {"serial": "integer"}
     assert made.statements({"dialect": "sqlite", **words_of}) == [

@@ -4,15 +4,14 @@ from datetime import datetime
 
 from pydantic import Field
 
-from agiraph.api.views import DOMAIN_FIELDS, GrantOffer, View
+from agiraph.api.views import GrantOffer, View, of_domain
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.digest import EntryKind
 
 
+@of_domain
 class GrantView(View):
     """What a person has allowed for longer than one call."""
-
-    model_config = DOMAIN_FIELDS
 
     id: str
     kind: GrantKind

@@ -5,11 +5,11 @@ so only the description of the API and the test kit import this module, when the
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, cast, get_args
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
-from agiraph.api.live import FrameBase, SubscribeFrame, event_json
+from agiraph.api.live import SubscribeFrame, event_json
 from agiraph.core.domain.events import (
     REGISTERED,
     Event,
@@ -78,6 +78,10 @@ def mismatches(event: Event) -> list[str]:
     except ValidationError as error:
         found.append(f"{event.type}: {error}")
     return found
+
+
+class FrameBase(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(use_attribute_docstrings=True)
 
 
 class HelloFrame(FrameBase):

@@ -30,15 +30,12 @@ ENDS_A_REPLY = frozenset(
 )
 
 
-class FrameBase(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(use_attribute_docstrings=True)
-
-
-class SubscribeFrame(FrameBase):
+class SubscribeFrame(BaseModel):
     """The first frame that a client sends on `/api/events`."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        json_schema_extra={"example": {"op": "subscribe", "cursors": {"team_1m7e": 41}}}
+        defer_build=True,
+        json_schema_extra={"example": {"op": "subscribe", "cursors": {"team_1m7e": 41}}},
     )
 
     op: Literal["subscribe"]

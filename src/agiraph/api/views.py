@@ -1,7 +1,7 @@
 """Views: the responses of the API. They import no store code, so that the client starts quickly."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -44,9 +44,6 @@ from agiraph.core.domain.work import (
     StopReason,
 )
 
-DOMAIN_FIELDS = ConfigDict(use_attribute_docstrings=True)
-"""For views that contain domain classes: the docstrings of those classes describe their fields."""
-
 WORKED_SECONDS = "Seconds that count towards its time limit, without waits, up to `running_since`."
 STATE = (
     "The state of the team as people see it, from its status, its goal and its open work. "
@@ -67,6 +64,16 @@ class View(BaseModel):
         """Return the view of a row: its fields of the same names, and these others."""
         own = {name: getattr(row, name) for name in cls.model_fields if name not in others}
         return cls.model_validate({**own, **others})
+
+
+V = TypeVar("V", bound=View)
+
+
+def of_domain(view: type[V]) -> type[V]:
+    """Mark a view with domain classes in it: the docstrings of those describe their fields."""
+    # Once the class is made: pydantic would parse this file for docstrings of its own fields.
+    view.model_config["use_attribute_docstrings"] = True
+    return view
 
 
 class CostView(View):
@@ -129,10 +136,9 @@ class RuleView(View):
     pattern: str
 
 
+@of_domain
 class TeamSettingsView(View):
     """The settings of a team, those in `TeamView` included."""
-
-    model_config = DOMAIN_FIELDS
 
     team: TeamView
     soul: str = Field(description="The content of SOUL.md, without its heading.")
@@ -299,9 +305,8 @@ class FileView(View):
     modified: datetime
 
 
+@of_domain
 class NodeDetail(NodeView):
-    model_config = DOMAIN_FIELDS
-
     refs: dict[str, str]
     acceptance: list[str]
     acceptance_kinds: dict[str, LineKind] = Field(
@@ -316,9 +321,8 @@ class NodeDetail(NodeView):
     started: int = Field(description="How many times work on it was started.")
 
 
+@of_domain
 class StageView(View):
-    model_config = DOMAIN_FIELDS
-
     id: str
     team_id: str
     node_id: str
@@ -428,9 +432,8 @@ class WaitingWorkView(View):
     node_id: str
 
 
+@of_domain
 class InboxItem(View):
-    model_config = DOMAIN_FIELDS
-
     message: MessageView
     state: State
     needs_answer: bool = Field(description="Whether the person has not answered it yet.")

@@ -1,5 +1,7 @@
 """`agiraph chat`: a conversation with an agent, at a terminal or through a pipe."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import os
@@ -15,7 +17,6 @@ from rich.console import Console
 from rich.text import Text
 
 from agiraph import location
-from agiraph.api.views import AgentView, MessageView
 from agiraph.cli.asking import deadline, decide, question_lines
 from agiraph.cli.inbox import everything, show
 from agiraph.cli.session import (
@@ -37,6 +38,7 @@ from agiraph.core.domain.records.doubts import as_text, sentences
 from agiraph.redaction import environment
 
 if TYPE_CHECKING:  # loaded at a terminal only: see the module
+    from agiraph.api.views import AgentView, MessageView
     from agiraph.cli.line_editor import LineEditor
 
 PIPED_LINE_BYTES = 16 * 1024 * 1024
@@ -86,7 +88,7 @@ async def chat(agent: str, team: str | None) -> None:
 class Chat:
     """One conversation: a task reads lines, another shows the team's events."""
 
-    def __init__(self, client: Client, agent: AgentView, prompt: "Prompt") -> None:
+    def __init__(self, client: Client, agent: AgentView, prompt: Prompt) -> None:
         self._client = client
         self._agent = agent
         self._prompt = prompt

@@ -1,5 +1,7 @@
 """Goal: a team's work on its goal at a terminal, with its progress, its questions and its end."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import os
@@ -7,11 +9,11 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from agiraph.api.views import InboxItem, MessageView, NodeDetail, NodeView, TeamView
 from agiraph.cli.asking import deadline, decide, question_lines
 from agiraph.cli.inbox import everything
 from agiraph.cli.progress import Progress
@@ -23,6 +25,9 @@ from agiraph.core.domain.events import Event
 from agiraph.core.domain.messages import Decision
 from agiraph.core.domain.records.doubts import as_text, sentences
 from agiraph.core.domain.work import NodeStatus, StopReason
+
+if TYPE_CHECKING:
+    from agiraph.api.views import InboxItem, MessageView, NodeDetail, NodeView, TeamView
 
 LINE_BYTES = 64 * 1024
 """The longest answer that is read."""

@@ -1,5 +1,7 @@
 """`agiraph inbox`, `answer`, `confirm`, `grants`, …: what waits for you, and what you allow."""
 
+from __future__ import annotations
+
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -10,8 +12,6 @@ from rich.markup import escape
 from rich.table import Column
 from rich.text import Text
 
-from agiraph.api.decision_views import DigestEntry, DigestGroup, DigestView, GrantView
-from agiraph.api.views import InboxItem
 from agiraph.cli.asking import call_text, deadline, decide, literal
 from agiraph.cli.session import (
     Columns,
@@ -38,6 +38,8 @@ from agiraph.core.domain.text.visible import visible
 from agiraph.core.domain.work import NodeStatus
 
 if TYPE_CHECKING:
+    from agiraph.api.decision_views import DigestEntry, DigestGroup, DigestView, GrantView
+    from agiraph.api.views import InboxItem
     from agiraph.core.domain.provenance.grants import GrantKind
 
 PAGE = 500
@@ -283,7 +285,7 @@ _GRANTS: Columns[GrantView] = (
 @click.option("--home", is_flag=True, help="Allow it in all teams.")
 @command
 async def grant(
-    team: str, kind: "GrantKind", pattern: str, until: datetime | None, home: bool
+    team: str, kind: GrantKind, pattern: str, until: datetime | None, home: bool
 ) -> None:
     """Allow something in a TEAM from now on: KIND is read or reach (a host), packages, tool,
     command (the exact words) or trust (a program, a host, or folder:NAME); PATTERN names it.

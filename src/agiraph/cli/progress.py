@@ -1,9 +1,11 @@
 """Progress: a team's events as lines of a terminal; `agiraph tail`; a goal on a server."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
@@ -12,7 +14,6 @@ from rich.live import Live
 from rich.markup import escape
 from rich.spinner import Spinner
 
-from agiraph.api.views import TeamView
 from agiraph.cli.session import CONNECTION_LOST, command, connected, plain_console, shown
 from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
 from agiraph.core.domain.events import Event
@@ -21,6 +22,9 @@ from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import told_person
+
+if TYPE_CHECKING:
+    from agiraph.api.views import TeamView
 
 WIDTH = 100
 STREAMED_WORDS = 12
@@ -64,7 +68,7 @@ class Progress:
     """What came so far of each reply that is being streamed, by its thread."""
     _live: Live | None = field(default=None)
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Progress:
         if self.console.is_terminal:
             self._live = Live(
                 self._live_line(), console=self.console, transient=True, refresh_per_second=8

@@ -1,15 +1,16 @@
 """`agiraph run`: work on one goal until its result, in the terminal."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
 from agiraph import config
-from agiraph.api.views import MessageView, TeamView
 from agiraph.app import Runtime
 from agiraph.cli.goal import Remote
 from agiraph.cli.models import with_model
@@ -25,6 +26,9 @@ from agiraph.core.domain.work import GOAL_TURNS
 from agiraph.core.store import events
 from agiraph.models.catalogue import Catalogue
 from agiraph.redaction import environment
+
+if TYPE_CHECKING:
+    from agiraph.api.views import MessageView, TeamView
 
 SENDING_TIMEOUT_S = 10
 """How long a run waits at its end for messages to channels."""
@@ -111,7 +115,7 @@ async def refuse_unfit(models: Catalogue, name: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def opened(settings: Settings, console: Console) -> AsyncGenerator["Run"]:
+async def opened(settings: Settings, console: Console) -> AsyncGenerator[Run]:
     """Open the runtime of these settings, to work on one goal in this process."""
     runtime = await Runtime.of_settings(
         settings,

@@ -1,18 +1,18 @@
 """`agiraph new`, `set`, `goal`, `changes`, `undo`: give a team a goal, settings and folders."""
 
+from __future__ import annotations
+
 import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from rich.table import Column
 from rich.text import Text
 
 from agiraph import location
-from agiraph.api.file_views import FolderChangeView
-from agiraph.api.views import TeamView
 from agiraph.cli.goal import Remote
 from agiraph.cli.session import (
     Columns,
@@ -31,6 +31,10 @@ from agiraph.client.teams import NewTeam
 from agiraph.core.domain.agents import Trust, name_from_goal, split_access
 from agiraph.core.domain.work import EFFORTS, Line, LineKind
 from agiraph.redaction import environment
+
+if TYPE_CHECKING:
+    from agiraph.api.file_views import FolderChangeView
+    from agiraph.api.views import TeamView
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -1,20 +1,24 @@
 """`agiraph say`, `agiraph broadcast`: messages to agents; who they go to, and what the team does
 meanwhile."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agiraph.api.views import ActView, AgentView, JobView, MessageView
 from agiraph.cli.session import Told, clean, connected, naming, printing, shown
 from agiraph.client import Client
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import told_person
+
+if TYPE_CHECKING:
+    from agiraph.api.views import ActView, AgentView, JobView, MessageView
 
 SEARCHED_MESSAGES = 200
 """The number of newest messages that `find_reply` searches."""

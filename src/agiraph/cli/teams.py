@@ -1,26 +1,18 @@
 """`agiraph teams` and others: list teams, tasks, agents, costs and triggers, and act on them."""
 
+from __future__ import annotations
+
 from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.table import Column
 from rich.tree import Tree
 
-from agiraph.api.feature_views.known import Insight, Memory
-from agiraph.api.server_views import StatusView
-from agiraph.api.views import (
-    AgentView,
-    CreatedTriggerView,
-    NodeDetail,
-    NodeView,
-    TeamView,
-    TriggerView,
-)
 from agiraph.cli.session import (
     Columns,
     Local,
@@ -45,6 +37,18 @@ from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.moments import as_text, local, parse_deadline
 from agiraph.core.domain.triggers import TriggerType
 from agiraph.core.domain.work import Extension, HeldBy, NodeStatus, told_person
+
+if TYPE_CHECKING:
+    from agiraph.api.feature_views.known import Insight, Memory
+    from agiraph.api.server_views import StatusView
+    from agiraph.api.views import (
+        AgentView,
+        CreatedTriggerView,
+        NodeDetail,
+        NodeView,
+        TeamView,
+        TriggerView,
+    )
 
 LISTED = 200
 """The most memories or insights that are listed, the newest ones."""
@@ -107,9 +111,17 @@ AGENTS: Columns[AgentView] = (
     (Column("thread", overflow="fold"), lambda agent: agent.thread_id or ""),
     ("id!", lambda agent: agent.id),
 )
+
+
+def _kind(item: Memory | Insight) -> str:
+    from agiraph.api.feature_views import known  # most commands show no knowledge
+
+    return item.type if isinstance(item, known.Insight) else "memory"
+
+
 _KNOWLEDGE: Columns[Memory | Insight] = (
     ("id!", lambda item: item.id),
-    ("kind", lambda item: item.type if isinstance(item, Insight) else "memory"),
+    ("kind", _kind),
     ("since", lambda item: f"{item.created_at:%Y-%m-%d}"),
     ("status", lambda item: coloured(item.status)),
     ("what", lambda item: shown(item.content)),

@@ -11,8 +11,9 @@ import ssl
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, wraps
+from importlib import import_module
 from string import Formatter
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast, get_type_hints
 from urllib.parse import quote
 
 import orjson
@@ -41,6 +42,16 @@ _RETRY_LATER = frozenset({429, 503})
 @cache
 def _reader(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
+
+
+class LateModule:
+    """Stands for a module that is imported when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
 
 
 def path_of(*parts: str) -> str:
@@ -270,13 +281,16 @@ def operation(
     """
 
     def fill(declared: Operation) -> Operation:
-        signature = inspect.signature(declared)
-        pieces = [(before, name, kind) for before, name, kind, _ in Formatter().parse(path)]
-        in_path = {name for _, name, _ in pieces if name}
-        is_alone = len(signature.parameters) == 1 + len(in_path)
+        @cache
+        def shape() -> tuple[inspect.Signature, list[tuple[str, str | None, str | None]], Any]:
+            """Return its signature, the pieces of the path, and what the response is read as."""
+            pieces = [(before, name, kind) for before, name, kind, _ in Formatter().parse(path)]
+            return inspect.signature(declared), pieces, get_type_hints(declared)["return"]
 
         @wraps(declared)
         async def call(self: Connection, *args: Any, **given: Any) -> Any:
+            signature, pieces, kind = shape()
+            in_path = {name for _, name, _ in pieces if name}
             bound = signature.bind(self, *args, **given)
             bound.apply_defaults()
             told: dict[str, Any] = {}
@@ -290,13 +304,14 @@ def operation(
                 elif value is not None or parameter.default is not None:
                     told[renamed.get(name, name)] = value
             address = "".join(
-                before + (_placed(parts[name], kind) if name else "")
-                for before, name, kind in pieces
+                before + (_placed(parts[name], spread) if name else "")
+                for before, name, spread in pieces
             )
+            is_alone = len(signature.parameters) == 1 + len(in_path)
             sent = {"query": told} if method == "GET" else {} if is_alone else {"body": told}
             key = secrets.token_urlsafe(18) if once else None
             answer = await self.ask(method, address.rstrip("/"), key=key, **sent)
-            return read(signature.return_annotation, answer)
+            return read(kind, answer)
 
         return cast(Operation, call)
 
@@ -310,6 +325,6 @@ def _placed(value: str, kind: str | None) -> str:
 
 def read(kind: Any, answer: bytes) -> Any:
     """Return a response as a value of this type; bytes and text as they are."""
-    if kind in (None, bytes):
-        return answer if kind else None
+    if kind in (None, type(None), bytes):
+        return answer if kind is bytes else None
     return answer.decode() if kind is str else _reader(kind).validate_json(answer)

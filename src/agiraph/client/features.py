@@ -1,25 +1,41 @@
 """Features: operations on knowledge, research, triggers, files, history, models, extensions, access
 and the server itself."""
 
+from __future__ import annotations
+
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from agiraph.api import file_views, server_views, views
-from agiraph.api.feature_views.channels import ChannelView, PairingView
-from agiraph.api.feature_views.extensions import ContentView, ExtensionView, SkillFile, SkillView
-from agiraph.api.feature_views.history import BoardMomentView, TimelineView
-from agiraph.api.feature_views.knowledge import PageTextView, SearchHitView, UnconfirmedView
-from agiraph.api.feature_views.known import Change, Insight, InsightType, Memory, Note
-from agiraph.api.feature_views.mcp import McpServerDetails, McpServerView
-from agiraph.api.feature_views.research import Depth, ResearchView
-from agiraph.api.feature_views.specialists import PromptPreview, SpecialistFile, SpecialistView
-from agiraph.client.connection import Connection, operation, path_of, read
+from agiraph.client.connection import Connection, LateModule, operation, path_of, read
 from agiraph.core.domain.events import Event
 from agiraph.core.domain.provenance.access import AuditEntry, Scope
 from agiraph.core.domain.triggers import ActionType, Firing, TriggerType
 from agiraph.core.domain.value import value
+
+if TYPE_CHECKING:
+    from agiraph.api import file_views, server_views, views
+    from agiraph.api.feature_views import channels as channel_views
+    from agiraph.api.feature_views import extensions as extension_views
+    from agiraph.api.feature_views import history as history_views
+    from agiraph.api.feature_views import knowledge as knowledge_views
+    from agiraph.api.feature_views import known
+    from agiraph.api.feature_views import mcp as mcp_views
+    from agiraph.api.feature_views import research as research_views
+    from agiraph.api.feature_views import specialists as specialist_views
+else:
+    file_views = LateModule("agiraph.api.file_views")
+    server_views = LateModule("agiraph.api.server_views")
+    views = LateModule("agiraph.api.views")
+    channel_views = LateModule("agiraph.api.feature_views.channels")
+    extension_views = LateModule("agiraph.api.feature_views.extensions")
+    history_views = LateModule("agiraph.api.feature_views.history")
+    knowledge_views = LateModule("agiraph.api.feature_views.knowledge")
+    known = LateModule("agiraph.api.feature_views.known")
+    mcp_views = LateModule("agiraph.api.feature_views.mcp")
+    research_views = LateModule("agiraph.api.feature_views.research")
+    specialist_views = LateModule("agiraph.api.feature_views.specialists")
 
 
 @value
@@ -35,17 +51,22 @@ class FeatureOperations(Connection):
     # Knowledge and research
 
     @operation("GET", "/agents/{agent}/memories")
-    async def memories(self, agent: str, *, limit: int = 100) -> list[Memory]: ...
+    async def memories(self, agent: str, *, limit: int = 100) -> list[known.Memory]: ...
     @operation("POST", "/agents/{agent}/memories", once=True)
     async def add_memory(
         self, agent: str, content: str, *, valid_until: datetime | None = None
-    ) -> Memory: ...
+    ) -> known.Memory: ...
     @operation("DELETE", "/agents/{agent}/memories/{memory}")
     async def forget_memory(self, agent: str, memory: str) -> None: ...
     @operation("GET", "/agents/{agent}/insights")
     async def insights(
-        self, agent: str, *, query: str = "", type: InsightType | None = None, limit: int = 100
-    ) -> list[Insight]:
+        self,
+        agent: str,
+        *,
+        query: str = "",
+        type: known.InsightType | None = None,
+        limit: int = 100,
+    ) -> list[known.Insight]:
         """List what an agent has learned for its work."""
         ...
 
@@ -53,31 +74,31 @@ class FeatureOperations(Connection):
     async def add_insight(
         self,
         agent: str,
-        type: InsightType,
+        type: known.InsightType,
         content: str,
         *,
         confidence: float | None = None,
         valid_until: datetime | None = None,
-    ) -> Insight: ...
+    ) -> known.Insight: ...
     @operation("DELETE", "/agents/{agent}/insights/{insight}")
     async def remove_insight(self, agent: str, insight: str) -> None: ...
     @operation("GET", "/agents/{agent}/changes")
     async def changes(
         self, agent: str, *, after: str = "", before: str = "", limit: int = 100
-    ) -> list[Change]:
+    ) -> list[known.Change]:
         """List the changes to an agent's knowledge, oldest first: the newest page, or the page
         before or after an id."""
         ...
 
     @operation("POST", "/changes/{change}/undo")
-    async def undo_change(self, change: str) -> Change: ...
+    async def undo_change(self, change: str) -> known.Change: ...
     @operation("POST", "/agents/{agent}/research", once=True)
     async def start_research(
         self,
         agent: str,
         goal: str,
         *,
-        depth: Depth | None = None,
+        depth: research_views.Depth | None = None,
         max_searches: int | None = None,
         max_pages: int | None = None,
         continues: str | None = None,
@@ -89,15 +110,17 @@ class FeatureOperations(Connection):
         ...
 
     @operation("GET", "/teams/{team}/research")
-    async def research(self, team: str, *, limit: int = 50) -> list[ResearchView]: ...
+    async def research(
+        self, team: str, *, limit: int = 50
+    ) -> list[research_views.ResearchView]: ...
     @operation("GET", "/nodes/{node}/research")
-    async def research_job(self, node: str) -> ResearchView: ...
+    async def research_job(self, node: str) -> research_views.ResearchView: ...
     @operation("POST", "/teams/{team}/memory/search")
     async def search_memory(
         self, team: str, query: str, *, limit: int = 20
-    ) -> list[SearchHitView]: ...
+    ) -> list[knowledge_views.SearchHitView]: ...
     @operation("GET", "/teams/{team}/memory/page")
-    async def page_text(self, team: str, url: str) -> PageTextView: ...
+    async def page_text(self, team: str, url: str) -> knowledge_views.PageTextView: ...
     @operation("GET", "/search")
     async def search(
         self, query: str, *, team: str = "", limit: int = 8
@@ -106,14 +129,14 @@ class FeatureOperations(Connection):
         ...
 
     @operation("GET", "/teams/{team}/unconfirmed")
-    async def unconfirmed(self, team: str) -> list[UnconfirmedView]: ...
+    async def unconfirmed(self, team: str) -> list[knowledge_views.UnconfirmedView]: ...
     @operation("POST", "/knowledge/{item}/confirm")
-    async def confirm_knowledge(self, item: str) -> Insight | Memory | Note:
+    async def confirm_knowledge(self, item: str) -> known.Insight | known.Memory | known.Note:
         """Confirm the exact words of an unverified or pending item."""
         ...
 
     @operation("POST", "/knowledge/{item}/reject")
-    async def reject_knowledge(self, item: str) -> Insight | Memory | Note: ...
+    async def reject_knowledge(self, item: str) -> known.Insight | known.Memory | known.Note: ...
 
     # Triggers
 
@@ -250,11 +273,13 @@ class FeatureOperations(Connection):
     # History
 
     @operation("GET", "/teams/{team}/timeline")
-    async def timeline(self, team: str, *, after: int = 0, limit: int = 2000) -> TimelineView: ...
+    async def timeline(
+        self, team: str, *, after: int = 0, limit: int = 2000
+    ) -> history_views.TimelineView: ...
     @operation("GET", "/teams/{team}/board/at")
     async def board_at(
         self, team: str, *, seq: int | None = None, at: datetime | None = None
-    ) -> BoardMomentView:
+    ) -> history_views.BoardMomentView:
         """Return a team's board after an event or at a time; without either, as it is."""
         ...
 
@@ -277,63 +302,63 @@ class FeatureOperations(Connection):
     # Extensions and models
 
     @operation("GET", "/extensions")
-    async def extensions(self) -> list[ExtensionView]:
+    async def extensions(self) -> list[extension_views.ExtensionView]:
         """List the files and packages of the person, with the state of each one."""
         ...
 
     @operation("POST", "/extensions/enable")
-    async def enable_extension(self, id: str, sha256: str) -> ExtensionView:
+    async def enable_extension(self, id: str, sha256: str) -> extension_views.ExtensionView:
         """Enable an extension with exactly this content: its code then runs in the runtime."""
         ...
 
     @operation("GET", "/extensions/content")
-    async def extension_content(self, id: str) -> ContentView:
+    async def extension_content(self, id: str) -> extension_views.ContentView:
         """Return the file of an extension in full, and what was enabled before."""
         ...
 
     @operation("POST", "/extensions/disable")
     async def disable_extension(self, id: str) -> None: ...
     @operation("GET", "/skills")
-    async def skills(self) -> list[SkillView]: ...
+    async def skills(self) -> list[extension_views.SkillView]: ...
     @operation("GET", "/skills/content")
-    async def skill_content(self, id: str) -> ContentView:
+    async def skill_content(self, id: str) -> extension_views.ContentView:
         """Return the files of a skill in full, and those that were enabled before."""
         ...
 
     @operation("POST", "/skills/enable")
-    async def enable_skill(self, id: str, sha256: str) -> SkillView: ...
+    async def enable_skill(self, id: str, sha256: str) -> extension_views.SkillView: ...
     @operation("POST", "/skills/disable")
     async def disable_skill(self, id: str) -> None: ...
     @operation("GET", "/skills/file")
-    async def skill_file(self, id: str) -> SkillFile: ...
+    async def skill_file(self, id: str) -> extension_views.SkillFile: ...
     @operation("PUT", "/skills/file")
-    async def write_skill_file(self, id: str, text: str) -> SkillView:
+    async def write_skill_file(self, id: str, text: str) -> extension_views.SkillView:
         """Write the SKILL.md of a skill in the home; it is off until it is enabled again."""
         ...
 
     @operation("GET", "/mcp-servers")
-    async def mcp_servers(self) -> list[McpServerView]: ...
+    async def mcp_servers(self) -> list[mcp_views.McpServerView]: ...
     @operation("GET", "/mcp-servers/{name}")
-    async def mcp_server(self, name: str) -> McpServerDetails:
+    async def mcp_server(self, name: str) -> mcp_views.McpServerDetails:
         """Return all that a person confirms of an MCP server."""
         ...
 
     @operation("POST", "/mcp-servers/{name}/confirm")
-    async def confirm_mcp_server(self, name: str, sha256: str) -> McpServerDetails:
+    async def confirm_mcp_server(self, name: str, sha256: str) -> mcp_views.McpServerDetails:
         """Accept what was shown of an MCP server under this hash."""
         ...
 
     @operation("POST", "/mcp-servers/{name}/ask")
-    async def ask_mcp_server(self, name: str) -> McpServerDetails:
+    async def ask_mcp_server(self, name: str) -> mcp_views.McpServerDetails:
         """Start an MCP server and ask for its tools."""
         ...
 
     @operation("GET", "/specialists")
-    async def specialists(self) -> list[SpecialistView]: ...
+    async def specialists(self) -> list[specialist_views.SpecialistView]: ...
     @operation("GET", "/specialists/{name}")
-    async def specialist(self, name: str) -> SpecialistFile: ...
+    async def specialist(self, name: str) -> specialist_views.SpecialistFile: ...
     @operation("PUT", "/specialists/{name}")
-    async def write_specialist(self, name: str, text: str) -> SpecialistFile: ...
+    async def write_specialist(self, name: str, text: str) -> specialist_views.SpecialistFile: ...
     @operation("DELETE", "/specialists/{name}")
     async def delete_specialist(self, name: str) -> None:
         """Remove a specialist's file from the home; a built-in one is used again."""
@@ -342,7 +367,7 @@ class FeatureOperations(Connection):
     @operation("POST", "/specialists/{name}/try")
     async def try_specialist(
         self, name: str, *, team: str, task: str, text: str | None = None
-    ) -> PromptPreview:
+    ) -> specialist_views.PromptPreview:
         """Return what the specialist's model would be shown for a task. No model is called."""
         ...
 
@@ -383,14 +408,14 @@ class FeatureOperations(Connection):
     @operation("PATCH", "/persons/me")
     async def set_zone(self, zone: str) -> views.PersonView: ...
     @operation("GET", "/channels")
-    async def channels(self) -> list[ChannelView]: ...
+    async def channels(self) -> list[channel_views.ChannelView]: ...
     @operation("POST", "/channels/{channel}/pair")
-    async def pair_channel(self, channel: str) -> PairingView:
+    async def pair_channel(self, channel: str) -> channel_views.PairingView:
         """Make a code that pairs the person who sends it on the channel."""
         ...
 
     @operation("DELETE", "/channels/{channel}/pairing")
-    async def unpair_channel(self, channel: str) -> ChannelView: ...
+    async def unpair_channel(self, channel: str) -> channel_views.ChannelView: ...
     @operation("PUT", "/secrets/{name}")
     async def enter_secret(self, name: str, value: str) -> None:
         """Keep a secret under a name; it is hidden in all that is written from now on."""

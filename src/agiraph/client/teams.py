@@ -1,12 +1,13 @@
 """Teams: operations on teams and their agents, work, messages, inbox and costs."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from agiraph.api import decision_views, views
-from agiraph.client.connection import PAGE, Connection, operation, path_of
+from agiraph.client.connection import PAGE, Connection, LateModule, operation, path_of
 from agiraph.core.domain.agents import Mode, Review, Trust
 from agiraph.core.domain.costs import DayCosts, TeamCosts, joined
 from agiraph.core.domain.errors import NotFound
@@ -14,6 +15,12 @@ from agiraph.core.domain.messages import Box, Decision, Filing, MessageKind, Rat
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.digest import EntryDecision
 from agiraph.core.domain.work import Effort, Extension, LineKind
+
+if TYPE_CHECKING:
+    from agiraph.api import decision_views, views
+else:
+    decision_views = LateModule("agiraph.api.decision_views")
+    views = LateModule("agiraph.api.views")
 
 Acceptance = Sequence[str | tuple[str, LineKind | None]]
 """What must be true when a goal is reached, one statement each, or a statement and the kind of

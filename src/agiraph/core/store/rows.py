@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from operator import attrgetter
 from typing import (
     Any,
@@ -133,26 +134,40 @@ class Table(Generic[T]):
     """The table of one dataclass. Its columns are the dataclass's fields, in their order."""
 
     def __init__(self, name: str, value_type: type[T], *, key: str = "id") -> None:
-        hints = get_type_hints(value_type)
         self.name = name
         self.value_type = value_type
         self.key = key
         self.fields: list[str] = [f.name for f in fields(value_type)]  # pyright: ignore[reportArgumentType]
-        # Most columns are stored as they are; only the others cost time for each row.
-        self._encode: dict[str, tuple[Codec, bool]] = {}
-        self._decode: list[tuple[int, Codec, bool]] = []
-        for place, column in enumerate(self.fields):
-            hint, may_lack = _required(hints[column])
-            encode, decode = _codec(hint)
-            if encode is not _same:
-                self._encode[column] = encode, may_lack
-            if decode is not _same:
-                self._decode.append((place, decode, may_lack))
         self._values_of = attrgetter(*self.fields)
         self.columns: str = ", ".join(self.fields)
         marks = ", ".join(f":{f}" for f in self.fields)
         self._insert = f"insert into {name} ({self.columns}) values ({marks})"
         self._by_key = f"select {self.columns} from {name} where {key} = :key"
+
+    # Made at the first row: few commands read or write rows of many tables.
+    @cached_property
+    def _codecs(self) -> list[tuple[str, Codec, Codec, bool]]:
+        """Each column with its encoder and decoder, and whether it may lack a value."""
+        hints = get_type_hints(self.value_type)
+        required = ((column, *_required(hints[column])) for column in self.fields)
+        return [(column, *_codec(hint), may_lack) for column, hint, may_lack in required]
+
+    # Most columns are stored as they are; only the others cost time for each row.
+    @cached_property
+    def _encode(self) -> dict[str, tuple[Codec, bool]]:
+        return {
+            column: (encode, may_lack)
+            for column, encode, _, may_lack in self._codecs
+            if encode is not _same
+        }
+
+    @cached_property
+    def _decode(self) -> list[tuple[int, Codec, bool]]:
+        return [
+            (place, decode, may_lack)
+            for place, (_, _, decode, may_lack) in enumerate(self._codecs)
+            if decode is not _same
+        ]
 
     def insert(self, tx: Tx, thing: T) -> T:
         tx.run(self._insert, **self._row_of(thing))

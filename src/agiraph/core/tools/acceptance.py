@@ -40,12 +40,16 @@ _PATTERN = late(r"YYYY|XX|NN|^www\.")
 
 def in_backticks(text: str) -> list[str]:
     """Return the names in backticks; a command in backticks is none."""
+    if "`" not in text:  # most texts: the patterns take long to compile
+        return []
     found = (match for match in _IN_BACKTICKS.finditer(text) if match[2].lower() in _ENDINGS)
     return list(dict.fromkeys(match[1] for match in found))
 
 
 def in_text(text: str) -> list[str]:
     """Return the names in a text, in backticks or not, but for those in commands and addresses."""
+    if "." not in text:
+        return []
     bare = (match[0] for match in _BARE.finditer(re.sub(r"`[^`\n]*`", " ` ", text)))
     named = (*in_backticks(text), *(name for name in bare if not _is_address(name)))
     return [name for name in dict.fromkeys(named) if not _PATTERN.search(name)]

@@ -6,9 +6,9 @@ and properties from the `@tool` decorator.
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from typing import Any, Literal, TypedDict, Unpack
 
 import orjson
@@ -22,7 +22,7 @@ from agiraph.core.domain.provenance.sinks import WayOut
 from agiraph.core.domain.tools import Reach, ToolProperties, WorkDecision
 from agiraph.core.domain.value import dataclass
 from agiraph.core.run_context import RunContext
-from agiraph.core.tools.calls.schemas import short_schema
+from agiraph.core.tools.calls.schemas import Schema, short_schema
 
 Effect = Literal["transaction", "repeatable", "once"]
 """What a crash during a call means.
@@ -53,15 +53,32 @@ NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 """Replaces bytes that are not text, and NUL, which PostgreSQL cannot store."""
 
 
+class Form:
+    """What a tool's calls contain, made at its first use: few tools of a process are ever shown."""
+
+    def __init__(self, make: Callable[[], type[BaseModel]], schema: Schema | None = None) -> None:
+        """`schema` is what models are shown; None: all arguments."""
+        self._make, self._shown = make, schema
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        return self._make()
+
+    @cached_property
+    def schema(self) -> Schema:
+        return short_schema(self.arguments) if self._shown is None else self._shown
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A function that a model may call."""
 
-    spec: ToolSpec
+    name: str
+    description: str
+    form: Form
     effect: Effect
     act: AnyTool
     """The function: `def act(tx, ctx, …)` of a transaction tool, else `async def act(ctx, …)`."""
-    arguments: type[BaseModel]
     foresee: Foresee | None = None
     """Returns what to store with the intent, from the context and the call's arguments."""
     resolve: Resolve | None = None
@@ -81,8 +98,12 @@ class Tool:
     """Whether its agent sees the schema; if not, a refusal of a wrong call contains it."""
 
     @property
-    def name(self) -> str:
-        return self.spec.name
+    def arguments(self) -> type[BaseModel]:
+        return self.form.arguments
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(name=self.name, description=self.description, schema=self.form.schema)
 
     def read(self, call: ToolCall) -> dict[str, Any]:
         """Return the call's validated arguments; raise `Refused` with what is wrong with them."""
@@ -202,17 +223,13 @@ def tool(
 
     def make(act: AnyTool) -> Tool:
         leading = 2 if effect == "transaction" else 1
-        act, arguments = _arguments(act, leading)
-        spec = ToolSpec(
+        act, form = _form_of(act, leading)
+        return Tool(
             name=act.__name__,
             description=description or _joined(inspect.getdoc(act) or ""),
-            schema=short_schema(arguments),
-        )
-        return Tool(
-            spec=spec,
+            form=form,
             effect=effect,
             act=act,
-            arguments=arguments,
             foresee=foresee,
             resolve=resolve,
             way_out=way_out,
@@ -223,34 +240,40 @@ def tool(
     return make
 
 
-def _arguments(act: AnyTool, leading: int) -> tuple[AnyTool, type[BaseModel]]:
-    """Return a function that takes a call's arguments by name, and their model.
+def _form_of(act: AnyTool, leading: int) -> tuple[AnyTool, Form]:
+    """Return a function that takes a call's arguments by name, and their form.
 
     They are the parameters after the leading ones, or the fields of the one dataclass that stands
     there.
     """
     parameters = list(inspect.signature(act).parameters.values())[leading:]
     hints = inspect.get_annotations(act, eval_str=True)
-    defaults = {one.name: one.default for one in parameters}
-    taken: AnyTool = act
-    absent: Any = inspect.Parameter.empty
     given: Any = hints[parameters[0].name] if len(parameters) == 1 else None
-    if isinstance(given, type) and is_dataclass(given):
+    if not (isinstance(given, type) and is_dataclass(given)):
+        defaults = {one.name: one.default for one in parameters}
+        return act, Form(lambda: _model(act, hints, defaults, inspect.Parameter.empty))
 
-        def with_record(*before: Any, **named: Any) -> Any:
-            return act(*before, given(**named))
+    def with_record(*before: Any, **named: Any) -> Any:
+        return act(*before, given(**named))
 
-        taken = update_wrapper(with_record, act)
+    def of_record() -> type[BaseModel]:
         defaults = {one.name: one.default for one in fields(given)}
-        hints = inspect.get_annotations(given, eval_str=True)
-        absent = MISSING
+        return _model(act, inspect.get_annotations(given, eval_str=True), defaults, MISSING)
+
+    return update_wrapper(with_record, act), Form(of_record)
+
+
+def _model(
+    act: AnyTool, hints: Mapping[str, Any], defaults: Mapping[str, Any], absent: Any
+) -> type[BaseModel]:
+    """Return the model of these arguments; those whose default is `absent` must be given."""
     taken_as: dict[str, Any] = {
         name: (hints[name], ... if default is absent else default)
         for name, default in defaults.items()
     }
     # A misspelt argument must not be ignored: the tool would run with a default that nobody chose.
     config = ConfigDict(extra="forbid")
-    return taken, create_model(act.__name__, __config__=config, **taken_as)
+    return create_model(act.__name__, __config__=config, **taken_as)
 
 
 def _joined(text: str) -> str:

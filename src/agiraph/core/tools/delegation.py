@@ -386,7 +386,7 @@ def _state(node: WorkNode, worker: str) -> str:
 
 def described(assign: Tool, specialists: Mapping[str, Specialist]) -> Tool:
     """Return `assign_task` with all that the specialists' files say of them in its description."""
-    lines = [assign.spec.description, "Specialists:"]
+    lines = [assign.description, "Specialists:"]
     for name, specialist in specialists.items():
         lines.append(f"- {name}: {specialist.description}")
         if specialist.tools:
@@ -394,7 +394,7 @@ def described(assign: Tool, specialists: Mapping[str, Specialist]) -> Tool:
         if specialist.when_not_to_use:
             lines.append(f"  Not when: {specialist.when_not_to_use}")
         lines += [f"  Example: {example}" for example in specialist.examples]
-    return replace(assign, spec=replace(assign.spec, description="\n".join(lines)))
+    return replace(assign, description="\n".join(lines))
 
 
 def specialist_lines(specialists: Mapping[str, Specialist]) -> list[str]:

@@ -161,11 +161,11 @@ def toolset(
 
 def _usual(tool: Tool) -> ToolSpec:
     """Return the tool without its rare arguments."""
-    rare, schema = tool.properties.rare, tool.spec.schema
+    spec, rare = tool.spec, tool.properties.rare
     if not rare:
-        return tool.spec
-    usual = {name: field for name, field in schema["properties"].items() if name not in rare}
-    return replace(tool.spec, schema={**schema, "properties": usual})
+        return spec
+    usual = {name: field for name, field in spec.schema["properties"].items() if name not in rare}
+    return replace(spec, schema={**spec.schema, "properties": usual})
 
 
 def is_in_sight(tool: Tool, agent: Agent) -> bool:
@@ -201,11 +201,8 @@ def _lean(tool: Tool) -> ToolSpec:
 
 _READS_SCRATCH = replace(
     files.read_file,
-    spec=replace(
-        files.read_file.spec,
-        description="Read a text file in scratch/. Long files come in pages: use the offset you "
-        "are given.",
-    ),
+    description="Read a text file in scratch/. Long files come in pages: use the offset you "
+    "are given.",
 )
 
 PUBLIC: Mapping[str, Tool] = {

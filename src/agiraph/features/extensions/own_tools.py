@@ -9,14 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agiraph.core.domain.chat import ToolSpec
 from agiraph.core.domain.errors import Misconfigured, Refused
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.tools import EVERY_ROLE, ON_DEMAND, ToolProperties
 from agiraph.core.home.layout import spool_name
 from agiraph.core.run_context import RunContext
-from agiraph.core.tools.base import Tool
+from agiraph.core.tools.base import Form, Tool
 from agiraph.core.tools.calls import added
 from agiraph.core.tools.calls.synonyms import folded
 from agiraph.core.tools.commands.shell import SHORTEST_S, home_of_command, reach_of
@@ -108,10 +107,11 @@ def make_tool(declared: ToolDeclaration, secrets: Secrets, threads: OwnThreads) 
 
     roles = frozenset(declared.roles)
     made = Tool(
-        spec=ToolSpec(name=name, description=signature.description, schema=signature.schema),
+        name=name,
+        description=signature.description,
+        form=Form(lambda: signature.arguments, signature.schema),
         effect=declared.effect,
         act=act,
-        arguments=signature.arguments,
         properties=ToolProperties(
             roles=roles,
             in_sight=roles if declared.is_shown else ON_DEMAND,

@@ -17,7 +17,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from agiraph.core.domain.agents import Team
-from agiraph.core.domain.chat import ToolCall, ToolSpec
+from agiraph.core.domain.chat import ToolCall
 from agiraph.core.domain.errors import AgiraphError, Refused
 from agiraph.core.domain.outcomes import Answer, Done
 from agiraph.core.domain.provenance.labels import CLEAN, Label, of_mcp
@@ -28,7 +28,7 @@ from agiraph.core.domain.value import dataclass
 from agiraph.core.run_context import RunContext
 from agiraph.core.runtime.parts import Installation, Part
 from agiraph.core.services.mail.bus import report_once
-from agiraph.core.tools.base import NO_TEXT, WAIT, Tool, tool
+from agiraph.core.tools.base import NO_TEXT, WAIT, Form, Tool, tool
 from agiraph.core.tools.calls.added import leaving
 from agiraph.faultpoints import fault
 from agiraph.features.mcp import pins
@@ -250,14 +250,11 @@ class _OfServer:
             return await self._call(ctx, pinned, given)
 
         made = Tool(
-            spec=ToolSpec(
-                name=called,
-                description=f"A tool of the MCP server {self.server.name}.",
-                schema={"type": "object", "properties": {}},
-            ),
+            name=called,
+            description=f"A tool of the MCP server {self.server.name}.",
+            form=Form(lambda: form_of(called, pinned.schema), {"type": "object", "properties": {}}),
             effect="repeatable" if reach == "reads" else "once",
             act=act,
-            arguments=form_of(called, pinned.schema),
             describe=lambda ctx: self._describe(ctx, called, pinned),
             is_for=lambda role: self.server.allows(pinned.name, role),
             properties=ToolProperties(
@@ -292,8 +289,7 @@ class _OfServer:
             counts_as_work=False,
             outside="reads",
         )(look)
-        spec = replace(made.spec, name=f"{PREFIX}{name}")
-        return self._leaving(replace(made, spec=spec, is_for=is_for))
+        return self._leaving(replace(made, name=f"{PREFIX}{name}", is_for=is_for))
 
     def _leaving(self, made: Tool) -> Tool:
         """Return the server's tool with its way out. A list tells the server nothing; the address

@@ -1,14 +1,20 @@
 """Prices: the price of a model call, from the settings or the genai-prices table."""
 
+import re
 import time
 from collections.abc import Mapping
-from dataclasses import field
-from datetime import UTC, datetime
+from dataclasses import field, fields
+from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from agiraph.core.domain.sections import entry
+from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.models.base import Model, OnDelta, Reply, Request, parts_of
@@ -149,9 +155,11 @@ def _listed_tiers(name: str, minute: int) -> "_Tiers":
     not listed."""
     if "/" not in name or not _is_listed(name):
         return []
+    provider, model = _price_list_ids(name)
+    if (models := _read_beforehand(provider)) is not None:
+        return _tiers_at(_model_in(models, model), datetime.fromtimestamp(60 * minute, UTC))
     from genai_prices import data_snapshot  # a large table, imported only where it is needed
 
-    provider, model = _price_list_ids(name)
     listed = data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1]
     price = listed.get_prices(datetime.fromtimestamp(60 * minute, UTC))
     if id(price) not in _tiers:
@@ -159,6 +167,8 @@ def _listed_tiers(name: str, minute: int) -> "_Tiers":
     return _tiers[id(price)][1]
 
 
+_RATES = tuple(one.name for one in fields(Rates))
+_COMPACT_DATE = late(r"-(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
 _Tiers = list[tuple[int, Rates]]
 _tiers: dict[int, tuple["ModelPrice", _Tiers]] = {}
 """By the id of a listed price, which is kept beside them: its tiers."""
@@ -211,15 +221,91 @@ def _listed_window(name: str) -> int | None:
 
 
 def _window_or(name: str, unknown: int | None) -> int | None:
+    provider, model = _price_list_ids(name)
+    if (models := _read_beforehand(provider)) is not None:
+        found = _model_in(models, model)
+        return unknown if found is None else found["window"]
     from genai_prices import Usage as Listed
     from genai_prices import calc_price
 
-    provider, model = _price_list_ids(name)
     try:
-        found = calc_price(Listed(input_tokens=1), model_ref=model, provider_id=provider)
+        priced = calc_price(Listed(input_tokens=1), model_ref=model, provider_id=provider)
     except (LookupError, ValueError):
         return unknown
-    return found.model.context_window
+    return priced.model.context_window
+
+
+@cache
+def _read_beforehand(provider: str) -> list[dict[str, Any]] | None:
+    """Return the models of a vendor in the order in which they are looked for, with their windows
+    and prices, as `price_lists.jsonl` has them; None: the package must be asked.
+
+    That file holds what one version of the package says of the vendors of agiraph: to import the
+    package takes longer than most commands, and needs more memory than all else of the models.
+    """
+    lines = (files("agiraph.models.facts") / "price_lists.jsonl").read_bytes().splitlines()
+    if orjson.loads(lines[0])["version"] != version("genai-prices"):
+        return None
+    begin = orjson.dumps({"provider": provider})[:-1]
+    line = next((line for line in lines if line.startswith(begin + b",")), None)
+    return None if line is None else orjson.loads(line)["models"]
+
+
+def _model_in(models: list[dict[str, Any]], name: str) -> dict[str, Any] | None:
+    """Return the model of this name; a date in it may be written without dashes."""
+    name = name.lower()
+    for written in (name, _COMPACT_DATE.sub(_dashed, name)):
+        for model in models:
+            if _fits(model["match"], written):
+                return model
+    return None
+
+
+def _dashed(found: re.Match[str]) -> str:
+    try:
+        return f"-{date(int(found[1]), int(found[2]), int(found[3])).isoformat()}"
+    except ValueError:
+        return found[0]
+
+
+def _fits(clause: Mapping[str, Any], name: str) -> bool:
+    """Whether a name is one that the clause describes."""
+    [(kind, what)] = clause.items()
+    match kind:
+        case "or":
+            return any(_fits(each, name) for each in what)
+        case "and":
+            return all(_fits(each, name) for each in what)
+        case "equals":
+            return name == what
+        case "starts_with":
+            return name.startswith(what)
+        case "ends_with":
+            return name.endswith(what)
+        case "regex":
+            return re.search(what, name) is not None
+        case _:
+            return what in name
+
+
+def _tiers_at(model: Mapping[str, Any] | None, moment: datetime) -> "_Tiers":
+    """Return the tiers of a model's price at this moment. Of its prices the last one counts that is
+    in force, and the first one if none is."""
+    prices: list[dict[str, Any]] = [] if model is None else model["prices"]
+    force = (price for price in reversed(prices) if _is_in_force(price, moment))
+    price = next(force, prices[0] if prices else None)
+    if price is None:
+        return []
+    return [(start, Rates(**dict(zip(_RATES, usd, strict=True)))) for start, usd in price["tiers"]]
+
+
+def _is_in_force(price: Mapping[str, Any], moment: datetime) -> bool:
+    if (day := price.get("from_day")) is not None:
+        return moment.date().isoformat() >= day
+    if (hours := price.get("hours")) is None:
+        return True
+    [start, end], now = hours, moment.time().isoformat()
+    return start <= now < end if start <= end else now >= start or now < end
 
 
 def listed_models(provider: str) -> list[str]:

@@ -275,7 +275,7 @@ def read_calls(
 def _is_plain(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
     """Whether the call is one of a tool in every respect, as nearly all calls are."""
     tool = tools.get(call.name)
-    if tool is None or call.malformed is not None or call.name == on_demand.call_tool.spec.name:
+    if tool is None or call.malformed is not None or call.name == on_demand.call_tool.name:
         return False
     try:
         tool.arguments.model_validate(call.arguments)

@@ -5,7 +5,7 @@ The terminal is here too, since nothing else is needed for it.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -17,12 +17,14 @@ from agiraph.core.domain.records.channels import Channel, WantedChannel
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.sections import Section, entry, must
 from agiraph.core.domain.value import dataclass
-from agiraph.features.channels.kinds.email import Email, MailServer
 from agiraph.features.channels.kinds.smtp import Security, Smtp
 from agiraph.features.channels.kinds.telegram import Telegram
 from agiraph.features.channels.kinds.webhook import Webhook
 from agiraph.redaction import keep
 from agiraph.web.access import PREFIX
+
+if TYPE_CHECKING:
+    from agiraph.features.channels.kinds.email import Email
 
 _Kind = Literal["question", "approval", "briefing", "report", "failure", "result"]
 _Address = Annotated[str, Field(pattern=r"^[^@\s,<>]+@[^@\s,<>]+$")]
@@ -159,7 +161,10 @@ class _EmailEntry(_Entry):
     folder: Annotated[str, Field(pattern=r'^[^"\\\r\n]+$')] = "INBOX"
     checked_by: str = ""
 
-    def channel(self, where: str, pick: Picker) -> Email:
+    def channel(self, where: str, pick: Picker) -> "Email":
+        # What reads mail takes long to import.
+        from agiraph.features.channels.kinds.email import Email, MailServer
+
         password = _one_secret(where, "password", self.password_env, self.password_secret, pick)
         if "none" in (self.smtp_security, self.imap_security):
             raise Misconfigured(
