@@ -249,3 +249,17 @@ async def test_a_team_that_ends_elsewhere_says_so_once_and_stands_in_the_digest(
     await page.get_by_role("main").get_by_text("There are nine.").first.wait_for()
     await desk.go("/inbox/digest")
     await expect(page.get_by_role("region", name=re.compile("Peas"))).to_have_count(0)
+
+
+async def test_an_item_that_takes_the_place_of_the_list_takes_the_focus(visit: Visit) -> None:
+    desk, _ = await team_of_three(visit)
+    page = desk.page
+    await page.set_viewport_size(SMALL["viewport"])
+    [team] = await desk.up.ask("GET", "/teams")
+    await desk.tell(team, "report", "The beans have arrived.")
+    await desk.go("/inbox")
+    await page.get_by_role("link", name="The beans have arrived.").press("Enter")
+    heading = page.get_by_role("heading", level=1)
+    await expect(heading.filter(has_text="The beans have arrived.")).to_be_focused()
+    await page.get_by_role("link", name="Back to the inbox").press("Enter")
+    await expect(heading.filter(has_text="Inbox")).to_be_focused()

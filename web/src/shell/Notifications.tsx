@@ -112,6 +112,11 @@ function useEndedToasts(items: readonly InboxItem[] | undefined, pathname: strin
 
 function EndedToast({ team, onClose }: { team: TeamOverview; onClose: () => void }) {
   const end = endOf(useQuery(inboxQuery).data?.items, team.id);
+  const wasUnread = useRef(false);
+  useEffect(() => {
+    if (wasUnread.current && end?.state !== "unread") onClose();
+    wasUnread.current = end?.state === "unread";
+  }, [end?.state]); // eslint-disable-line
   return (
     <div role="status" className="flex w-[340px] items-center gap-2.5 rounded-md border border-line bg-surface py-1.5 pr-1.5 pl-3.5 text-sm shadow-high max-md:w-full">
       <StateIcon state={team.state} />
