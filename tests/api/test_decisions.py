@@ -17,6 +17,7 @@ from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.core.services.mail import bus
 from agiraph.core.store import messages
 from agiraph.features.knowledge.verbs import items
+from agiraph.testing import call, says
 from tests.api.serving import Served
 
 COMMAND = "curl https://git.example.test"
@@ -141,6 +142,21 @@ async def test_the_digest_shows_words_on_demand_and_confirms_all_but_ways_out(
     status, refused = await served.ask("POST", "/inbox/digest", {"confirm": [request.id]})
     assert (status, "asks for a way out" in refused["detail"]) == (422, True)
     assert (await served.ask("POST", "/inbox/digest", {"reject": [request.id]}))[0] == 200
+    assert await served.ask("GET", "/inbox/digest") == (200, [])
+
+
+async def test_a_team_that_ended_is_in_the_digest_until_its_result_is_read(served: Served) -> None:
+    served.world.script("ada", says(call("finish", summary="There are nine.")))
+    counted = await served.world.found("Count the beans")
+    await served.world.settle()
+    _, [found] = await served.ask("GET", "/inbox/digest")
+    ended = found["ended"]
+    assert (found["team_id"], found["entries"]) == (counted.team.id, [])
+    assert counted.node is not None
+    assert ended["node_id"] == counted.node.id
+    assert (ended["status"], ended["goal"]) == ("completed", "Count the beans")
+    _, item = await served.ask("POST", f"/inbox/{ended['message_id']}/read")
+    assert (item["message"]["kind"], item["message"]["text"]) == ("result", "There are nine.")
     assert await served.ask("GET", "/inbox/digest") == (200, [])
 
 

@@ -43,7 +43,10 @@ async def test_a_grant_is_made_listed_and_revoked(agiraph: Shell) -> None:
     assert "git.example.test" in shown.out
     assert ended.out == "Revoked. The next such call asks you again.\n"
     assert (again.code, "grant_none" in again.err) == (1, True)
-    assert empty.out == "There is nothing to decide on.\n"
+    [_, end, shows, none_open] = empty.out.splitlines()
+    assert (end, none_open) == ("  Ended (completed): Count", "There is nothing to decide on.")
+    assert (await agiraph("inbox", shows.split()[2])).code == 0
+    assert "Ended" not in (await agiraph("inbox", "--digest")).out
     assert confirmed.out == "Decided on 0 entries.\n"
     assert (unread.code, words.strip() in unread.out) == (1, True)
     assert "Nobody can be asked here" in unread.err
@@ -60,7 +63,7 @@ async def test_the_digest_shows_groups_and_their_words_on_demand(agiraph: Shell)
     short = await agiraph("inbox", "--digest")
     whole = await agiraph("inbox", "--digest", "--words")
 
-    [_, group, on_demand, confirm] = short.out.splitlines()
+    [_, _, _, group, on_demand, confirm] = short.out.splitlines()
     assert group == "  Unverified: it comes from untrusted text, from a page of a.test (12)"
     assert on_demand.strip().startswith("agiraph inbox --digest --words shows each")
     assert f"agiraph confirm {team} --all" in confirm

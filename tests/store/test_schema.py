@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import agiraph.core.store
-from agiraph.core.store.engine import migrate, sqlite_connection
+from agiraph.core.store.engine import migrate, sqlite_files
 
 SCHEMA = Path(agiraph.core.store.__file__).parent / "schema.sql"
 OWNER = """INSERT INTO persons (id, name, role, created_at)
@@ -21,7 +21,7 @@ def migrated() -> sqlite3.Connection:
     """Return a database in memory that got all migrations, one after the other."""
     database = sqlite3.connect(":memory:", isolation_level=None)
     for migration in migrate.migrations():
-        for statement in migration.statements(sqlite_connection.WORDS):
+        for statement in migration.statements(sqlite_files.WORDS):
             database.execute(statement)
     return database
 
@@ -29,7 +29,7 @@ def migrated() -> sqlite3.Connection:
 def created() -> sqlite3.Connection:
     """Return a database in memory that got the schema as a whole."""
     database = sqlite3.connect(":memory:", isolation_level=None)
-    migrate.upgrade(database.execute, current=0, words=sqlite_connection.WORDS)
+    migrate.upgrade(database.execute, current=0, words=sqlite_files.WORDS)
     return database
 
 

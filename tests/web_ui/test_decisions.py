@@ -114,7 +114,7 @@ async def grants_of(desk: Desk, team: dict[str, Any]) -> list[dict[str, Any]]:
 
 async def open_settings(page: Page) -> Locator:
     await page.get_by_role("button", name="Team actions").click()
-    await page.get_by_role("menuitem", name="Settings and new goal").click()
+    await page.get_by_role("menuitem", name="Set a new goal").click()
     return page.get_by_role("main")
 
 

@@ -110,7 +110,8 @@ async def test_a_result_comes_first_and_one_line_below_it_opens_to_its_doubts(vi
     await desk.up.wait_for_event(team["id"], "team.completed")
     goal, bags = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     await desk.go("/inbox")
-    await page.get_by_role("region", name="Items").get_by_role("link").first.click()
+    items = page.get_by_role("region", name="Items")
+    await items.get_by_role("link").filter(has_text="Count the beans").click()
     read = page.get_by_role("article", name="Count the beans")
     await expect(read.locator("p, summary").filter(visible=True)).to_have_text(
         [re.compile("Coordinator"), re.compile("All beans: 62"), "2 points not confirmed"]

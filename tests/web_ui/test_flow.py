@@ -70,6 +70,16 @@ def sidebar(page: Page) -> Locator:
     return page.get_by_role("navigation", name="Teams")
 
 
+def tabs(page: Page) -> Locator:
+    """The screens of the team, in the header of its pages or at the lower edge of a phone."""
+    return page.get_by_role("navigation", name="Screens of the team")
+
+
+def members(page: Page) -> Locator:
+    """The other members of the team, in the header of a member's page."""
+    return page.get_by_role("navigation", name="Members")
+
+
 async def show_work(page: Page) -> None:
     """Switch the page of an agent from its conversation to every step of its work."""
     await page.get_by_role("button", name="Work", exact=True).click()
@@ -96,8 +106,8 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit: Visit
     await page.get_by_label("What should a team do?").fill(talk.GOAL)
     await page.get_by_role("button", name="Get to work").click()
     await expect(thread(page).get_by_text(talk.ON_IT)).to_have_count(1)
-    for name in ("Coordinator", "Alice", "Bob"):
-        await sidebar(page).get_by_role("link", name=name).wait_for()
+    for name in ("Alice", "Bob"):
+        await members(page).get_by_role("link", name=name).wait_for()
 
     await cast.alice_may_ask.reached()
     await say(page, talk.QUALCOMM)
@@ -106,7 +116,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit: Visit
 
     # Alice's question is answered in her own conversation.
     cast.alice_may_ask.set()
-    await sidebar(page).get_by_role("link", name="Alice").click()
+    await members(page).get_by_role("link", name="Alice").click()
     # A toast may ask the same until she is on screen.
     card = thread(page).get_by_role("group", name="Alice asks")
     await card.get_by_text(talk.WHICH).wait_for()
@@ -115,7 +125,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit: Visit
     await thread(page).get_by_text(f"You answered: {talk.DATA_CENTER}").wait_for()
 
     # Bob tells the coordinator, who asks the person and forwards the answer.
-    await sidebar(page).get_by_role("link", name="Coordinator").click()
+    await members(page).get_by_role("link", name="Coordinator").click()
     cast.qualcomm_is_in.set()
     card = thread(page).get_by_role("group", name="Coordinator asks")
     await card.get_by_text(talk.MAY_WE).wait_for()
@@ -137,7 +147,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit: Visit
     await expect(thread(page).get_by_text("The report is written, with prices")).not_to_have_count(
         0
     )
-    await sidebar(page).get_by_role("link", name="Board").click()
+    await tabs(page).get_by_role("link", name="Board").click()
     await page.get_by_role("main").get_by_role("treeitem", name=talk.GOAL).first.click()
     await page.get_by_role("link", name="report.md").first.click()
     await page.get_by_role("cell", name="80 %").wait_for()
@@ -165,7 +175,7 @@ async def test_a_question_is_answered_from_the_toast(visit: Visit) -> None:
     await expect(page).to_have_title("(1) Settings · agiraph")
     await toast.get_by_role("button", name="blue").click()
     await expect(toast).to_have_count(0)
-    await sidebar(page).get_by_role("link", name="Coordinator").click()
+    await sidebar(page).get_by_role("link", name="paint").click()
     await expect(thread(page).get_by_text("You answered: blue")).to_have_count(1)
     await expect(thread(page).get_by_text("Painted it blue.")).not_to_have_count(0)
 
@@ -308,7 +318,7 @@ async def test_a_person_can_message_a_worker_directly(visit: Visit) -> None:
     team = await desk.found("Research it")
     await gate.reached()
 
-    await sidebar(page).get_by_role("link", name="Alice").click()
+    await members(page).get_by_role("link", name="Alice").click()
     await say(page, "Only the prices.")
     reply = thread(page).get_by_role("article").filter(has_text="alice here:")
     await expect(reply).to_have_count(1)

@@ -13,7 +13,7 @@ from tests.runtime.waiting import Gate
 from tests.scenarios.thread_queries import agent_name, reply_count, seen_created_nodes
 from tests.services.stages import accepts
 from tests.web_ui.browsing import EMPTY, Visit, VisitUp
-from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, thread
+from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, tabs, thread
 from tests.web_ui.test_large_data_rendering import wait_for_frames
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -240,10 +240,10 @@ async def test_words_survive_a_lost_server_a_screen_that_cannot_load_and_a_crash
     await page.get_by_text("Queued: sent when the connection is back").wait_for()
 
     # A screen whose file was not loaded: the page stays, and says when the screen appears.
-    await sidebar(page).get_by_role("link", name="Triggers").click()
+    await tabs(page).get_by_role("link", name="Triggers").click()
     await page.get_by_text("What you opened appears then, too.").wait_for()
     assert await page.evaluate("window.neverReloaded")
-    await sidebar(page).get_by_role("link", name="Coordinator").click()
+    await tabs(page).get_by_role("link", name="Conversation").click()
     await expect(thread(page).get_by_text(words[1], exact=True)).to_have_count(1)
 
     # The tab crashes; another one sends the words once the server is there.
@@ -286,7 +286,7 @@ async def test_after_the_page_was_idle_every_screen_opens_without_the_server(
 
     for screen in SCREENS:
         # By its address: the page has settings of its own, too.
-        await sidebar(page).locator(f"a[href='/t/{team['id']}/{screen.lower()}']").click()
+        await tabs(page).locator(f"a[href='/t/{team['id']}/{screen.lower()}']").click()
         await expect(page.get_by_role("heading", name=screen, exact=True)).to_be_visible()
         await expect(page.get_by_text("What you opened appears then, too.")).to_have_count(0)
     assert await page.evaluate("window.neverReloaded")
@@ -314,7 +314,7 @@ async def test_a_reload_without_the_server_opens_from_the_cache_and_says_what_is
     await page.reload()
     await page.get_by_text("The server does not answer. ").wait_for()
     await expect(thread(page).get_by_text("Heard.")).to_have_count(1)
-    await expect(sidebar(page).get_by_role("link", name="Coordinator")).to_have_count(1)
+    await expect(tabs(page).get_by_role("link", name="Conversation")).to_have_count(1)
     # An address that this browser has never opened is the same page; its data was never read.
     await desk.open(f"/t/{team['id']}/triggers")
     await expect(page.get_by_role("heading", name="Triggers", exact=True)).to_be_visible()

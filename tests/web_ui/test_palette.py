@@ -19,7 +19,8 @@ from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.thread_queries import reply_count
 from tests.web_ui.browsing import EMPTY, PHONE, Desk, Visit
-from tests.web_ui.test_flow import is_reflection, thread
+from tests.web_ui.test_accessibility import THEMES, axe_violations
+from tests.web_ui.test_flow import is_reflection, is_reply, sidebar, tabs, thread
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -163,6 +164,89 @@ async def test_a_hit_in_a_file_shows_the_found_word_on_a_phone_and_opens_the_fil
     await hit.click()
     await expect(phone).to_have_url(re.compile("/files/user_uploads/attached/.*/shelves.txt$"))
     await phone.get_by_text("Of marmalade there is a jar.").wait_for()
+
+
+def _waits(seen: Seen) -> Step:
+    if is_reflection(seen) or is_reply(seen):
+        return says("There is nothing to add.")
+    return says(call("ask_human", question="Which country?"))
+
+
+async def test_what_can_be_done_with_a_team_is_a_command(visit: Visit) -> None:
+    desk = await visit(_waits, path=EMPTY)
+    page = desk.page
+    assert desk.world is not None
+    pumps = await desk.found("Compare the pumps", name="Pumps")
+    wells = await desk.found("Compare the wells", name="Wells")
+    await desk.world.settle()
+    await desk.go(f"/t/{pumps['id']}/cost")
+    options = page.get_by_role("dialog").get_by_role("option")
+
+    async def run(typed: str, first: str) -> None:
+        """Type into the palette until this is the highlighted entry, and press Enter."""
+        await page.keyboard.press("Control+k")
+        await page.get_by_role("combobox", name="Jump to").fill(typed)
+        await expect(options.first).to_have_attribute("aria-selected", "true")
+        await expect(options.first).to_have_text(first)
+        await page.keyboard.press("Enter")
+
+    async def has_state(team: dict[str, Any], state: str) -> None:
+        link = sidebar(page).get_by_role("link", name=team["name"], exact=True)
+        await expect(link).to_have_accessible_description(state)
+
+    await has_state(pumps, "Needs you")
+    await run("pause", "Pause the teamPumps")
+    await has_state(pumps, "Paused")
+    await run("resume", "Resume the teamPumps")
+    await has_state(pumps, "Needs you")
+    await run("budget", "Change the budgetPumps")
+    await expect(page).to_have_url(re.compile("/settings#budget$"))
+    await run("change the model", "Change the modelPumps")
+    await expect(page).to_have_url(re.compile("/settings#model$"))
+    # Any screen of any team, by their names; and a team that is not on screen is paused.
+    await run("wells timeline", "TimelineWells")
+    await page.wait_for_url(f"**/t/{wells['id']}/timeline")
+    await run("pause pumps", "Pause the teamPumps")
+    await has_state(pumps, "Paused")
+    await has_state(wells, "Needs you")
+
+    await run("stop the team", "Stop the teamWells")
+    question = page.get_by_role("dialog", name="Stop Wells?")
+    await expect(question).to_contain_text("1 piece of work stops at its next step")
+    assert await axe_violations(page) == []
+    await question.get_by_role("button", name="Keep working").press("Enter")
+    await has_state(wells, "Needs you")
+    await run("stop the team", "Stop the teamWells")
+    await question.get_by_role("button", name="Stop", exact=True).press("Enter")
+    await has_state(wells, "Stopped")
+    await run("archive the team", "Archive the teamWells")
+    await (
+        page.get_by_role("dialog", name="Archive Wells?")
+        .get_by_role("button", name="Archive")
+        .press("Enter")
+    )
+    await expect(sidebar(page).get_by_role("link", name="Wells", exact=True)).to_have_count(0)
+    await expect(page).not_to_have_url(re.compile(wells["id"]))
+
+
+async def test_a_research_is_started_by_a_command(visit: Visit) -> None:
+    desk = await visit(_waits, path=EMPTY)
+    page = desk.page
+    team = await desk.found("Compare the pumps", start=False, name="Pumps")
+    await desk.go(f"/t/{team['id']}/board")
+    await tabs(page).get_by_role("link", name="Board").wait_for()
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox", name="Jump to").fill("research")
+    await page.get_by_role("option", name="Research a question").wait_for()
+    await page.keyboard.press("Enter")
+    form = page.get_by_role("dialog", name="Research a question")
+    await expect(form.get_by_label("Question")).to_be_focused()
+    await expect(form.get_by_role("button", name="Start the research")).to_be_disabled()
+    assert await axe_violations(page, contrast_in=THEMES) == []
+    await page.keyboard.type("Which pump lasts longest?")
+    async with page.expect_request(re.compile("/api/agents/.*/research$")) as asked:
+        await page.keyboard.press("Control+Enter")
+    assert (await asked.value).post_data_json == {"goal": "Which pump lasts longest?"}
 
 
 async def _say_much(desk: Desk, team: dict[str, Any]) -> None:

@@ -52,7 +52,7 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
 
     coordinator = page.url
     await page.get_by_role("button", name="Team actions").click()
-    await page.get_by_role("menuitem", name="Settings and new goal").click()
+    await page.get_by_role("menuitem", name="Set a new goal").click()
     general = page.get_by_role("region", name="General")
     goal = page.get_by_role("region", name="Goal")
     await expect(general.get_by_label("Starts a cycle")).to_have_count(0)

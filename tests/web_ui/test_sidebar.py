@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 from agiraph.testing import says
 from tests.web_ui import seeding
 from tests.web_ui.browsing import Visit
-from tests.web_ui.test_flow import sidebar
+from tests.web_ui.test_flow import members, sidebar
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -50,7 +50,9 @@ async def test_fifty_teams_are_listed_found_pinned_and_folded(visit: Visit, tmp_
     await desk.open(f"/t/{made[30]}")
     bar = sidebar(page)
     await bar.get_by_role("link", name="team 30", exact=True).wait_for()
-    await bar.get_by_role("link", name="Reader-0").wait_for()
+    # It lists teams alone; the members are in the header of a member's page.
+    await expect(bar.get_by_role("link", name="Reader-0")).to_have_count(0)
+    await members(page).get_by_role("link", name="Reader-0").wait_for()
 
     # One request for all teams, few elements, and the list is one or two Tab stops.
     assert asked.count("/api/overview") == 1
@@ -84,17 +86,12 @@ async def test_fifty_teams_are_listed_found_pinned_and_folded(visit: Visit, tmp_
     await page.reload()
     await bar.get_by_role("link", name="team 3", exact=True).wait_for()
 
-    # The arrow keys walk through the list, unfold and fold a team.
+    # The arrow keys walk through the list, and unfold the finished teams.
     await field.press("ArrowDown")
     await page.keyboard.press("Home")
     await expect(bar.get_by_role("link", name="team 3", exact=True)).to_be_focused()
-    await page.keyboard.press("ArrowRight")
     await page.keyboard.press("ArrowDown")
-    await expect(page.locator(":focus")).to_have_text("Coordinator")
-    await page.keyboard.press("ArrowLeft")
-    await page.keyboard.press("ArrowLeft")
-    members = bar.get_by_role("button", name="Members of team 3", exact=True)
-    await expect(members).to_have_attribute("aria-expanded", "false")
+    await expect(bar.get_by_role("link", name="team 51", exact=True)).to_be_focused()
     await page.keyboard.press("End")
     finished = bar.get_by_role("button", name=re.compile("finished teams"))
     await expect(finished).to_be_focused()
@@ -113,3 +110,36 @@ async def test_fifty_teams_are_listed_found_pinned_and_folded(visit: Visit, tmp_
     link = bar.get_by_role("link", name="Count the new books", exact=True)
     await link.wait_for()
     await page.wait_for_function(IN_VIEW, arg="Count the new books")
+
+
+async def test_the_open_team_stays_in_sight_and_a_person_who_scrolls_is_not_pulled_back(
+    visit: Visit, tmp_path: Path
+) -> None:
+    made = await seeding.many_teams(tmp_path / "home", count=TEAMS, members=1)
+    desk = await visit([says("Nobody asked.")], path="/icon.svg")
+    page = desk.page
+    await desk.open(f"/t/{made[6]}")
+    bar = sidebar(page)
+    link = page.get_by_role("link", name="team 6", exact=True)
+    row = bar.get_by_role("listitem").filter(has=link)
+    await row.wait_for()
+    await page.wait_for_function(IN_VIEW, arg="team 6")
+    place = int(await row.get_attribute("aria-posinset") or 0)
+
+    # Each of these teams was below it, and moves to the top with its news.
+    for count, number in enumerate((1, 2, 3), 1):
+        older = await desk.up.ask("GET", f"/teams/{made[number]}")
+        await desk.tell(older, "message", "News.")
+        await expect(row).to_have_attribute("aria-posinset", str(place + count))
+        await page.wait_for_function(IN_VIEW, arg="team 6")
+
+    scroller = bar.locator("[role=list]").locator("xpath=..")
+    await scroller.evaluate("(one) => one.scrollTo(0, 0)")
+    await bar.get_by_role("link", name="team 3", exact=True).wait_for()
+    older = await desk.up.ask("GET", f"/teams/{made[5]}")
+    await desk.tell(older, "message", "News.")
+    await _starts_with(page, "team 5", "team 3")
+    assert await scroller.evaluate("(one) => one.scrollTop") == 0
+    # Another page of a team brings it back into sight.
+    await desk.go(f"/t/{made[7]}/board")
+    await page.wait_for_function(IN_VIEW, arg="team 7")

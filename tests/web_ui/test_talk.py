@@ -411,7 +411,7 @@ async def test_on_a_narrow_phone_the_name_and_short_lines_of_code_are_whole(desk
         assert await block.evaluate(BUTTON_IS_BESIDE_THE_CODE)
     name = page.get_by_role("heading", level=1).get_by_text("Coordinator", exact=True)
     assert await name.evaluate("(span) => span.scrollWidth <= span.clientWidth")
-    await page.get_by_role("button", name="Team actions").click()
+    await page.get_by_role("button", name="More", exact=True).click()
     await page.get_by_role("menuitem", name="Details", exact=True).click()
     await page.get_by_role("dialog", name="Details").get_by_role("heading", name="Goal").wait_for()
 

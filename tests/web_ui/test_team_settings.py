@@ -85,7 +85,7 @@ async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_
     notifications = part(desk, "Notifications")
     await notifications.get_by_role("button", name="Until I unmute it").click()
     await expect(notifications).to_contain_text("Muted until you unmute it.")
-    await page.get_by_role("list", name="Teams and members").get_by_label("Muted").wait_for()
+    await page.get_by_role("list", name="Teams").get_by_label("Muted").wait_for()
     here = page.get_by_role("navigation", name="Sections").locator("[aria-current=location]")
     await page.get_by_role("link", name="Notifications", exact=True).click()
     await expect(here).to_have_text("Notifications")
@@ -231,7 +231,7 @@ async def test_a_muted_team_shows_no_toast_and_asks_in_the_inbox(visit: Visit) -
 
 
 async def test_all_figures_of_cost_agree_when_a_call_got_no_answer(visit: Visit) -> None:
-    """The sum in the sidebar was shown, and the page of costs said that nothing was spent."""
+    """The list of teams had a sum, and the page of costs said that nothing was spent."""
     desk = await visit([NO_ANSWER], path=EMPTY)
     team = await desk.found("Count", name="Beans", model="openai/gpt-5-pro", budget={"usd": 2.0})
     await desk.open(f"/t/{team['id']}/cost")
@@ -240,7 +240,6 @@ async def test_all_figures_of_cost_agree_when_a_call_got_no_answer(visit: Visit)
     assert usd > 0.01
     spent, left = f"${usd:.2f}", f"${2 - usd:.2f}"
     await expect(desk.page.get_by_role("definition").first).to_have_text(spent)
-    await desk.page.get_by_role("navigation").get_by_text(spent).first.wait_for()
     await desk.page.get_by_text(f"{spent} of $2.00").wait_for()
     await desk.page.get_by_text(f"{left} left").wait_for()
 

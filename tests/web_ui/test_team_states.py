@@ -8,7 +8,7 @@ from agiraph.testing import World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.thread_queries import agent_name, reply_count
 from tests.web_ui.browsing import EMPTY, Desk, Visit
-from tests.web_ui.test_flow import is_reflection, is_reply, thread
+from tests.web_ui.test_flow import is_reflection, is_reply, sidebar, thread
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -53,10 +53,11 @@ async def answer_all(world: World, team: TeamId) -> None:
 
 
 async def expect_state(page: Page, word: str) -> None:
-    """Check that the header and the sidebar say the same word."""
-    await expect(page.locator("header p").first).to_contain_text(f"{word} · Compare the pumps")
-    row = page.get_by_role("listitem").filter(has=page.get_by_title("Compare the pumps"))
-    await expect(row.first).to_contain_text(word)
+    """Check that the header and the sidebar have the icon of the same word."""
+    header = page.locator("[data-team-header]")
+    await expect(header.get_by_role("img", name=word, exact=True)).to_be_visible()
+    link = sidebar(page).get_by_role("link", name="Compare the pumps", exact=True)
+    await expect(link).to_have_accessible_description(word)
 
 
 async def test_a_paused_team_says_so_on_every_screen_and_resumes_there(visit: Visit) -> None:

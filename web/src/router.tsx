@@ -7,7 +7,7 @@ import { Shell } from "@/shell/Shell";
 import { NotFound, ErrorPage } from "@/parts/statusPages";
 import { AgentPage } from "@/views/conversation/AgentPage";
 import { lazyChunk } from "@/live/chunks";
-import { ScreenPage } from "@/shell/ScreenPage";
+import { ScreenPage, TeamPage } from "@/shell/ScreenPage";
 import { ErrorPanel, Loading } from "@/ui";
 import { SCREENS } from "@/views";
 
@@ -18,13 +18,14 @@ const InboxPage = lazyChunk(() => import("@/views/inbox/InboxPage").then((loaded
 const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: InboxPage });
 const inboxItem = createRoute({ getParentRoute: () => root, path: "/inbox/$item", component: InboxPage });
 
+const teamPages = createRoute({ getParentRoute: () => root, path: "/t/$team", component: TeamPage });
 interface AgentSearch {
   /** The id of a message to scroll to and highlight. */
   at?: string;
 }
 const agent = createRoute({
-  getParentRoute: () => root,
-  path: "/t/$team/a/$agent",
+  getParentRoute: () => teamPages,
+  path: "/a/$agent",
   validateSearch: (search: Record<string, unknown>): AgentSearch => (typeof search.at === "string" ? { at: search.at } : {}),
   component: () => {
     const { team, agent: id } = agent.useParams();
@@ -33,8 +34,8 @@ const agent = createRoute({
 });
 /** The page of a team is the conversation with its coordinator. */
 const team = createRoute({
-  getParentRoute: () => root,
-  path: "/t/$team",
+  getParentRoute: () => teamPages,
+  path: "/",
   component: function TeamHome() {
     const found = useQuery(teamQuery(team.useParams().team));
     if (found.isPending) return <Loading label="Loading the team" />;
@@ -72,8 +73,8 @@ const setup = createRoute({ getParentRoute: () => root, path: "/setup", componen
 const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
   ["", "/$"].map((tail) => {
     const route: AnyRoute = createRoute({
-      getParentRoute: () => root,
-      path: `/t/$team/${screen.path}${tail}`,
+      getParentRoute: () => teamPages,
+      path: `/${screen.path}${tail}`,
       component: function TheScreen() {
         const params = route.useParams() as { team: string; _splat?: string };
         return <ScreenPage key={screen.path + params.team} screen={screen} teamId={params.team} rest={params._splat ?? ""} />;
@@ -84,7 +85,7 @@ const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
 );
 
 export const router = createRouter({
-  routeTree: root.addChildren([home, inbox, inboxItem, agent, team, settings, models, archive, operations, setup, ...(screens as (typeof home)[])]),
+  routeTree: root.addChildren([home, inbox, inboxItem, teamPages.addChildren([team, agent, ...(screens as (typeof team)[])]), settings, models, archive, operations, setup]),
   defaultPreload: "intent",
   defaultPendingMinMs: 0,
 });

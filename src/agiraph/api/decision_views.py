@@ -7,6 +7,7 @@ from pydantic import Field
 from agiraph.api.views import GrantOffer, View, of_domain
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.digest import EntryKind
+from agiraph.core.domain.work import NodeStatus
 
 
 @of_domain
@@ -50,14 +51,27 @@ class DigestGroup(View):
     ids: list[str]
 
 
+class EndedGoalView(View):
+    """The end of a team's goal that the person has not read about."""
+
+    message_id: str = Field(description="The item of the inbox that tells of it.")
+    node_id: str
+    status: NodeStatus
+    goal: str
+    ended_at: datetime
+
+
 class DigestView(View):
-    """What a person may decide on in one team."""
+    """What a person may decide on in one team, and whether it has ended meanwhile."""
 
     team_id: str
     team_name: str
     as_of: datetime = Field(description="Send it with `confirm: all`, so that it means this list.")
     groups: list[DigestGroup]
     entries: list[DigestEntry]
+    ended: EndedGoalView | None = Field(
+        description="Null: it works, or the person has read how its goal ended."
+    )
 
 
 class DecidedView(View):

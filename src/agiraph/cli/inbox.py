@@ -28,6 +28,7 @@ from agiraph.cli.session import (
     table,
 )
 from agiraph.client import Client
+from agiraph.core.domain.agents import name_from_goal
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.messages import Rating
 from agiraph.core.domain.provenance.labels import Label
@@ -79,7 +80,9 @@ async def everything(found: Client) -> list[InboxItem]:
     "--open", "only_open", is_flag=True, help="List only items that still need your answer."
 )
 @click.option(
-    "--digest", is_flag=True, help="List what you may decide on: requests, knowledge, triggers."
+    "--digest",
+    is_flag=True,
+    help="List what you may decide on, requests, knowledge and triggers, and teams that ended.",
 )
 @click.option("--words", is_flag=True, help="With --digest: show the exact words.")
 @printing
@@ -365,16 +368,22 @@ async def _read_all(
 
 
 def _show_digests(digests: list[DigestView], *, words: bool) -> None:
-    """Print what the person may decide on, team by team."""
-    if not digests:
-        return click.echo("There is nothing to decide on.")
+    """Print what the person may decide on and which teams have ended, team by team."""
     console = Console(emoji=False)
     for digest in digests:
         console.print(Text(f"{digest.team_name} ", style="bold") + literal(digest.team_id))
+        if digest.ended is not None:
+            goal = name_from_goal(digest.ended.goal)
+            end = f"  Ended ({digest.ended.status.value}): {goal}"
+            console.print(literal(end), soft_wrap=True)
+            console.print(literal(f"    agiraph inbox {digest.ended.message_id} shows the result"))
         for group in digest.groups:
             _show_group(console, digest, group, words=words)
-        confirm = f"  Confirm knowledge and triggers: agiraph confirm {digest.team_id} --all"
-        console.print(literal(confirm))
+        if digest.groups:
+            confirm = f"  Confirm knowledge and triggers: agiraph confirm {digest.team_id} --all"
+            console.print(literal(confirm))
+    if not any(digest.groups for digest in digests):
+        click.echo("There is nothing to decide on.")
 
 
 def _show_group(console: Console, digest: DigestView, group: DigestGroup, *, words: bool) -> None:

@@ -571,7 +571,8 @@ export interface paths {
         };
         /**
          * Get Digest
-         * @description List what the person may decide on, for each team that has something.
+         * @description List what the person may decide on, and which teams have ended meanwhile: each team that has
+         *     something.
          */
         get: operations["get_digest"];
         put?: never;
@@ -3372,7 +3373,7 @@ export interface components {
         };
         /**
          * DigestView
-         * @description What a person may decide on in one team.
+         * @description What a person may decide on in one team, and whether it has ended meanwhile.
          */
         DigestView: {
             /** Team Id */
@@ -3389,6 +3390,8 @@ export interface components {
             groups: components["schemas"]["DigestGroup"][];
             /** Entries */
             entries: components["schemas"]["DigestEntry"][];
+            /** @description Null: it works, or the person has read how its goal ended. */
+            ended: components["schemas"]["EndedGoalView"] | null;
         };
         /**
          * DisableRequest
@@ -3470,6 +3473,27 @@ export interface components {
             id: string;
             /** Sha256 */
             sha256: string;
+        };
+        /**
+         * EndedGoalView
+         * @description The end of a team's goal that the person has not read about.
+         */
+        EndedGoalView: {
+            /**
+             * Message Id
+             * @description The item of the inbox that tells of it.
+             */
+            message_id: string;
+            /** Node Id */
+            node_id: string;
+            status: components["schemas"]["NodeStatus"];
+            /** Goal */
+            goal: string;
+            /**
+             * Ended At
+             * Format: date-time
+             */
+            ended_at: string;
         };
         /**
          * EvidenceView

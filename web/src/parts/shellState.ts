@@ -22,6 +22,8 @@ interface ShellState {
   shortcutsDialog: boolean;
   /** Whether the person is asked if all work of all teams should stop. */
   stopDialog: boolean;
+  /** What the person is asked about one team before it is done. */
+  asked: { what: "stop" | "archive" | "research"; team: { id: string; name: string; coordinator_id: string | null } } | null;
   sidebarDrawer: boolean;
   detailsPanel: boolean;
   detailsSheet: boolean;
@@ -29,8 +31,6 @@ interface ShellState {
   theme: Theme;
   singleKeys: boolean;
   notifications: boolean;
-  /** What the person has folded (true) or unfolded (false) in the list of teams. */
-  collapsed: Record<string, boolean>;
   /** The ids of the teams that the person keeps at the top of the list. */
   pinned: string[];
   /** The text that filters the list of teams. */
@@ -38,7 +38,6 @@ interface ShellState {
   showsFinished: boolean;
   setOpen: (name: "palette" | "newTeam" | "shortcutsDialog" | "stopDialog" | "sidebarDrawer" | "detailsSheet", isOpen: boolean) => void;
   update: (change: Partial<ShellState>) => void;
-  collapse: (team: string, collapsed: boolean) => void;
   pin: (team: string, isPinned: boolean) => void;
 }
 
@@ -67,6 +66,7 @@ export const useShell = create<ShellState>((set, get) => ({
   startsDemo: false,
   shortcutsDialog: false,
   stopDialog: false,
+  asked: null,
   sidebarDrawer: false,
   detailsSheet: false,
   detailsPanel: readJson("panel", true),
@@ -74,7 +74,6 @@ export const useShell = create<ShellState>((set, get) => ({
   theme: (readStored("theme") as Theme | null) ?? "system",
   singleKeys: readJson("single-keys", true),
   notifications: readJson("notify", false),
-  collapsed: readJson("folded", {}),
   pinned: readJson<string[]>("pinned", []),
   teamFilter: "",
   showsFinished: false,
@@ -88,11 +87,6 @@ export const useShell = create<ShellState>((set, get) => ({
     if (change.detailsPanel !== undefined) writeStored("panel", JSON.stringify(change.detailsPanel));
     if (change.singleKeys !== undefined) writeStored("single-keys", JSON.stringify(change.singleKeys));
     if (change.notifications !== undefined) writeStored("notify", JSON.stringify(change.notifications));
-  },
-  collapse: (team, collapsed) => {
-    const collapsedTeams = { ...get().collapsed, [team]: collapsed };
-    writeStored("folded", JSON.stringify(collapsedTeams));
-    set({ collapsed: collapsedTeams });
   },
   pin: (team, isPinned) => {
     const pinned = [...get().pinned.filter((one) => one !== team), ...(isPinned ? [team] : [])];

@@ -24,7 +24,7 @@ export const teamLine = (team: Pick<Team, "name" | "state">, ...facts: (string |
 export const isAtWork = (state: TeamState): boolean => state === "running" || state === "needs_you" || state === "paused";
 
 /** Whether its stopped or failed work can be started again. A goal that ended with a partial result is extended instead. */
-export const canStartAgain = ({ state, status, goal_status }: Team): boolean => (state === "stopped" || state === "failed") && status !== "archived" && goal_status !== "partial";
+export const canStartAgain = ({ state, status, goal_status }: Pick<Team, "state" | "status"> & Partial<Pick<Team, "goal_status">>): boolean => (state === "stopped" || state === "failed") && status !== "archived" && goal_status !== "partial";
 
 /** What keeps a task from starting. */
 export const HELD_BY: Record<HeldBy, string> = {
@@ -41,7 +41,7 @@ const DONE = { pause: "is paused: everyone stops at their next step", resume: "g
 export type TeamAction = keyof typeof DONE;
 
 /** Pause, resume, stop or start a team again, and say so. */
-export async function runTeamAction(team: Team, action: TeamAction): Promise<void> {
+export async function runTeamAction(team: Pick<Team, "id" | "name">, action: TeamAction): Promise<void> {
   const params = { params: { path: { team: team.id } } };
   try {
     if (action === "pause") await unwrap(api.POST("/api/teams/{team}/pause", params));

@@ -1,11 +1,11 @@
 /** CommandPalette: jump to any agent, screen or open question, run a command, or search all that the teams have said, done and learned. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
-import { Activity, Archive, Inbox, Keyboard, KeyRound, Moon, OctagonX, Play, Plus, Settings, Sun } from "lucide-react";
+import { Activity, Archive, House, Inbox, Keyboard, KeyRound, Moon, OctagonX, Play, Plus, Settings, Sun } from "lucide-react";
 import { Dialog } from "radix-ui";
 import { type FocusEvent, type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { errorMessage, type Found, type TeamOverview } from "@/api/client";
-import { inboxQuery, isSearchable, overviewQuery, searchQuery } from "@/api/queries";
+import { inboxQuery, isSearchable, overviewQuery, searchQuery, teamQuery } from "@/api/queries";
 import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
 import { rememberWords } from "@/reading/foundWords";
@@ -18,7 +18,8 @@ import { PALETTE_FIELD, useShell } from "@/parts/shellState";
 import { unansweredItems } from "@/parts/unanswered";
 import { useSettledText } from "@/parts/useSettledText";
 import { StatusDot, type AgentStatus } from "@/ui";
-import { SCREENS } from "@/views";
+import { type TeamCommand, useTeamCommands } from "@/shell/teamCommands";
+import { teamTabs } from "@/views";
 
 interface Entry extends PaletteEntry {
   icon: ReactNode;
@@ -122,13 +123,24 @@ function useLocalGroups(typed: string): PaletteGroup<Entry>[] {
   const go = useGo();
   const { team: current } = useParams({ strict: false });
   const teams = useQuery(overviewQuery).data ?? [];
+  // The team on screen is known as a whole: also whether its goal can be started again.
+  const whole = useQuery({ ...teamQuery(current ?? ""), enabled: current !== undefined }).data;
   const isStopped = useIsStopped();
   const unanswered = unansweredItems(useQuery(inboxQuery).data?.items);
   const questions = unanswered.map(({ message }): Entry => {
     const label = message.title || message.text.slice(0, 80);
     return { id: message.id, label, icon: <StatusDot status="waiting_for_you" />, detail: capitalize(message.sender_name), run: () => go(`/inbox/${message.id}`) };
   });
-  return [{ name: "Needs you", entries: questions }, ...shownTeams(teams, current, typed).map((team) => teamGroup(team, isStopped, go)), { name: "Actions", entries: useActions(go) }];
+  const commandsOf = useTeamCommands(go);
+  const groupsOf = (team: TeamOverview) => [teamGroup(team, isStopped, go), commandGroup(team, commandsOf(whole?.id === team.id ? whole : team).filter((command) => !(isStopped && command.isHalting)))];
+  return [{ name: "Needs you", entries: questions }, ...shownTeams(teams, current, typed).flatMap(groupsOf), { name: "Actions", entries: useActions(go) }];
+}
+
+/** Return what can be done with a team now. */
+function commandGroup(team: TeamOverview, commands: TeamCommand[]): PaletteGroup<Entry> {
+  const offered = commands.filter((command) => !command.isDisabled);
+  const entries = offered.map(({ label, keywords = [], icon: Icon, run }): Entry => ({ id: `${team.id} ${label}`, label, keywords: [...keywords, `${label} ${team.name}`], icon: <Icon />, detail: team.name, run: () => (close(), run()) }));
+  return { name: `Actions for ${team.name}`, entries };
 }
 
 function useActions(go: (to: string) => void): Entry[] {
@@ -145,6 +157,7 @@ function useActions(go: (to: string) => void): Entry[] {
     look: { icon: <OctagonX />, run: () => go("/operations") },
   };
   return [
+    { id: "start", label: "Start", icon: <House />, run: () => go("/") },
     { id: "inbox", label: "Inbox", icon: <Inbox />, run: () => go("/inbox") },
     { id: "new team", label: "New team", icon: <Plus />, run: open("newTeam") },
     { id: "theme", label: isDark ? "Light theme" : "Dark theme", icon: isDark ? <Sun /> : <Moon />, run: () => (update({ theme: isDark ? "light" : "dark" }), close()) },
@@ -167,10 +180,10 @@ function shownTeams(teams: TeamOverview[], current: string | undefined, typed: s
 
 function teamGroup(team: TeamOverview, isStopped: boolean, go: (to: string) => void): PaletteGroup<Entry> {
   const members = team.members.map(
-    (agent): Entry => ({ id: agent.id, label: capitalize(agent.name), keywords: [team.name, agent.role], icon: <StatusDot status={shownStatus(agent.status as AgentStatus, isStopped)} />, detail: agent.role, run: () => go(`/t/${team.id}/a/${agent.id}`) }),
+    (agent): Entry => ({ id: agent.id, label: capitalize(agent.name), keywords: [team.name, agent.role, `${team.name} ${agent.name}`], icon: <StatusDot status={shownStatus(agent.status as AgentStatus, isStopped)} />, detail: agent.role, run: () => go(`/t/${team.id}/a/${agent.id}`) }),
   );
-  const screens = SCREENS.filter((screen) => screen.isListed).map(
-    (screen): Entry => ({ id: `${team.id} ${screen.path}`, label: screen.label, keywords: [team.name], icon: <screen.icon />, detail: team.name, run: () => go(`/t/${team.id}/${screen.path}`) }),
+  const screens = teamTabs(team).map(
+    ({ label, icon: Icon, href }): Entry => ({ id: `${team.id} ${label}`, label, keywords: [team.name, `${team.name} ${label}`], icon: <Icon />, detail: team.name, run: () => go(href) }),
   );
   return { name: team.name, entries: [...members, ...screens] };
 }

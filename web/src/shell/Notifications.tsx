@@ -1,13 +1,16 @@
-/** Notifications: a toast for each new question, one after the other, and browser notifications if they are on. */
+/** Notifications: a toast for each new question, one after the other, and for each team that ends elsewhere; and browser notifications if they are on. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { QUESTIONS, toast } from "@/ui/toast";
-import type { InboxItem } from "@/api/client";
+import type { InboxItem, TeamOverview } from "@/api/client";
 import { inboxQuery, overviewQuery, queryClient, teamQuery } from "@/api/queries";
 import { capitalize, plural } from "@/lib/format";
 import { isQuiet } from "@/lib/quiet";
+import { screenHref } from "@/lib/screens";
+import { StateIcon } from "@/parts/StateIcon";
+import { isAtWork, type TeamState } from "@/parts/teamState";
 import { titleOf } from "@/parts/entries";
 import { revealHidden } from "@/reading/visible";
 import { isLate, unansweredItems } from "@/parts/unanswered";
@@ -50,6 +53,7 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
     return () => clearTimeout(timer);
   }, [items, notifications, navigate, pathname]);
 
+  useEndedToasts(items, pathname);
   useQuestionToast(queue[0], (id) => setQueue((before) => before.filter((one) => one !== id)));
   return null;
 }
@@ -69,6 +73,68 @@ function useQuestionToast(id: string | undefined, onClose: (id: string) => void)
     toast.custom(() => <QuestionToast id={id} onClose={close} />, { id, duration: Number.POSITIVE_INFINITY, toasterId: QUESTIONS, onDismiss: close });
     return () => toast.dismiss(id);
   }, [id]); // eslint-disable-line
+}
+
+/** What is said of a team that has ended; of one that was stopped only if it has a part of the result. */
+const ENDED_TEXTS: Partial<Record<TeamState, string>> = { done: "is done.", failed: "has failed.", stopped: "stopped with a part of the result." };
+const ENDED_MS = 20_000;
+const endedToast = (team: string) => `ended ${team}`;
+
+/** Return the newest message about the end of a team's work. */
+const endOf = (items: readonly InboxItem[] | undefined, team: string) =>
+  items?.filter(({ message }) => message.team_id === team && (message.kind === "result" || message.kind === "failure")).sort((one, other) => other.message.created_at.localeCompare(one.message.created_at))[0];
+
+/** Say that a team has ended while the person is elsewhere: one toast for each team. */
+function useEndedToasts(items: readonly InboxItem[] | undefined, pathname: string): void {
+  const teams = useQuery(overviewQuery).data;
+  const states = useRef<ReadonlyMap<string, TeamState>>(new Map());
+  const here = /^\/t\/([^/]+)/.exec(pathname)?.[1];
+  useEffect(() => {
+    const before = states.current;
+    const now = new Map<string, TeamState>();
+    states.current = now;
+    for (const team of teams ?? []) {
+      const was = before.get(team.id);
+      const end = endOf(items, team.id);
+      const hasEnded = was !== undefined && isAtWork(was) && team.state in ENDED_TEXTS;
+      // The part of a result may come after the news that the team was stopped.
+      const isWaitedFor = hasEnded && team.state === "stopped" && !(end?.state === "unread" && end.node_status === "partial");
+      now.set(team.id, isWaitedFor ? was : team.state);
+      if (!hasEnded || isWaitedFor || team.id === here || isQuiet(team, new Date())) continue;
+      const id = endedToast(team.id);
+      toast.custom(() => <EndedToast team={team} onClose={() => toast.dismiss(id)} />, { id, duration: ENDED_MS });
+    }
+  }, [teams, items, here]);
+  useEffect(() => {
+    if (here) toast.dismiss(endedToast(here));
+  }, [here]);
+}
+
+function EndedToast({ team, onClose }: { team: TeamOverview; onClose: () => void }) {
+  const end = endOf(useQuery(inboxQuery).data?.items, team.id);
+  const wasUnread = useRef(false);
+  useEffect(() => {
+    if (wasUnread.current && end?.state !== "unread") onClose();
+    wasUnread.current = end?.state === "unread";
+  }, [end?.state]); // eslint-disable-line
+  return (
+    <div role="status" className="flex w-[340px] items-center gap-2.5 rounded-md border border-line bg-surface py-1.5 pr-1.5 pl-3.5 text-sm shadow-high max-md:w-full">
+      <StateIcon state={team.state} />
+      <span dir="auto" className="min-w-0 flex-1 py-1">
+        <span className="font-semibold">{team.name}</span> {ENDED_TEXTS[team.state]}
+      </span>
+      <Link
+        to={(end ? `/inbox/${end.message.id}` : screenHref(team.id, "results")) as "/"}
+        onClick={onClose}
+        className="pointer-events-auto inline-flex h-8 shrink-0 items-center rounded-sm border border-line-2 px-2.5 text-xs font-medium hover:bg-hover pointer-coarse:h-11"
+      >
+        {team.state === "done" ? "See the result" : "See what happened"}
+      </Link>
+      <button type="button" aria-label="Close" onClick={onClose} className="pointer-events-auto flex size-8 shrink-0 items-center justify-center rounded-sm text-ink-3 hover:bg-hover pointer-coarse:size-11">
+        <X className="size-4" />
+      </button>
+    </div>
+  );
 }
 
 /** Whether the team is muted, or has quiet hours now. What it says is in the inbox all the same. */

@@ -6,6 +6,7 @@ import { agentsQuery, inboxQuery, teamQuery } from "@/api/queries";
 import { capitalize } from "@/lib/format";
 import { titleOf } from "@/parts/entries";
 import { unansweredItems } from "@/parts/unanswered";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 import { isModal } from "@/shell/openPalette";
 import { SCREENS } from "@/views";
 
@@ -63,7 +64,9 @@ export function PageTitle() {
   useEffect(() => {
     document.title = title;
   }, [title]);
-  useFocusOnHeading(pageOf(pathname));
+  // Where the list folds away, each of its items is a page of its own.
+  const isFolded = useNarrow(FOLD_PX);
+  useFocusOnHeading(isFolded && top === "inbox" ? pathname : pageOf(pathname));
   return null;
 }
 
@@ -77,9 +80,9 @@ function useFocusOnHeading(page: string): void {
     if (!navigator.userActivation.hasBeenActive) return;
     const main = document.getElementById("main");
     const focus = () => {
-      const heading = main?.querySelector<HTMLElement>("h1");
+      const heading = [...(main?.querySelectorAll<HTMLElement>("h1") ?? [])].find((one) => one.checkVisibility());
       const { activeElement } = document;
-      if (!main || !heading || isModal() || (activeElement !== main && main.contains(activeElement))) return;
+      if (!main || !heading || isModal() || (activeElement !== main && main.contains(activeElement) && activeElement?.checkVisibility())) return;
       heading.tabIndex = -1;
       heading.focus({ preventScroll: true });
     };

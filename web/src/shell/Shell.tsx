@@ -1,4 +1,4 @@
-/** Shell: the frame around every screen: sidebar, banner, dialogs, shortcuts and toasts. */
+/** Shell: the frame around every screen: sidebar, tabs of a phone, banner, dialogs, shortcuts and toasts. */
 import { useQuery } from "@tanstack/react-query";
 import { Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { inboxQuery, tellTimeZone } from "@/api/queries";
@@ -8,6 +8,7 @@ import { lazyChunk } from "@/live/chunks";
 import { Loading, Sheet } from "@/ui";
 import { ConnectionBanner } from "@/shell/Connection";
 import { CommandPalette } from "@/shell/openPalette";
+import { PHONE_PX, useNarrow } from "@/parts/useNarrow";
 import { PageTitle } from "@/shell/PageTitle";
 import { SignIn } from "@/parts/statusPages";
 import { Shortcuts } from "@/shell/Shortcuts";
@@ -20,10 +21,12 @@ const Toaster = lazyChunk(() => import("@/ui/Toaster"));
 const SandboxWarning = lazyChunk(() => import("@/shell/SandboxWarning"));
 const StopDialog = lazyChunk(() => import("@/views/operations/StopDialog"));
 const ShortcutsDialog = lazyChunk(() => import("@/shell/ShortcutsDialog"));
+const TeamDialogs = lazyChunk(() => import("@/shell/TeamDialogs"));
+const BottomTabs = lazyChunk(() => import("@/shell/TeamTabs").then((loaded) => ({ default: loaded.BottomTabs })));
 
 export function Shell() {
   const connection = useLive((state) => state.connection);
-  const { palette, newTeam, shortcutsDialog, stopDialog, sidebarDrawer, sidebarHidden, setOpen } = useShell();
+  const { palette, newTeam, shortcutsDialog, stopDialog, asked, sidebarDrawer, sidebarHidden, setOpen } = useShell();
   const { pathname } = useLocation();
   const navigate = useNavigate();
   useEffect(() => {
@@ -38,6 +41,7 @@ export function Shell() {
     if (pathname !== "/") void navigate({ to: "/" });
   }, [newTeam, pathname, navigate, setOpen]);
 
+  const isPhone = useNarrow(PHONE_PX);
   const isSettled = useSettled();
   const isSignedIn = isSettled && connection === "live";
   useEffect(() => {
@@ -60,17 +64,24 @@ export function Shell() {
       <Sheet open={sidebarDrawer} onOpenChange={(now) => setOpen("sidebarDrawer", now)} side="left" title="Teams">
         <Sidebar />
       </Sheet>
-      <main id="main" tabIndex={-1} className="relative flex min-w-0 flex-1 flex-col">
-        <ConnectionBanner />
-        {isSettled && (
-          <Suspense fallback={null}>
-            <SandboxWarning />
+      <div className="flex min-w-0 flex-1 flex-col">
+        <main id="main" tabIndex={-1} className="relative flex min-h-0 flex-1 flex-col">
+          <ConnectionBanner />
+          {isSettled && (
+            <Suspense fallback={null}>
+              <SandboxWarning />
+            </Suspense>
+          )}
+          <Suspense fallback={<Loading label="Opening the page" />}>
+            <Outlet />
+          </Suspense>
+        </main>
+        {isPhone && (
+          <Suspense fallback={<div className="h-14 shrink-0 border-t border-line" />}>
+            <BottomTabs />
           </Suspense>
         )}
-        <Suspense fallback={<Loading label="Opening the page" />}>
-          <Outlet />
-        </Suspense>
-      </main>
+      </div>
       <PageTitle />
       <Shortcuts />
       {isSettled && knownAtStart && (
@@ -83,6 +94,7 @@ export function Shell() {
         {palette && <CommandPalette />}
         {shortcutsDialog && <ShortcutsDialog />}
         {stopDialog && <StopDialog />}
+        {asked && <TeamDialogs />}
       </Suspense>
     </div>
   );

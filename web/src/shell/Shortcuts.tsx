@@ -17,7 +17,7 @@ export function Shortcuts() {
   useEffect(keepFocus, []);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const { setOpen, update, singleKeys, sidebarHidden, detailsPanel } = useShell.getState();
+      const { setOpen, update, singleKeys, sidebarHidden } = useShell.getState();
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
         return openPalette();
@@ -27,7 +27,7 @@ export function Shortcuts() {
         return stepMember(event.key === "ArrowUp" ? -1 : 1);
       }
       if (event.ctrlKey || event.metaKey || event.altKey || !singleKeys || isField(event.target) || isModal() || isForMessage(event)) return;
-      if (runShortcut(event, { setOpen, update, sidebarHidden, detailsPanel })) event.preventDefault();
+      if (runShortcut(event, { setOpen, update, sidebarHidden })) event.preventDefault();
     };
     const go = (to: string | null | undefined) => {
       if (!to) return false;
@@ -35,14 +35,14 @@ export function Shortcuts() {
       return true;
     };
     const team = /^\/t\/([^/]+)/.exec(pathname)?.[1] ?? overviewTeams()[0]?.id;
-    /** Open the previous or next member in the order of the sidebar, which is the order that the person sees. */
+    /** Open the previous or next member, team by team in the order of the sidebar. */
     const stepMember = (offset: number) => {
-      const { pinned, collapsed, teamFilter, showsFinished } = useShell.getState();
-      const rows = sidebarRows(sortTeams(overviewTeams(), pinned), { current: team, pinned, collapsed, filter: teamFilter, showsFinished, former: {} });
-      const pages = rows.flatMap((row) => (row.kind === "member" ? [`/t/${row.team.id}/a/${row.member.id}`] : []));
+      const { pinned, teamFilter, showsFinished } = useShell.getState();
+      const rows = sidebarRows(sortTeams(overviewTeams(), pinned), { current: team, pinned, filter: teamFilter, showsFinished });
+      const pages = rows.flatMap((row) => (row.kind === "team" ? row.team.members.map((member) => `/t/${row.team.id}/a/${member.id}`) : []));
       go(pages[(pages.indexOf(pathname) + offset + pages.length) % pages.length]);
     };
-    const runShortcut = (event: KeyboardEvent, shell: Pick<ReturnType<typeof useShell.getState>, "setOpen" | "update" | "sidebarHidden" | "detailsPanel">): boolean => {
+    const runShortcut = (event: KeyboardEvent, shell: Pick<ReturnType<typeof useShell.getState>, "setOpen" | "update" | "sidebarHidden">): boolean => {
       const { key } = event;
       if (followsGo(event)) {
         if (key === "i") return go("/inbox");
@@ -64,9 +64,6 @@ export function Shortcuts() {
         case "[":
           shell.update({ sidebarHidden: !shell.sidebarHidden });
           return true;
-        case "]":
-          shell.update({ detailsPanel: !shell.detailsPanel });
-          return true;
         case "r":
           document.getElementById("composer")?.focus();
           return true;
@@ -75,6 +72,8 @@ export function Shortcuts() {
           return clickLast("#find") || (openPalette(), true);
         case "v":
           return clickLast("#tools");
+        case "]":
+          return clickLast("#details");
         case "Escape":
           return clickLast("#to-end");
         case "a":

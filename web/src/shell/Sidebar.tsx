@@ -1,7 +1,7 @@
-/** Sidebar: the inbox, then every team with its members and screens. */
+/** Sidebar: the start page and the inbox, then every team. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation } from "@tanstack/react-router";
-import { Activity, Archive, Inbox, Moon, Plus, Search, Settings, Sun, X } from "lucide-react";
+import { Activity, Archive, House, Inbox, Moon, Plus, Search, Settings, Sun, X } from "lucide-react";
 import { type KeyboardEvent, Suspense, useRef } from "react";
 import { errorMessage } from "@/api/client";
 import { inboxQuery, overviewQuery } from "@/api/queries";
@@ -13,7 +13,7 @@ import { openPalette } from "@/shell/openPalette";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { unansweredItems } from "@/parts/unanswered";
 import { useShell } from "@/parts/shellState";
-import { WaitingBadge } from "@/shell/WaitingBadge";
+import { WaitingBadge } from "@/parts/WaitingBadge";
 
 const TeamList = lazyChunk(() => import("@/shell/TeamList"));
 const NoTeams = lazyChunk(() => import("@/shell/NoTeams"));
@@ -54,6 +54,9 @@ export function Sidebar() {
           <span className="flex-1 text-left">Jump to…</span>
           <Kbd className="pointer-coarse:hidden">{MODIFIER_KEY}K</Kbd>
         </button>
+        <Link to="/" aria-current={pathname === "/" ? "page" : undefined} className={cx(rowStyle, "mt-2 font-medium", pathname === "/" && currentStyle)}>
+          <House className="size-4 text-ink-2" aria-hidden /> Start
+        </Link>
         <InboxLink pathname={pathname} unanswered={unanswered} unread={inbox.data?.unread ?? 0} />
         {teams !== undefined && teams.length >= MANY_TEAMS && <TeamFilter onLeave={() => list.current?.querySelector<HTMLElement>("[data-nav][tabindex='0']")?.focus()} />}
       </div>
@@ -159,7 +162,7 @@ function TeamFilter({ onLeave }: { onLeave: () => void }) {
 
 function InboxLink({ pathname, unanswered, unread }: { pathname: string; unanswered: number; unread: number }) {
   return (
-    <Link to="/inbox" className={cx(rowStyle, "mt-2", pathname.startsWith("/inbox") && currentStyle)}>
+    <Link to="/inbox" aria-current={pathname.startsWith("/inbox") ? "page" : undefined} className={cx(rowStyle, pathname.startsWith("/inbox") && currentStyle)}>
       <Inbox className="size-4 text-ink-2" aria-hidden />
       <span className="flex-1 font-medium">Inbox</span>
       <WaitingBadge questions={unanswered} unread={unread} />

@@ -1,25 +1,19 @@
-/** Sidebar rows: the list of teams as rows: which teams are shown, in which order, and what of each. */
-import type { Agent, MemberOverview, TeamOverview } from "@/api/client";
+/** Sidebar rows: the list of teams as rows: which teams are shown, and in which order. */
+import type { TeamOverview } from "@/api/client";
 
 export type SidebarRow =
-  | { kind: "team"; key: string; team: TeamOverview; isOpen: boolean; isPinned: boolean }
-  | { kind: "member"; key: string; team: TeamOverview; member: MemberOverview; isFormer: boolean }
-  | { kind: "former"; key: string; team: TeamOverview; isOpen: boolean }
-  | { kind: "screens"; key: string; team: TeamOverview }
+  | { kind: "team"; key: string; team: TeamOverview; isPinned: boolean }
   | { kind: "finished"; key: string; count: number; isOpen: boolean };
 
 export interface SidebarView {
   /** The id of the team whose page is open. */
   current: string | undefined;
   pinned: string[];
-  collapsed: Record<string, boolean>;
   filter: string;
   showsFinished: boolean;
-  /** The former members of the teams whose former members are unfolded. */
-  former: Record<string, Agent[]>;
 }
 
-/** Up to this many teams are all unfolded, and finished ones are listed among them: everything fits. */
+/** Up to this many teams, finished ones are listed among the others: everything fits. */
 const FEW_TEAMS = 6;
 /** Two teams that were active within the same minute keep their order: the list must not jump with every step of their work. */
 const ORDER_STEP_MS = 60_000;
@@ -43,40 +37,15 @@ const isFinished = (team: TeamOverview): boolean => team.state === "done" || tea
 
 /** Return the rows of the list, from teams in the order in which they are shown. */
 export function sidebarRows(teams: TeamOverview[], view: SidebarView): SidebarRow[] {
+  const rowOf = (team: TeamOverview): SidebarRow => ({ kind: "team", key: team.id, team, isPinned: view.pinned.includes(team.id) });
   const words = view.filter.toLowerCase().trim();
-  if (words) return teams.flatMap((team) => matchingRows(team, words, view));
+  const matches = (team: TeamOverview) => [team.name, ...team.members.map((member) => `${member.name} ${member.role}`)].some((name) => name.toLowerCase().includes(words));
+  if (words) return teams.filter(matches).map(rowOf);
   const areFew = teams.length <= FEW_TEAMS;
   // A finished team that is open, pinned or has something to say stays where it is.
   const isAway = (team: TeamOverview) => !areFew && isFinished(team) && team.id !== view.current && !view.pinned.includes(team.id) && team.open_questions === 0 && team.unread === 0;
-  const rowsOf = (team: TeamOverview) => teamRows(team, view, !(view.collapsed[team.id] ?? !(areFew || team.id === view.current)));
   const away = teams.filter(isAway);
-  const rows = teams.filter((team) => !isAway(team)).flatMap(rowsOf);
+  const rows = teams.filter((team) => !isAway(team)).map(rowOf);
   if (away.length === 0) return rows;
-  return [...rows, { kind: "finished", key: "finished", count: away.length, isOpen: view.showsFinished }, ...(view.showsFinished ? away.flatMap(rowsOf) : [])];
-}
-
-/** Return the rows of a team whose name, or a member's name or role, holds the words. */
-function matchingRows(team: TeamOverview, words: string, view: SidebarView): SidebarRow[] {
-  const isNamed = team.name.toLowerCase().includes(words);
-  const members = team.members.filter((member) => `${member.name} ${member.role}`.toLowerCase().includes(words));
-  if (!isNamed && members.length === 0) return [];
-  if (isNamed) return teamRows(team, view, team.id === view.current);
-  return [teamRow(team, view, true), ...members.map((member) => memberRow(team, member))];
-}
-
-const teamRow = (team: TeamOverview, view: SidebarView, isOpen: boolean): SidebarRow => ({ kind: "team", key: team.id, team, isOpen, isPinned: view.pinned.includes(team.id) });
-const memberRow = (team: TeamOverview, member: MemberOverview, isFormer = false): SidebarRow => ({ kind: "member", key: member.id, team, member, isFormer });
-
-function teamRows(team: TeamOverview, view: SidebarView, isOpen: boolean): SidebarRow[] {
-  const head = teamRow(team, view, isOpen);
-  if (!isOpen) return [head];
-  const rows = [head, ...team.members.map((member) => memberRow(team, member))];
-  if (team.former_members > 0) {
-    const former = view.former[team.id];
-    rows.push({ kind: "former", key: `${team.id} former`, team, isOpen: former !== undefined });
-    for (const agent of former ?? []) rows.push(memberRow(team, { id: agent.id, name: agent.name, role: agent.role, status: agent.status, unread: agent.unread, questions: 0 }, true));
-  }
-  // The links to nine screens under every team would hide the teams: only the team in sight, and one that the person unfolded, show theirs.
-  if (team.id === view.current || view.collapsed[team.id] === false) rows.push({ kind: "screens", key: `${team.id} screens`, team });
-  return rows;
+  return [...rows, { kind: "finished", key: "finished", count: away.length, isOpen: view.showsFinished }, ...(view.showsFinished ? away.map(rowOf) : [])];
 }

@@ -6,10 +6,14 @@ import { attachToaster, QUESTIONS, toast } from "@/ui/toast";
 
 /** On a narrow screen a question would cover the dialog that is open. It is hidden until the dialog is closed. */
 const BEHIND_DIALOGS = "max-md:in-[body:has([role=dialog][data-state=open])]:hidden";
+/** Reports would cover a menu, which opens at the lower edge there. */
+const BEHIND_MENUS = "max-md:in-[body:has([role=menu])]:hidden";
 const SHARED = { className: "font-sans!" };
 /** How far reports are from the lower edge: on an agent's page above the composer. */
 const EDGE = 16;
 const ABOVE_COMPOSER = 132;
+/** The height of the tabs at the lower edge of a phone. */
+const PHONE_TABS = 56;
 
 export default function Toaster() {
   const frame = useRef<HTMLDivElement>(null);
@@ -34,7 +38,7 @@ export default function Toaster() {
   return (
     <div ref={frame} className="contents">
       {/* The pointer goes through a report to what is below it; its button takes the pointer. */}
-      <Library {...SHARED} visibleToasts={3} containerAriaLabel="Reports" position="bottom-right" offset={{ bottom, right: 16 }} mobileOffset={{ bottom, right: 12, left: 12 }} toastOptions={{ unstyled: true, className: "pointer-events-none" }} expand />
+      <Library {...SHARED} className={`${SHARED.className} ${BEHIND_MENUS}`} visibleToasts={3} containerAriaLabel="Reports" position="bottom-right" offset={{ bottom, right: 16 }} mobileOffset={{ bottom: bottom + PHONE_TABS, right: 12, left: 12 }} toastOptions={{ unstyled: true, className: "pointer-events-none" }} expand />
       {/* The last one: if there are both, Alt T goes to the question. */}
       <Library {...SHARED} className={`${SHARED.className} ${BEHIND_DIALOGS}`} id={QUESTIONS} visibleToasts={1} containerAriaLabel="Questions" position="top-right" offset={{ top: 60, right: 16 }} mobileOffset={{ top: 60, right: 12, left: 12 }} toastOptions={{ unstyled: true }} />
     </div>

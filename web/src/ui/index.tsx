@@ -190,14 +190,14 @@ export function Pills<T extends string>({ value, onChange, options, label }: { v
   );
 }
 
-/** The bar at the top of a screen: its title and its actions. */
-export function Header({ lead, title, subtitle, children }: { lead?: ReactNode; title: ReactNode; subtitle?: string; children?: ReactNode }) {
+/** The bar at the top of a screen: its title and its actions. What is in the `middle` takes the width that they leave. */
+export function Header({ lead, title, subtitle, middle, children }: { lead?: ReactNode; title: ReactNode; subtitle?: string; middle?: ReactNode; children?: ReactNode }) {
   // A name in another direction does not change the order of what stands beside it.
   const parts = subtitle?.split(" · ") ?? [];
   return (
     <header className="flex h-[52px] shrink-0 items-center gap-3 border-b border-line px-4 max-md:px-2">
       {lead}
-      <div className="min-w-0 flex-1">
+      <div className={cx("min-w-0", middle ? "md:max-w-1/2 max-md:flex-1" : "flex-1")}>
         <h1 dir="auto" className="truncate text-left text-md leading-5 font-semibold">{title}</h1>
         {subtitle && (
           <p dir={parts.length > 1 ? "ltr" : "auto"} className="truncate text-left text-xs text-ink-3">
@@ -210,6 +210,7 @@ export function Header({ lead, title, subtitle, children }: { lead?: ReactNode; 
           </p>
         )}
       </div>
+      {middle}
       <div className="flex shrink-0 items-center gap-1.5">{children}</div>
     </header>
   );

@@ -99,7 +99,7 @@ export function Menu({ trigger, isOpenedByKey, children }: { trigger: ReactNode;
     <DropdownMenu.Root defaultOpen modal={false}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal container={document.getElementById("main")}>
-        <DropdownMenu.Content ref={content} align="end" sideOffset={6} className="z-50 min-w-[190px] rounded-md border border-line bg-surface p-1 shadow-high animate-pop">
+        <DropdownMenu.Content ref={content} align="end" sideOffset={6} className="scroll z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-[190px] rounded-md border border-line bg-surface p-1 shadow-high animate-pop">
           {children}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>

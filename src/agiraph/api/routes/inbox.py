@@ -123,9 +123,10 @@ def get_digest(
     team: Annotated[str, Query(max_length=200, description="Only this team.")] = "",
     words: Annotated[bool, Query(description="Return the exact words of every entry.")] = False,
 ) -> list[DigestView]:
-    """List what the person may decide on, for each team that has something."""
+    """List what the person may decide on, and which teams have ended meanwhile: each team that has
+    something."""
     found = [digest.of_team(tx, t, person_id=person) for t in _teams(tx, team, person)]
-    return [digest_view(tx, one, words=words) for one in found if one.entries]
+    return [digest_view(tx, one, words=words) for one in found if one.entries or one.ended]
 
 
 @router.write_once("/inbox/digest", 404, 409)

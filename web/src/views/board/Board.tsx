@@ -7,14 +7,13 @@ import { errorMessage } from "@/api/client";
 import { agentsQuery, inboxQuery, stagesQuery } from "@/api/queries";
 import { plural } from "@/lib/format";
 import { unansweredItems } from "@/parts/unanswered";
-import { SidebarButton } from "@/parts/SidebarButton";
-import { teamLine } from "@/parts/teamState";
-import { EmptyState, Header, Loading, Sheet, ErrorPanel } from "@/ui";
+import { ScreenHeader } from "@/parts/ScreenHeader";
+import { EmptyState, Loading, Sheet, ErrorPanel } from "@/ui";
 import { cx } from "@/lib/cx";
 import type { ScreenProps } from "@/lib/screens";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { displayStatusOf } from "@/parts/taskStatus";
-import { useNarrow } from "@/parts/useNarrow";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 import type { CardData } from "@/views/board/Card";
 import { TaskDetail } from "@/views/board/TaskDetail";
 import { progressOf, useFolds } from "@/views/tree/folds";
@@ -32,7 +31,7 @@ export default function Board({ team }: ScreenProps) {
   const inbox = useQuery(inboxQuery);
   const [params, setParams] = useSearchParams();
   const isPhone = useNarrow(768);
-  const hasNoSidePanel = useNarrow(1100);
+  const hasNoSidePanel = useNarrow(FOLD_PX);
   const view = params.view ?? (isPhone ? "list" : "graph");
 
   const nodes = board.data;
@@ -101,12 +100,12 @@ export default function Board({ team }: ScreenProps) {
 
   const stageCount = new Set(nodes?.flatMap((node) => node.stage_id ?? [])).size;
   const running = nodes?.filter((node) => node.status === "running").length ?? 0;
-  const subtitle = nodes && nodes.length > 0 ? teamLine(team, plural(nodes.length, "task", "tasks"), stageCount > 0 && plural(stageCount, "stage"), running > 0 && `${running} running`) : teamLine(team);
+  const facts = nodes && nodes.length > 0 ? [plural(nodes.length, "task", "tasks"), stageCount > 0 && plural(stageCount, "stage"), running > 0 && `${running} running`] : [];
   const detail = params.node ? <TaskDetail id={params.node} cards={cards} stages={stages.data ?? []} onOpen={open} onClose={close} team={team} /> : null;
 
   return (
     <>
-      <Header lead={<SidebarButton />} title="Board" subtitle={subtitle}>
+      <ScreenHeader team={team} title="Board" facts={facts}>
         <div role="group" aria-label="How to show it" className="flex rounded-sm border border-line-2 p-0.5">
           {(
             [
@@ -125,7 +124,7 @@ export default function Board({ team }: ScreenProps) {
             </button>
           ))}
         </div>
-      </Header>
+      </ScreenHeader>
       <p dir="auto" className="sr-only" role="status">
         {announcement}
       </p>

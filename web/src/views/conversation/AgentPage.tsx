@@ -1,34 +1,28 @@
-/** AgentPage: one agent: its conversation, the composer, the details panel and the team menu. */
+/** AgentPage: one agent: its conversation, the composer, the other members and the details panel. */
 import { useQuery } from "@tanstack/react-query";
-import { Columns2, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench } from "lucide-react";
+import { Columns2, Search, Wrench } from "lucide-react";
 import { type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
 import { create } from "zustand";
 import { type Agent, ApiError, errorMessage, type Team } from "@/api/client";
-import { agentsQuery, jobsQuery, queryClient, teamQuery } from "@/api/queries";
-import { useLive } from "@/live";
-import { capitalize, money, plural } from "@/lib/format";
+import { agentsQuery, queryClient, teamQuery } from "@/api/queries";
+import { capitalize, money } from "@/lib/format";
 import { readStored, writeStored } from "@/lib/storage";
-import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Pills, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
+import { Button, Chip, IconButton, Loading, Pills, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
 import { SetUpLink } from "@/views/models/SetUpLink";
-import { SidebarButton } from "@/parts/SidebarButton";
+import { ScreenHeader } from "@/parts/ScreenHeader";
 import { NotFound } from "@/parts/statusPages";
-import { archiveTeam, restoreTeam } from "@/parts/archiving";
+import { restoreTeam } from "@/parts/archiving";
 import { shownStatus, useIsStopped } from "@/parts/serverQueries";
 import { useShell } from "@/parts/shellState";
-import { ConfirmStop } from "@/parts/ConfirmStop";
-import { canStartAgain, isAtWork, runTeamAction, teamLine } from "@/parts/teamState";
-import { showNote } from "@/parts/toast";
-import { Literal } from "@/reading/Literal";
 import { Composer } from "@/views/composer/Composer";
 import { StopWork } from "@/views/conversation/StopWork";
 import type { ViewMode } from "@/views/conversation/folding";
-import { screenHref } from "@/lib/screens";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link } from "@tanstack/react-router";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 import { useTeamQuestions } from "@/parts/unanswered";
 import { lazyChunk } from "@/live/chunks";
 
-const TeamBar = lazyChunk(() => import("@/parts/TeamBar"));
-const WaitingBar = lazyChunk(() => import("@/parts/WaitingBar"));
+const Members = lazyChunk(() => import("@/views/conversation/Members"));
 const ConversationView = lazyChunk(() => import("@/views/conversation/ConversationView").then((loaded) => ({ default: loaded.ConversationView })));
 const Details = lazyChunk(() => import("@/views/conversation/Details"));
 const JobCards = lazyChunk(() => import("@/views/conversation/JobCards"));
@@ -68,6 +62,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
   const [found, setFound] = useState<{ key?: string; words: string[] }>(NOTHING_FOUND);
   const onFound = useCallback((key: string | undefined, words: string[]) => setFound({ key, words }), []);
   const isCoordinator = agent.id === team.coordinator_id;
+  const isFolded = useNarrow(FOLD_PX);
   const { view, show } = useViewMode();
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -84,8 +79,8 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
   return (
     <div className="flex min-h-0 flex-1">
       <div className="flex min-w-0 flex-1 flex-col">
-        <Header
-          lead={<SidebarButton />}
+        <ScreenHeader
+          team={team}
           title={
             // The name stays readable: the status is shortened first, down to its mark.
             <span className="flex items-center gap-3 max-sm:gap-1.5">
@@ -98,9 +93,16 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
               </StatusLink>
             </span>
           }
-          subtitle={teamLine(team, isCoordinator ? "Runs the team" : agent.role)}
+          facts={[isCoordinator ? "Runs the team" : agent.role]}
+          middle={
+            agents.length > 1 && (
+              <Suspense fallback={<span className="flex-1 max-md:hidden" />}>
+                <Members team={team} agents={agents} current={agent} />
+              </Suspense>
+            )
+          }
         >
-          <span className="mr-1 hidden items-center gap-3 text-sm text-ink-2 lg:flex">
+          <span className="mr-1 hidden items-center gap-3 text-sm text-ink-2 min-[1600px]:flex">
             <span title="The model that answers">{agent.model}</span>
             {isCoordinator && team.usd > 0 && <span className="tabular" title="What the team has cost">{money(team.usd)}</span>}
           </span>
@@ -116,19 +118,15 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           <IconButton
             label="Details"
             keys="]"
-            aria-pressed={detailsPanel}
-            onClick={() => (matchMedia("(min-width: 1180px)").matches ? update({ detailsPanel: !detailsPanel }) : setOpen("detailsSheet", !detailsSheet))}
-            // On a phone, four icons leave no room for the name; the menu has this one.
+            id="details"
+            aria-pressed={isFolded ? detailsSheet : detailsPanel}
+            onClick={() => (isFolded ? setOpen("detailsSheet", !detailsSheet) : update({ detailsPanel: !detailsPanel }))}
+            // On a phone, four icons leave no room for the name; the menu at the lower edge has this one.
             className="max-sm:hidden"
           >
             <Columns2 className="size-4" />
           </IconButton>
-          <TeamMenu team={team} onDetails={() => setOpen("detailsSheet", true)} />
-        </Header>
-        <Suspense>
-          <TeamBar team={team} />
-          <WaitingBar team={team.id} />
-        </Suspense>
+        </ScreenHeader>
         {team.status === "archived" && (
           <div role="status" className="flex min-h-10 flex-wrap items-center gap-3 border-b border-line bg-sunken px-4 py-1 text-sm">
             <span className="flex-1">This team is archived. It does no work and gets no messages.</span>
@@ -163,8 +161,8 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
         )}
         <Composer team={team} agent={agent} isCoordinator={isCoordinator} agents={agents} stop={<StopWork team={team} agent={agent} isCoordinator={isCoordinator} />} />
       </div>
-      {detailsPanel && (
-        <aside aria-label="Details" className="scroll hidden w-[308px] shrink-0 border-l border-line bg-canvas min-[1180px]:block">
+      {detailsPanel && !isFolded && (
+        <aside aria-label="Details" className="scroll w-[308px] shrink-0 border-l border-line bg-canvas">
           <Suspense>
             <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} onClose={() => update({ detailsPanel: false })} />
           </Suspense>
@@ -188,99 +186,5 @@ function StatusLink({ team, agent, status, children }: { team: string; agent: st
     <Link to="/t/$team/a/$agent" params={{ team: question.message.team_id, agent: question.message.sender }} search={{ at: question.message.id }} title="Go to the question" className="flex min-h-6 min-w-7 shrink-[999] items-center rounded-full hover:underline pointer-coarse:-my-3 pointer-coarse:min-h-11">
       {children}
     </Link>
-  );
-}
-
-function TeamMenu({ team, onDetails }: { team: Team; onDetails: () => void }) {
-  const navigate = useNavigate();
-  const [confirming, setConfirming] = useState<"stop" | "archive" | null>(null);
-  const isLive = useLive((state) => state.connection === "live");
-  const archive = () =>
-    archiveTeam(team).then(
-      () => navigate({ to: "/" }),
-      (error: unknown) => showNote(errorMessage(error), true),
-    );
-  return (
-    <>
-      <Menu
-        trigger={
-          <Button variant="ghost" size="icon" aria-label="Team actions">
-            <MoreVertical className="size-4" />
-          </Button>
-        }
-      >
-        {team.status === "paused" || canStartAgain(team) ? (
-          <MenuItem disabled={!isLive} onSelect={() => void runTeamAction(team, "resume")}>
-            <Play /> {team.status === "paused" ? "Resume the team" : "Start the team again"}
-          </MenuItem>
-        ) : (
-          <MenuItem disabled={!isLive || !isAtWork(team.state)} onSelect={() => void runTeamAction(team, "pause")}>
-            <Pause /> Pause the team
-          </MenuItem>
-        )}
-        <MenuItem disabled={!isLive || !isAtWork(team.state)} onSelect={() => setConfirming("stop")}>
-          <Square /> Stop the team
-        </MenuItem>
-        <MenuSeparator />
-        <MenuItem className="sm:hidden" onSelect={onDetails}>
-          <Columns2 /> Details
-        </MenuItem>
-        <MenuItem onSelect={() => void navigate({ to: screenHref(team.id, "settings") as "/" })}>
-          <Settings2 /> Settings and new goal
-        </MenuItem>
-        <MenuItem onSelect={() => void navigate({ to: screenHref(team.id, "cost") as "/" })}>Cost of the team</MenuItem>
-        <MenuItem disabled={!isLive || team.status === "archived"} onSelect={() => setConfirming("archive")}>
-          Archive the team
-        </MenuItem>
-      </Menu>
-      {confirming === "stop" && (
-        <ConfirmStop
-          title={`Stop ${team.name}?`}
-          onStop={() => {
-            void runTeamAction(team, "stop");
-            setConfirming(null);
-          }}
-          onClose={() => setConfirming(null)}
-        >
-          <TeamWork team={team.id} />
-        </ConfirmStop>
-      )}
-      <Dialog open={confirming === "archive"} onOpenChange={() => setConfirming(null)} title={`Archive ${team.name}?`} description="Its work is stopped and it leaves the list. Nothing is deleted: you can restore it under “Archived teams”.">
-        <div className="flex justify-end gap-2">
-          <Button onClick={() => setConfirming(null)}>Keep the team</Button>
-          <Button
-            variant="danger"
-            onClick={() => {
-              void archive();
-              setConfirming(null);
-            }}
-          >
-            Archive
-          </Button>
-        </div>
-      </Dialog>
-    </>
-  );
-}
-
-const MOST_NAMED = 5;
-
-/** The open work of a team, as it is named before the team is stopped. */
-function TeamWork({ team }: { team: string }) {
-  const open = (useQuery(jobsQuery(team)).data ?? []).filter((job) => job.ended_at === null);
-  if (open.length === 0) return <p>Nothing is open. What is scheduled ends.</p>;
-  const more = open.length - MOST_NAMED;
-  return (
-    <>
-      <p>{plural(open.length, "piece of work stops at its next step", "pieces of work stop at their next step")}:</p>
-      <ul className="mt-1 list-disc pl-5">
-        {open.slice(0, MOST_NAMED).map((job) => (
-          <li key={job.node_id}>
-            <Literal text={job.title || "its work"} keepEmoji />
-          </li>
-        ))}
-        {more > 0 && <li>and {more} more</li>}
-      </ul>
-    </>
   );
 }

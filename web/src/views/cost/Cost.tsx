@@ -7,10 +7,9 @@ import { api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryKeys } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, compactNumber, money, plural } from "@/lib/format";
-import { SidebarButton } from "@/parts/SidebarButton";
-import { teamLine } from "@/parts/teamState";
+import { ScreenHeader } from "@/parts/ScreenHeader";
 import { lazyChunk } from "@/live/chunks";
-import { Button, Dialog, EmptyState, Header, Loading, Meter, Pills, ErrorPanel } from "@/ui";
+import { Button, Dialog, EmptyState, Loading, Meter, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { LANE_LABELS } from "@/parts/taskStatus";
@@ -30,7 +29,7 @@ export default function Cost({ team }: ScreenProps) {
   const costs = query.data;
   return (
     <>
-      <Header lead={<SidebarButton />} title="Cost" subtitle={teamLine(team)} />
+      <ScreenHeader team={team} title="Cost" />
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
         {query.isPending ? (
           <Loading label="Loading the cost" />

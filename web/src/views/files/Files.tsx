@@ -9,11 +9,10 @@ import { isAttached } from "@/views/composer/attachments";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { fullTime, fileSize, shortTime } from "@/lib/format";
-import { SidebarButton } from "@/parts/SidebarButton";
-import { teamLine } from "@/parts/teamState";
-import { Button, EmptyState, Header, IconButton, Loading, ErrorPanel } from "@/ui";
+import { ScreenHeader } from "@/parts/ScreenHeader";
+import { Button, EmptyState, IconButton, Loading, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
-import { useNarrow } from "@/parts/useNarrow";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 import { showToast } from "@/parts/toast";
 import { EntryIcon } from "@/views/files/EntryIcon";
 import { Document, DocumentActions, type DocumentMode, useDocumentMode } from "@/views/files/Document";
@@ -27,12 +26,12 @@ type FolderTitles = ReadonlyMap<string, string>;
 
 export default function Files({ team, rest }: ScreenProps) {
   const path = rest.replace(/\/+$/, "");
-  const isPhone = useNarrow(768);
+  const isFolded = useNarrow(FOLD_PX);
   const file = useQuery(fileQuery(team.id, path));
   const board = useQuery(boardQuery(team.id));
   const titles = useMemo<FolderTitles>(() => new Map((board.data ?? []).map((node) => [`nodes/${node.id}`, node.title])), [board.data]);
   const isFile = path !== "" && file.data?.path === path && file.data.kind !== "folder";
-  const showsTree = !isPhone || !isFile;
+  const showsTree = !isFolded || !isFile;
   const [showsInternal, setShowsInternal] = useState(false);
   const [mode, setMode] = useDocumentMode(path);
   const { uploads, add, retry, remove, clear } = useUploads(team.id);
@@ -53,7 +52,7 @@ export default function Files({ team, rest }: ScreenProps) {
   };
   return (
     <>
-      <Header lead={<SidebarButton />} title="Files" subtitle={teamLine(team)}>
+      <ScreenHeader team={team} title="Files">
         <input
           ref={picker}
           type="file"
@@ -68,18 +67,18 @@ export default function Files({ team, rest }: ScreenProps) {
         <Button onClick={() => picker.current?.click()} title="Upload files for the team, or drop them here">
           <Upload className="size-4" aria-hidden /> Upload
         </Button>
-      </Header>
+      </ScreenHeader>
       <UploadPanel uploads={uploads} onRetry={(upload, ifExists) => void retry(upload, ifExists)} onRemove={remove} onClear={clear} />
       <div className="relative flex min-h-0 flex-1" {...drag}>
         {isOver && <div className="pointer-events-none absolute inset-2 z-20 flex items-center justify-center rounded-md border-2 border-dashed border-ink bg-paper/80 text-md font-semibold">Drop the files here to upload them</div>}
         {showsTree && (
-          <nav aria-label="Files of the team" className={cx("scroll shrink-0 py-2", isPhone ? "w-full" : "w-[300px] border-r border-line bg-rail")}>
+          <nav aria-label="Files of the team" className={cx("scroll shrink-0 py-2", isFolded ? "w-full" : "w-[300px] border-r border-line bg-rail")}>
             <Tree team={team.id} path={path} titles={titles} showsInternal={showsInternal} onShowInternal={setShowsInternal} />
           </nav>
         )}
-        {(!isPhone || isFile) && (
+        {(!isFolded || isFile) && (
           <section aria-label="Preview" className="flex min-w-0 flex-1 flex-col">
-            <PathBar team={team.id} path={path} file={file.data} titles={titles} isPhone={isPhone} mode={mode} onMode={setMode} />
+            <PathBar team={team.id} path={path} file={file.data} titles={titles} isFolded={isFolded} mode={mode} onMode={setMode} />
             <div className="scroll min-h-0 flex-1" tabIndex={-1}>
               {path === "" ? (
                 <NoFileSelected />
@@ -120,18 +119,18 @@ interface PathBarProps {
   path: string;
   file: FileContent | undefined;
   titles: FolderTitles;
-  isPhone: boolean;
+  isFolded: boolean;
   mode: DocumentMode;
   onMode: (mode: DocumentMode) => void;
 }
 
-function PathBar({ team, path, file, titles, isPhone, mode, onMode }: PathBarProps) {
+function PathBar({ team, path, file, titles, isFolded, mode, onMode }: PathBarProps) {
   if (path === "") return null;
   const folders = ancestors(path);
   const isFile = file !== undefined && file.kind !== "folder";
   return (
     <div className="flex h-11 shrink-0 items-center gap-1 border-b border-line pr-2 pl-4 max-md:pl-1">
-      {isPhone && (
+      {isFolded && (
         <Link to={screenHref(team, "files", parentFolder(path)) as "/"} aria-label="Back to the files" className="flex size-10 items-center justify-center">
           <ChevronLeft className="size-4" />
         </Link>

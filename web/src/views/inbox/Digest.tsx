@@ -1,4 +1,4 @@
-/** Digest: what the person may decide on, team by team. Knowledge, notes and triggers can be confirmed together; a way out is decided one by one. */
+/** Digest: what the person may decide on, team by team, and which teams have ended meanwhile. Knowledge, notes and triggers can be confirmed together; a way out is decided one by one. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ArrowLeft, Check, ListChecks, X } from "lucide-react";
@@ -9,6 +9,7 @@ import { Literal, LongText } from "@/reading/Literal";
 import { decidedText, type Decisions, type DigestEntry, entryTitle, entryWords, groupEntries, isForAll } from "@/views/inbox/digestEntries";
 import { NONE, only, type Selection, toggle, toggleAll } from "@/views/inbox/selection";
 import { bulk, type Outcome } from "@/views/inbox/useFiling";
+import { type NodeStatus, PARTIAL } from "@/lib/endings";
 import { fullTime, plural, shortTime } from "@/lib/format";
 import { randomId } from "@/lib/randomId";
 import { Button, EmptyState, ErrorPanel, Loading } from "@/ui";
@@ -39,7 +40,7 @@ export default function Digest() {
   return (
     <>
       <header className="flex h-[52px] shrink-0 items-center gap-2 border-b border-line px-4 max-md:px-2">
-        <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover md:hidden">
+        <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover min-[1180px]:hidden">
           <ArrowLeft className="size-5" />
         </Link>
         <h1 className="text-md font-semibold">Needs review</h1>
@@ -172,6 +173,7 @@ function TeamSection({ team }: { team: TeamDigest }) {
           All means knowledge, notes and triggers. Requests and files are decided one by one.
         </p>
       )}
+      {team.ended && <Ended ended={team.ended} />}
       <SelectedBar team={team} selection={selection} onSelect={setChosen} />
       {groups.map(({ name, title, note, sources }) => (
         <div key={name} role="group" aria-label={title} className="mt-4">
@@ -210,6 +212,29 @@ function TeamSection({ team }: { team: TeamDigest }) {
     </section>
   );
 }
+
+/** How the team's goal ended, with a link to what it says about it. It is here until the person has read that. */
+function Ended({ ended }: { ended: NonNullable<TeamDigest["ended"]> }) {
+  const id = useId();
+  return (
+    <div role="group" aria-labelledby={id} className="mt-4">
+      <h3 id={id} className="text-sm font-semibold">Ended</h3>
+      <p className="flex flex-wrap items-center gap-x-2.5 gap-y-1 py-2 text-sm">
+        <span className={ended.status === "completed" ? "text-done" : "text-wait"}>{ENDED[ended.status] ?? "Not reached"}</span>
+        <span className="line-clamp-2 min-w-0 flex-1 basis-60">
+          <Literal text={ended.goal} keepEmoji />
+        </span>
+        <time dateTime={ended.ended_at} title={fullTime(ended.ended_at)} className="text-xs text-ink-3">
+          {shortTime(ended.ended_at)}
+        </time>
+        <Link to="/inbox/$item" params={{ item: ended.message_id }} className={linkStyle}>
+          See the result
+        </Link>
+      </p>
+    </div>
+  );
+}
+const ENDED: Partial<Record<NodeStatus, string>> = { completed: "Done", partial: PARTIAL };
 
 interface RowProps {
   entry: DigestEntry;

@@ -81,7 +81,7 @@ interface Refusals {
 export function InboxPage() {
   const item = useParams({ strict: false }).item ?? null;
   const teams = useQuery(teamsQuery);
-  const decisions = useQuery(digestQuery).data?.reduce((sum, team) => sum + team.entries.filter((entry) => entry.kind !== "ask").length, 0) ?? 0;
+  const decisions = useQuery(digestQuery).data?.reduce((sum, team) => sum + team.entries.filter((entry) => entry.kind !== "ask").length + (team.ended ? 1 : 0), 0) ?? 0;
   const isWaitedFor = useQuery({ ...inboxQuery, select: (inbox) => unansweredItems(inbox.items).length > 0 }).data;
   const [box, setBox] = useState<Box>("inbox");
   const [filter, setFilter] = useState<Filter>("all");
@@ -131,7 +131,7 @@ export function InboxPage() {
   const group = { chosen: item, teamName, selected: shown.ids, isInbox: box === "inbox", onSelect: select };
   return (
     <div className="flex min-h-0 flex-1">
-      <div className={cx("flex w-[392px] shrink-0 flex-col border-r border-line max-lg:w-[320px] max-md:w-full max-md:border-r-0", item !== null && "max-md:hidden")}>
+      <div className={cx("flex w-[392px] shrink-0 flex-col border-r border-line max-[1180px]:w-full max-[1180px]:border-r-0", item !== null && "max-[1180px]:hidden")}>
         <Header lead={<SidebarButton />} title="Inbox">
           <IconButton label="Mark everything shown as read" disabled={unread.length === 0} onClick={() => file({ action: "read", items: unread })}>
             <MailOpen className="size-4" />
@@ -228,7 +228,7 @@ export function InboxPage() {
           <Kbd>K</Kbd> move <Kbd className="ml-2">X</Kbd> select <Kbd className="ml-2">E</Kbd> archive <Kbd className="ml-2">1–9</Kbd> answer
         </div>
       </div>
-      <div className={cx("flex min-w-0 flex-1 flex-col", item === null && "max-md:hidden")}>
+      <div className={cx("flex min-w-0 flex-1 flex-col", item === null && "max-[1180px]:hidden")}>
         {item === null ? (
           <EmptyState icon={<Inbox />} title="Choose something to read">
             {isWaitedFor === undefined ? null : isWaitedFor ? "Items that you have not answered come first." : "Nobody is waiting for your answer."}

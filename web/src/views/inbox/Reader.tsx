@@ -56,7 +56,7 @@ export function Reader({ item, teamName, state, file }: { item: InboxItem; teamN
     <>
       {/* Where there is no room for icons and words, the words stay. */}
       <header className="@container flex min-h-[52px] shrink-0 flex-wrap items-center gap-2 border-b border-line px-4 py-1 max-md:gap-1.5 max-md:px-2">
-        <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover md:hidden">
+        <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover min-[1180px]:hidden">
           <ArrowLeft className="size-5" />
         </Link>
         <span className="flex-1" />

@@ -5,10 +5,9 @@ import { Suspense, useState } from "react";
 import { api, unwrap } from "@/api/client";
 import { agentsQuery, queryKeys } from "@/api/queries";
 import { capitalize } from "@/lib/format";
-import { SidebarButton } from "@/parts/SidebarButton";
-import { teamLine } from "@/parts/teamState";
+import { ScreenHeader } from "@/parts/ScreenHeader";
 import { lazyChunk } from "@/live/chunks";
-import { Button, Header, Loading, Pills } from "@/ui";
+import { Button, Loading, Pills } from "@/ui";
 import type { ScreenProps } from "@/lib/screens";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { AddKnowledge } from "@/views/memory/AddKnowledge";
@@ -33,13 +32,13 @@ export default function Memory({ team, rest }: ScreenProps) {
   const hasAgentFilter = tab === "insights" || tab === "memories" || tab === "changes";
   return (
     <>
-      <Header lead={<SidebarButton />} title="Memory" subtitle={teamLine(team)}>
+      <ScreenHeader team={team} title="Memory">
         {(tab === "insights" || tab === "memories") && (
           <Button variant="primary" onClick={() => setIsAdding(true)} disabled={members.length === 0}>
             <Plus className="size-4" /> {tab === "insights" ? "Add an insight" : "Add a memory"}
           </Button>
         )}
-      </Header>
+      </ScreenHeader>
       <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-4 py-2">
         <Pills
           label="What kind"

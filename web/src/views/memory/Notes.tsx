@@ -12,7 +12,7 @@ import { screenHref } from "@/lib/screens";
 import { fileQuery, rawHref } from "@/views/files/fileQuery";
 import { Document, DocumentActions, useDocumentMode } from "@/views/files/Document";
 import { type Entry, baseName } from "@/views/files/tree";
-import { useNarrow } from "@/parts/useNarrow";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 
 const TEAM_FILES = ["SOUL.md", "GOAL.md", "PLAN.md", "MEMORY.md"];
 const FILE_TITLES: Record<string, string> = {
@@ -63,7 +63,7 @@ function titleOf(folder: string): string {
 }
 
 export function Notes({ team, path }: { team: Team; path: string }) {
-  const isPhone = useNarrow(768);
+  const isFolded = useNarrow(FOLD_PX);
   const [text, setText] = useState("");
   const [mode, setMode] = useDocumentMode(path);
   const notes = useQuery({ queryKey: queryKeys.memory(team.id), queryFn: () => listNotes(team.id) });
@@ -76,8 +76,8 @@ export function Notes({ team, path }: { team: Team; path: string }) {
   }, [notes.data, text]);
   return (
     <div className="flex min-h-0 flex-1">
-      {(!isPhone || !path) && (
-        <nav aria-label="Notes" className={cx("flex shrink-0 flex-col", isPhone ? "w-full" : "w-[300px] border-r border-line bg-rail")}>
+      {(!isFolded || !path) && (
+        <nav aria-label="Notes" className={cx("flex shrink-0 flex-col", isFolded ? "w-full" : "w-[300px] border-r border-line bg-rail")}>
           <div className="relative shrink-0 p-3">
             <Search className="absolute top-1/2 left-5 size-4 -translate-y-1/2 text-ink-3" aria-hidden />
             <Input type="search" aria-label="Find a note" placeholder="Find a note by name" value={text} onChange={(event) => setText(event.target.value)} className="h-8 pl-8" />
@@ -116,11 +116,11 @@ export function Notes({ team, path }: { team: Team; path: string }) {
           </div>
         </nav>
       )}
-      {(!isPhone || path) && (
+      {(!isFolded || path) && (
         <section aria-label="Note" className="flex min-w-0 flex-1 flex-col">
           {path && (
             <div className="flex h-11 shrink-0 items-center gap-2 border-b border-line pr-4 pl-4 text-sm max-md:pl-1">
-              {isPhone && (
+              {isFolded && (
                 <Link to={screenHref(team.id, "memory") as "/"} aria-label="Back to the notes" className="flex size-10 items-center justify-center">
                   <ChevronLeft className="size-4" />
                 </Link>

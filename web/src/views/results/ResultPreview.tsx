@@ -13,7 +13,7 @@ import { decodeText, fileQuery, rawHref } from "@/views/files/fileQuery";
 import { Preview } from "@/views/files/Preview";
 import { baseName } from "@/views/files/tree";
 import type { Result } from "@/views/results/resultsQuery";
-import { useNarrow } from "@/parts/useNarrow";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 
 const CHANGE = "change/";
 
@@ -61,7 +61,7 @@ function FilePane({ team, path, listHref }: { team: string; path: string; listHr
 const iconStyle = "flex size-8 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-11";
 
 function Pane({ listHref, title, actions, children }: { listHref: string; title: string; actions?: ReactNode; children: ReactNode }) {
-  const isNarrow = useNarrow(1024);
+  const isNarrow = useNarrow(FOLD_PX);
   return (
     <section aria-label="Preview" className="flex min-w-0 flex-1 flex-col">
       <div className="flex h-11 shrink-0 items-center gap-1 border-b border-line pr-2 pl-4 max-lg:pl-1">

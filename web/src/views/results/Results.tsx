@@ -3,15 +3,14 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { Download, PackageCheck } from "lucide-react";
 import { errorMessage } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { SidebarButton } from "@/parts/SidebarButton";
-import { teamLine } from "@/parts/teamState";
-import { Button, EmptyState, ErrorPanel, Header, Loading, Pills } from "@/ui";
+import { ScreenHeader } from "@/parts/ScreenHeader";
+import { Button, EmptyState, ErrorPanel, Loading, Pills } from "@/ui";
 import type { ScreenProps } from "@/lib/screens";
 import { archiveHref } from "@/views/files/fileQuery";
 import { FileCard, ResultCard } from "@/views/results/ResultCard";
 import { ResultPreview } from "@/views/results/ResultPreview";
 import { type Filter, type Result, resultsQuery } from "@/views/results/resultsQuery";
-import { useNarrow } from "@/parts/useNarrow";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 import { useSearchParams } from "@/parts/useSearchParams";
 
 const FILTERS: readonly (readonly [Filter, string])[] = [["all", "All"], ["reports", "Reports"], ["files", "Files"], ["changes", "Changes"]];
@@ -23,7 +22,7 @@ const EMPTY: Record<Filter, [string, string]> = {
 };
 
 export default function Results({ team, rest }: ScreenProps) {
-  const isNarrow = useNarrow(1024);
+  const isNarrow = useNarrow(FOLD_PX);
   const [params, setParams] = useSearchParams();
   const filter = (FILTERS.find(([name]) => name === params.show)?.[0] ?? "all") as Filter;
   const hasParts = params.parts !== "no";
@@ -36,13 +35,13 @@ export default function Results({ team, rest }: ScreenProps) {
   const suffix = search ? `?${search}` : "";
   return (
     <>
-      <Header lead={<SidebarButton />} title="Results" subtitle={teamLine(team)}>
+      <ScreenHeader team={team} title="Results">
         {results.some((result: Result) => result.file_count > 0) && (
           <a href={archiveHref(team.id, { results: true })} download className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-11">
             <Download className="size-4" aria-hidden /> Download all
           </a>
         )}
-      </Header>
+      </ScreenHeader>
       <div className="flex min-h-0 flex-1">
         {(!isNarrow || !rest) && (
           <section aria-label="Delivered" className={cx("flex min-w-0 flex-col", rest ? "w-[420px] shrink-0 border-r border-line" : "flex-1")}>

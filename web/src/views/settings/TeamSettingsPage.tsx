@@ -13,9 +13,8 @@ import { settingsQuery, type TeamSettings } from "@/views/settings/settingsQuery
 import { Skills } from "@/views/settings/Skills";
 import { Specialists } from "@/views/settings/Specialists";
 import { TeamNotifications } from "@/views/settings/TeamNotifications";
-import { SidebarButton } from "@/parts/SidebarButton";
-import { teamLine } from "@/parts/teamState";
-import { ErrorPanel, Header, Loading } from "@/ui";
+import { ScreenHeader } from "@/parts/ScreenHeader";
+import { ErrorPanel, Loading } from "@/ui";
 import type { ScreenProps } from "@/lib/screens";
 
 const PARTS: readonly Part[] = [
@@ -35,7 +34,7 @@ export default function TeamSettingsPage({ team }: ScreenProps) {
   const settings = useQuery(settingsQuery(team.id));
   return (
     <>
-      <Header lead={<SidebarButton />} title="Settings" subtitle={teamLine(team)} />
+      <ScreenHeader team={team} title="Settings" />
       {settings.isPending ? (
         <Loading label="Loading the settings" />
       ) : settings.data ? (

@@ -10,12 +10,11 @@ import { searchedWords } from "@/reading/foundWords";
 import { capitalize, duration, fullTime, money, plural, shortTime } from "@/lib/format";
 import { live, useLive } from "@/live";
 import type { Event } from "@/live/log";
-import { SidebarButton } from "@/parts/SidebarButton";
-import { teamLine } from "@/parts/teamState";
+import { ScreenHeader } from "@/parts/ScreenHeader";
 import { useShell } from "@/parts/shellState";
-import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, ErrorPanel } from "@/ui";
+import { Avatar, Button, Chip, EmptyState, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
-import { useNarrow } from "@/parts/useNarrow";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { useNow } from "@/parts/RelativeTime";
 import { LANE_LABELS } from "@/parts/taskStatus";
@@ -58,7 +57,7 @@ function useEventLog(team: Team): void {
 export default function Threads({ team, rest }: ScreenProps) {
   useEventLog(team);
   const id = rest.replace(/\/+$/, "");
-  const isPhone = useNarrow(900);
+  const isFolded = useNarrow(FOLD_PX);
   const agents = useQuery(agentsQuery(team.id));
   const board = useQuery(boardQuery(team.id));
   const [params, setParams] = useSearchParams();
@@ -80,10 +79,10 @@ export default function Threads({ team, rest }: ScreenProps) {
 
   return (
     <>
-      <Header lead={<SidebarButton />} title="Threads" subtitle={teamLine(team, "every prompt, answer and tool call of the agents")} />
+      <ScreenHeader team={team} title="Threads" facts={["Every prompt, answer and tool call of the agents"]} />
       <div className="flex min-h-0 flex-1">
-        {(!isPhone || !id) && (
-          <nav aria-label="Threads" className={cx("flex shrink-0 flex-col", isPhone ? "w-full" : "w-[320px] border-r border-line bg-rail")}>
+        {(!isFolded || !id) && (
+          <nav aria-label="Threads" className={cx("flex shrink-0 flex-col", isFolded ? "w-full" : "w-[320px] border-r border-line bg-rail")}>
             <div className="shrink-0 space-y-2 border-b border-line p-3">
               <select
                 aria-label="Whose threads"
@@ -146,10 +145,10 @@ export default function Threads({ team, rest }: ScreenProps) {
             </div>
           </nav>
         )}
-        {(!isPhone || id) && (
+        {(!isFolded || id) && (
           <section aria-label="Thread" className="flex min-w-0 flex-1 flex-col">
             {id ? (
-              <ThreadPage key={id} id={id} thread={current} title={current ? titleOf(current) : "Thread"} agent={byId.get(current?.agent_id ?? "")?.agent} team={team.id} isPhone={isPhone} />
+              <ThreadPage key={id} id={id} thread={current} title={current ? titleOf(current) : "Thread"} agent={byId.get(current?.agent_id ?? "")?.agent} team={team.id} isFolded={isFolded} />
             ) : (
               <EmptyState icon={<ScrollText />} title="Select a thread to see every step">
                 You see each prompt, each answer of the model, each tool call with its arguments and output, and the time and cost of every step.
@@ -190,7 +189,7 @@ function useFoundStep(all: Step[], list: RefObject<StepListHandle | null>): void
   }, [all, seq, repeatedJumps, list]);
 }
 
-function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; thread: Thread | undefined; title: string; agent: Agent | undefined; team: string; isPhone: boolean }) {
+function ThreadPage({ id, thread, title, agent, team, isFolded }: { id: string; thread: Thread | undefined; title: string; agent: Agent | undefined; team: string; isFolded: boolean }) {
   const query = useQuery({ queryKey: queryKeys.thread(id), queryFn: () => fetchTurns(id), structuralSharing: false });
   const draft = useLive((state) => state.drafts[id]);
   const readings = useReadings(team, id);
@@ -209,7 +208,7 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
   return (
     <>
       <div className="flex min-h-[52px] shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-2 max-md:px-1">
-        {isPhone && (
+        {isFolded && (
           <Link to={screenHref(team, "threads") as "/"} aria-label="Back to the threads" className="flex size-10 items-center justify-center">
             <ChevronLeft className="size-4" />
           </Link>

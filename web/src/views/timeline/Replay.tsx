@@ -16,7 +16,7 @@ import Graph from "@/views/board/Graph";
 import { progressOf, useFolds } from "@/views/tree/folds";
 import { layoutTree } from "@/views/tree/layout";
 import { stackAlike } from "@/views/tree/stacks";
-import { useNarrow } from "@/parts/useNarrow";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { describeEvent } from "@/views/timeline/describeEvent";
 import { cardsAt, CHUNK, chunkQuery, type Moment, momentQuery, rowsAt, treeAt, workOf } from "@/views/timeline/replayData";
@@ -57,7 +57,7 @@ function ReplayAt({ team, now }: { team: Team; now: Moment }) {
   const moment = useQuery({ ...momentQuery(team.id, steady), enabled: steady !== head });
   const shown = steady === head ? now : (moment.data ?? now);
   const agents = useQuery(agentsQuery(team.id));
-  const isNarrow = useNarrow(1000);
+  const isNarrow = useNarrow(FOLD_PX);
   const [side, setSide] = useState<"board" | "talk">("board");
 
   const go = useCallback((to: number) => setSeq(Math.min(head, Math.max(1, Math.round(to)))), [head]);

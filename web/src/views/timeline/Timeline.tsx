@@ -6,9 +6,8 @@ import { lazyChunk } from "@/live/chunks";
 import { errorMessage } from "@/api/client";
 import { agentsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
-import { SidebarButton } from "@/parts/SidebarButton";
-import { teamLine } from "@/parts/teamState";
-import { EmptyState, ErrorPanel, Header, Loading, Pills } from "@/ui";
+import { ScreenHeader } from "@/parts/ScreenHeader";
+import { EmptyState, ErrorPanel, Loading, Pills } from "@/ui";
 import type { ScreenProps } from "@/lib/screens";
 import { useNow } from "@/parts/RelativeTime";
 import { useSearchParams } from "@/parts/useSearchParams";
@@ -29,7 +28,7 @@ export default function Timeline({ team }: ScreenProps) {
   const view = params.view ?? "chart";
   return (
     <>
-      <Header lead={<SidebarButton />} title="Timeline" subtitle={teamLine(team)}>
+      <ScreenHeader team={team} title="Timeline">
         <div role="group" aria-label="How to show it" className="flex rounded-sm border border-line-2 p-0.5">
           {VIEWS.map(([name, label, Icon]) => (
             <button
@@ -43,7 +42,7 @@ export default function Timeline({ team }: ScreenProps) {
             </button>
           ))}
         </div>
-      </Header>
+      </ScreenHeader>
       <div className="min-h-0 flex-1">
         <Suspense fallback={<Loading label="Loading" />}>{view === "replay" ? <Replay key={team.id} team={team} /> : view === "log" ? <EventLog key={team.id} team={team} /> : <ChartView team={team.id} />}</Suspense>
       </div>

@@ -8,7 +8,7 @@ import { capitalize, plural } from "@/lib/format";
 import { screenHref } from "@/lib/screens";
 import { useShell } from "@/parts/shellState";
 import { displayStatusOf, STATUS_STYLES } from "@/parts/taskStatus";
-import { useNarrow } from "@/parts/useNarrow";
+import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 import { unansweredItems } from "@/parts/unanswered";
 import { progressOf, useFolds } from "@/views/tree/folds";
 import { CARD, layoutTree } from "@/views/tree/layout";
@@ -30,7 +30,7 @@ interface Props {
 
 export default function TreeMap(props: Props) {
   // A narrower window has no room for it beside the conversation.
-  return useNarrow(1180) ? null : <Picture {...props} />;
+  return useNarrow(FOLD_PX) ? null : <Picture {...props} />;
 }
 
 function Picture({ team, agent }: Props) {

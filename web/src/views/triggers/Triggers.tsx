@@ -7,9 +7,8 @@ import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "
 import { agentsQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, money, plural } from "@/lib/format";
-import { SidebarButton } from "@/parts/SidebarButton";
-import { teamLine } from "@/parts/teamState";
-import { Button, Chip, Dialog, EmptyState, Header, IconButton, Loading, Pills, ErrorPanel } from "@/ui";
+import { ScreenHeader } from "@/parts/ScreenHeader";
+import { Button, Chip, Dialog, EmptyState, IconButton, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { RelativeTime, useNow } from "@/parts/RelativeTime";
@@ -50,9 +49,9 @@ export default function Triggers({ team }: ScreenProps) {
   );
   return (
     <>
-      <Header lead={<SidebarButton />} title="Triggers" subtitle={teamLine(team, current.length > 0 && `${current.length} active`, overdueCount > 0 && `${overdueCount} overdue`)}>
+      <ScreenHeader team={team} title="Triggers" facts={[current.length > 0 && `${current.length} active`, overdueCount > 0 && `${overdueCount} overdue`]}>
         {all.length > 0 && add}
-      </Header>
+      </ScreenHeader>
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
         {query.isPending ? (
           <Loading label="Loading the triggers" />

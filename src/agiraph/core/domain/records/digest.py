@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Literal
 
-from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.ids import MessageId, NodeId, TeamId
 from agiraph.core.domain.provenance.grants import Offer
 from agiraph.core.domain.value import value
+from agiraph.core.domain.work import NodeStatus
 
 EntryKind = Literal["ask", "pending", "unverified", "file", "trigger", "use"]
 """ask: an open request for a call. pending: knowledge that nobody uses before it is confirmed.
@@ -41,12 +42,25 @@ class Entry:
 
 
 @value
+class EndedGoal:
+    """The end of a team's goal that the person has not read about."""
+
+    message_id: MessageId
+    """The message with the result, or with why there is none."""
+    node_id: NodeId
+    status: NodeStatus
+    goal: str
+    ended_at: datetime
+
+
+@value
 class Digest:
-    """What a person may decide on in one team."""
+    """What a person may decide on in one team, and whether it has ended meanwhile."""
 
     team_id: TeamId
     as_of: datetime
     entries: tuple[Entry, ...]
+    ended: EndedGoal | None = None
 
     @property
     def groups(self) -> dict[tuple[EntryKind, str], list[str]]:

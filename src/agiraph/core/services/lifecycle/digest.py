@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from agiraph.core.domain.agents import TeamStatus
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
 from agiraph.core.domain.messages import Draft, Message
@@ -19,6 +20,7 @@ from agiraph.core.domain.records.digest import (
     COVERED,
     Decisions,
     Digest,
+    EndedGoal,
     Entry,
     EntryDecision,
     EntryKind,
@@ -31,7 +33,7 @@ from agiraph.core.services.lifecycle import answers
 from agiraph.core.services.mail import bus, deliveries, inbox
 from agiraph.core.services.triggers import definitions
 from agiraph.core.store import grants as grant_rows
-from agiraph.core.store import messages, triggers, waits
+from agiraph.core.store import messages, nodes, triggers, waits
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.rows import to_json
 from agiraph.core.store.teams import TEAMS
@@ -47,6 +49,7 @@ EVERY = timedelta(days=1)
 USES_FOR = timedelta(days=7)
 """How long the digest shows that a grant was used."""
 MOST_IDS = 1000
+_ENDED: tuple[TeamStatus, ...] = ("completed", "stopped")
 WHICH_DIGEST = (
     '"all" is what you have read: send the `as_of` of the digest that you were shown, or name the '
     "entries by their ids."
@@ -72,7 +75,7 @@ _WORDS: dict[EntryKind, tuple[str, str]] = {
 
 def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
     """Return the digest of a team: requests first, then entries of features, triggers and
-    uses of grants."""
+    uses of grants; and the end of its goal until the person has read of it."""
     entries = [
         *(_of_ask(tx, m) for m in messages.open_asks(tx, team_id) if m.recipient == person_id),
         *(entry for verbs in find_verbs() for entry in verbs.entries(tx, team_id)),
@@ -91,7 +94,26 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
         ),
         *_uses(tx, team_id),
     ]
-    return Digest(team_id=team_id, as_of=tx.now, entries=tuple(entries))
+    ended = _ended(tx, team_id, person_id)
+    return Digest(team_id=team_id, as_of=tx.now, entries=tuple(entries), ended=ended)
+
+
+def _ended(tx: Tx, team_id: TeamId, person_id: PersonId) -> EndedGoal | None:
+    """Return the end of a team's goal that this person has not read about; None while it works."""
+    team = TEAMS.get(tx, team_id)
+    goal = nodes.last_goal(tx, team_id) if team.status in _ENDED else None
+    if goal is None or goal.ended_at is None:
+        return None
+    unread = messages.unread_endings(tx, person_id, goal.id)
+    if not unread:
+        return None
+    return EndedGoal(
+        message_id=unread[-1],
+        node_id=goal.id,
+        status=goal.status,
+        goal=team.goal,
+        ended_at=goal.ended_at,
+    )
 
 
 def _of_ask(tx: Tx, request: Message) -> Entry:

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { render, screen } from "@testing-library/react";
 import { expect, it } from "vitest";
-import { WaitingBadge } from "@/shell/WaitingBadge";
+import { WaitingBadge } from "@/parts/WaitingBadge";
 
 it("shows the questions before what is unread, and its name says which of them it counts", () => {
   render(
