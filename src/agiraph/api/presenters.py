@@ -24,6 +24,7 @@ from agiraph.core.domain.ids import PersonId, TeamId
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.provenance.grants import Grant
 from agiraph.core.domain.provenance.labels import CLEAN
+from agiraph.core.domain.provenance.sinks import RISK_OF_SINK, CallRisk
 from agiraph.core.domain.records.acts import Act, describe
 from agiraph.core.domain.records.digest import Digest, Entry
 from agiraph.core.domain.stages import Stage
@@ -179,8 +180,41 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         sources=message.label.sources,
         waits_until=requests.waits_until(tx, message),
         acts=[act_view(act) for act in message.acts],
+        reason=_reason_of(tx, message),
+        risks=_risks_of(message),
         fault_of=None if message.fault is None else message.ref,
     )
+
+
+def _reason_of(tx: Tx, message: Message) -> str:
+    if message.kind != "approval" or message.call is None or message.node_id is None:
+        return ""
+    at = message.created_at
+    return threads.words_beside(tx, message.node_id, message.call.id, before=at)
+
+
+def _risks_of(message: Message) -> list[CallRisk]:
+    """Return what can go wrong with the call of a request, as its way out and its tool declare."""
+    if message.kind != "approval" or message.call is None:
+        return []
+    # All tools are loaded only here: commands without a server load this module, too.
+    from agiraph.core.tools.toolsets import BUILT_IN
+
+    tool, way_out = BUILT_IN.get(message.call.name), message.way_out
+    found: list[CallRisk] = [] if way_out is None else [RISK_OF_SINK[way_out.sink]]
+    if tool is None:
+        # An added tool that asks by a rule of the team has declared nothing here.
+        return found or ["unknown"]
+    properties = tool.properties
+    if properties.runs_commands:
+        found.append("runs_command")
+    if properties.writes_files and "changes_your_files" not in found:
+        found.append("changes_files")
+    if properties.opens_address and not found:
+        found.append("reveals_words")
+    if tool.effect == "once" and not properties.writes_files:
+        found.append("cannot_be_undone")
+    return found
 
 
 def act_view(act: Act) -> ActView:

@@ -4650,6 +4650,16 @@ export interface components {
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
             /**
+             * Reason
+             * @description Of an approval: what its agent wrote beside the call.
+             */
+            reason: string;
+            /**
+             * Risks
+             * @description Of an approval: what can go wrong with the call.
+             */
+            risks: ("reveals_words" | "reaches_allowed_hosts" | "reaches_any_host" | "sends_your_files" | "sends_to_others" | "changes_outside" | "changes_your_files" | "changes_files" | "acts_later" | "more_tools" | "runs_program" | "runs_command" | "unconfined" | "cannot_be_undone" | "unknown")[];
+            /**
              * Stopped By
              * @description For a question that agiraph asks for the agent: why its work cannot go on. Any answer lets it try again.
              */

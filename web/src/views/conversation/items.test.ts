@@ -6,7 +6,7 @@ import { buildItems, firstUnread, type ItemSources } from "@/views/conversation/
 
 const message = (id: string, at: string, more: Partial<Message> = {}): Message => ({
   id, team_id: "t", seq: 1, sender: "agent_a", sender_name: "a", recipient: "human", kind: "message", title: "", text: id, options: [], node_id: null,
-  in_reply_to: null, said_to: null, client_id: null, attachments: [], created_at: at, seen_at: null, answered_at: null, decision: null, rating: null, call: null, stopped_by: null, fault: null, fault_of: null, sources: [], consulted: [], waits_until: null, doubts: [], acts: [], ...more,
+  in_reply_to: null, said_to: null, client_id: null, attachments: [], created_at: at, seen_at: null, answered_at: null, decision: null, rating: null, call: null, reason: "", risks: [], stopped_by: null, fault: null, fault_of: null, sources: [], consulted: [], waits_until: null, doubts: [], acts: [], ...more,
 });
 const row = (id: string, at: string, more: Partial<MessageRow> = {}): MessageRow => ({
   kind: "message", key: id, seq: 1, at, id, sender: "agent_a", recipient: "human", messageKind: "message", text: id, nodeId: null, ...more,
