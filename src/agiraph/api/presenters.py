@@ -15,12 +15,13 @@ from agiraph.api.views import (
     NodeView,
     StageView,
     TeamView,
+    ThreadView,
     TriggerView,
     TurnView,
 )
 from agiraph.core.domain.agents import Team, state_of
-from agiraph.core.domain.chat import Turn
-from agiraph.core.domain.ids import PersonId, TeamId
+from agiraph.core.domain.chat import Thread, Turn
+from agiraph.core.domain.ids import AgentId, NodeId, PersonId, TeamId
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.provenance.grants import Grant
 from agiraph.core.domain.provenance.labels import CLEAN
@@ -28,7 +29,7 @@ from agiraph.core.domain.provenance.sinks import RISK_OF_SINK, CallRisk
 from agiraph.core.domain.records.acts import Act, describe
 from agiraph.core.domain.records.digest import Digest, Entry
 from agiraph.core.domain.stages import Stage
-from agiraph.core.domain.text.fence import without_marks
+from agiraph.core.domain.text.fence import one_line, without_marks
 from agiraph.core.domain.triggers import LATE_AFTER, Trigger
 from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.services.board import jobs, planning, requests, texts, timing
@@ -51,6 +52,8 @@ from agiraph.core.store.lists import overview
 from agiraph.core.store.lists.overview import TeamCounts
 from agiraph.core.store.tx import Tx
 
+PREVIEWED_NAME = 60
+"""Characters of a message that name the reply to it."""
 PREVIEW = 200
 """Characters of an entry of a digest that are shown unless its exact words are asked for."""
 
@@ -224,6 +227,19 @@ def act_view(act: Act) -> ActView:
         words=act.words or act.name,
         is_undone=act.undone_at is not None,
     )
+
+
+def thread_views(tx: Tx, agent_id: AgentId, page: Sequence[Thread]) -> list[ThreadView]:
+    """Return threads of an agent with the names that people know them by."""
+    ids = sorted(thread.node_id for thread in page if thread.node_id is not None)
+    if not ids:
+        return [ThreadView.of(thread, title="") for thread in page]
+    between = (ids[0], ids[-1])
+    found = nodes.of_threads(tx, agent_id, between)
+    titles: dict[NodeId | None, str] = {node.id: texts.subject_of(node) for node in found}
+    for node_id, text in messages.answered_by_replies(tx, agent_id, between).items():
+        titles[node_id] = f"Reply to “{texts.truncate(one_line(text), PREVIEWED_NAME)}”"
+    return [ThreadView.of(t, title=titles.get(t.node_id, "")) for t in page]
 
 
 def turn_views(

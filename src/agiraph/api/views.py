@@ -554,6 +554,7 @@ class ThreadView(View):
     node_id: str | None
     kind: Lane
     parent_id: str | None
+    title: str = Field(description="Its name for people: its task, or the message it answers.")
     created_at: datetime
     closed_at: datetime | None
     pruned_at: datetime | None = Field(

@@ -4961,7 +4961,7 @@ export interface components {
             model: string;
             /**
              * Soul
-             * @description The team's identity: the content of its SOUL.md.
+             * @description The team's character: the content of its SOUL.md.
              * @default
              */
             soul: string;
@@ -6915,6 +6915,11 @@ export interface components {
             kind: "work" | "reply" | "reflection";
             /** Parent Id */
             parent_id: string | null;
+            /**
+             * Title
+             * @description Its name for people: its task, or the message it answers.
+             */
+            title: string;
             /**
              * Created At
              * Format: date-time

@@ -74,12 +74,9 @@ export function previewOf(item: InboxItem): string {
   return [ended, withoutTitle(plainText(bodyOf(item)), titleOf(item))].filter(Boolean).join(" ");
 }
 
-/** Return the text without a title that it begins with, which may be cut. */
+/** Return the text without a title that is its first line. A title that is cut stays at its beginning: a person reads on there. */
 function withoutTitle(text: string, title: string): string {
-  const said = title.replace(/…$/, "");
-  if (!text.startsWith(said)) return text;
-  const rest = text.slice(said.length);
-  if (said !== title) return rest.trim() && `…${rest}`;
+  const rest = text.startsWith(title) ? text.slice(title.length) : text;
   return /^[.:]?\s*(\n|$)/.test(rest) ? rest.replace(/^[.:]?\s*/, "") : text;
 }
 

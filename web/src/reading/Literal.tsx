@@ -66,7 +66,7 @@ export const QuestionText = ({ text, className }: { text: string; className?: st
 /** Text that may be long: one that does not fit is scrolled in place, complete, and its size is shown. */
 export function LongText({ text, label, id, isCode = false }: { text: string; label: string; id?: string; isCode?: boolean }) {
   const style = cx("literal", isCode ? "font-mono text-xs leading-5" : "text-sm");
-  const lineCount = text.split("\n").length;
+  const lineCount = countLines(text);
   const isLong = text.length > LONG_CHARACTERS || lineCount > LONG_LINES;
   return (
     <>
@@ -83,6 +83,9 @@ export function LongText({ text, label, id, isCode = false }: { text: string; la
     </>
   );
 }
+
+/** Return how many lines a text has; one that ends with a line end has none behind it. */
+const countLines = (text: string): number => text.replace(/\n$/, "").split("\n").length;
 
 const sizeText = (text: string, lineCount: number): string => `${lineCount > 1 ? `${lineCount.toLocaleString("en")} lines, ` : ""}${[...text].length.toLocaleString("en")} characters`;
 
@@ -128,7 +131,7 @@ const argumentText = (value: unknown): string => (typeof value === "string" ? va
 function Argument({ name, value }: { name: string; value: unknown }) {
   const [isWhole, setIsWhole] = useState(false);
   const text = argumentText(value);
-  const lineCount = text.split("\n").length;
+  const lineCount = countLines(text);
   const rows = tableRows(value);
   const scripts = otherScripts(text);
   const isCommand = name === "command";

@@ -2,7 +2,7 @@
 import { Check, Hourglass, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
 import { useQuery } from "@tanstack/react-query";
 import { useRouterState } from "@tanstack/react-router";
-import { type FocusEvent, type KeyboardEvent, Suspense, useId, useState } from "react";
+import { type FocusEvent, type KeyboardEvent, Suspense, useId, useRef, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message, Schemas } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
@@ -19,6 +19,7 @@ import { WholeMarkdown } from "@/reading/Markdown";
 import { withoutEmphasis } from "@/reading/plainText";
 import { ReadGate, scrollToMark, useUnread } from "@/reading/ReadGate";
 import { useAnswer } from "@/parts/answer";
+import { useNoteInView } from "@/parts/unanswered";
 import { useSettling } from "@/parts/settled";
 
 const ChangeModel = lazyChunk(async () => ({ default: (await import("@/views/conversation/FailureActions")).ChangeModel }));
@@ -45,12 +46,15 @@ interface Props {
 
 export function QuestionCard({ id, text, at, kind, asker, message, answered, always, isLate = false, onDone }: Props) {
   const mark = useMark(id);
+  const card = useRef<HTMLDivElement>(null);
   const isAnswered = answered !== null || (message?.answered_at ?? null) !== null;
+  useNoteInView(isAnswered ? "" : id, card);
   const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
   if (isAnswered) return <AnsweredCard {...{ text, asker, kind, message, answered }} />;
   return (
     // role="group", not a landmark: an agent may ask twice, and landmarks need different names.
     <div
+      ref={card}
       role="group"
       data-question={id}
       {...mark}
@@ -107,10 +111,10 @@ export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind
   const risks = message?.risks ?? [];
   return (
     <>
-      {isApproval && message?.reason && (
+      {isApproval && message && (
         <div data-reason className="mb-2 border-l-2 border-line-2 pl-3">
-          <p className="text-xs text-ink-2">In its own words</p>
-          <WholeMarkdown text={withoutMarks(message.reason)} className="scroll max-h-40" />
+          <p className="text-xs text-ink-2">{message.reason ? "Why, in its own words" : "It wrote no reason."}</p>
+          {message.reason && <WholeMarkdown text={withoutMarks(message.reason)} className="scroll max-h-40" />}
         </div>
       )}
       {isApproval ? <QuestionText text={text} /> : <WholeMarkdown text={message?.stopped_by === "model" ? text.replace(COMMAND, "") : text} />}
