@@ -184,9 +184,9 @@ async def test_each_working_agent_has_one_line_that_folds_when_it_is_done(visit:
     await expect(line).to_contain_text("Ana is thinking")
     thought.set()
     # Once it is done, the same line says how many steps it took, and opens to them.
-    await expect(line).to_contain_text(re.compile(r"^Ana · \d+ steps · "))
-    await expect(line).to_have_count(1)
     await expect(line.and_(page.locator("[data-live]"))).to_have_count(0)
+    await expect(line).to_have_count(1)
+    await expect(line).to_contain_text(re.compile(r"^Ana · \d+ steps · "))
     await line.get_by_role("button", name="Show the steps of Ana").press("Enter")
     steps = thread(page).get_by_role("group", name="Steps")
     await expect(steps).to_contain_text("The list names two pumps")
