@@ -8,6 +8,7 @@ import { type Agent, api, errorMessage, type Message, type Team, unwrap } from "
 import { conversationQuery, inboxQuery, queryKeys, loadMessagesUntil, loadOlderMessages, queryClient } from "@/api/queries";
 import { hasArrivedAfterAll, live, useLive } from "@/live";
 import type { NodeSummary, Row } from "@/live/log";
+import { isFinished } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
 import { HUMAN } from "@/lib/participants";
 import { Button, EmptyState, Loading, ErrorPanel } from "@/ui";
@@ -34,6 +35,12 @@ const toItem = (mate: Mate, before: string): MateItem => ({ kind: "mate", key: `
 /** What the list shows: the items of the conversation, and between them the lines of teammates. */
 type Shown = Item | MateItem;
 const ALONE: Tail = { kind: "alone", key: "alone" };
+
+/** Whether an agent works. Its task may have ended before its status is fetched again: a line that went later would move what the person is about to press. */
+function isWorking({ status, node_id }: Agent, nodes: Readonly<Record<string, NodeSummary>>): boolean {
+  const known = nodes[node_id ?? ""]?.status;
+  return status === "working" && !(known && isFinished(known));
+}
 
 /** Return the folded line that the newest rows are in, if there is one: while the agent works, it says what it does. */
 function liveFoldOf(items: readonly Shown[]): FoldedItem | undefined {
@@ -77,7 +84,7 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
   const unsent = useLive(useShallow((state) => state.unsent.filter((one) => one.agentId === agent.id)));
   // In the conversation, the words of work stand in the line that says what the agent does.
   const drafts = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && (one.lane === "reply" || (one.lane === "work" && view === "work"))).map((one) => one.threadId)));
-  const isAtWork = useLive((state) => view === "conversation" && Object.values(state.drafts).some((one) => one.agentId === agent.id && one.lane === "work")) || (drafts.length === 0 && agent.status === "working");
+  const isAtWork = useLive((state) => view === "conversation" && Object.values(state.drafts).some((one) => one.agentId === agent.id && one.lane === "work")) || (drafts.length === 0 && isWorking(agent, log?.nodes ?? NO_NODES));
   const [loadError, setLoadError] = useState<unknown>(null);
   const hasLog = log !== undefined;
   useEffect(() => {
@@ -96,7 +103,7 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
   const fold = useCallback((key: string, isOpen: boolean) => setOpened((known) => new Map(known).set(key, isOpen)), []);
   const nodes = log?.nodes ?? NO_NODES;
   const rowsByAgent = log?.rowsByAgent ?? NO_AGENTS;
-  const mates = useMemo(() => (isCoordinator && view === "conversation" ? linesOfMates(agents.filter((one) => one.id !== agent.id), rowsByAgent, rows) : null), [isCoordinator, view, agents, agent.id, rowsByAgent, rows]);
+  const mates = useMemo(() => (isCoordinator && view === "conversation" ? linesOfMates(agents.filter((one) => one.id !== agent.id).map((one) => ({ id: one.id, isLive: isWorking(one, nodes) })), rowsByAgent, rows) : null), [isCoordinator, view, agents, agent.id, nodes, rowsByAgent, rows]);
   const items = useMemo(() => {
     const otherMessages = new Map((inbox.data?.items ?? []).map((item) => [item.message.id, item.message]));
     const built = buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
@@ -215,7 +222,8 @@ function Scroller({ items, tail, isAtWork, rows, at, words, team, agent, message
   /** Update the pin from the scroll position; return whether the end is in view. */
   const updatePinned = (element: HTMLElement): boolean => {
     const distanceToEnd = element.scrollHeight - element.scrollTop - element.clientHeight;
-    const moved = element.scrollTop - lastScrollTop.current;
+    // When the list gets shorter, the browser moves it by itself: that is nobody who scrolls up.
+    const moved = element.scrollTop - Math.min(lastScrollTop.current, element.scrollHeight - element.clientHeight);
     if (distanceToEnd < 2 || (distanceToEnd < AT_END_PX && moved > 0)) isPinned.current = true;
     else if (moved < -2) isPinned.current = false;
     lastScrollTop.current = element.scrollTop;

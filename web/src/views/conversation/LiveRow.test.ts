@@ -9,13 +9,13 @@ const shown = (lines: { agentId: string; rows: readonly Row[]; isLive: boolean }
 
 it("a teammate has a line in each part of the conversation that it worked in, and one while it works", () => {
   const rowsByAgent = { a: [step(1), step(3), said(4, "a"), step(7)], b: [step(2), said(5, "b", "a")] };
-  const mates = [{ id: "a", status: "working" }, { id: "b", status: "idle" }, { id: "c", status: "working" }, { id: "d", status: "idle" }];
+  const mates = [{ id: "a", isLive: true }, { id: "b", isLive: false }, { id: "c", isLive: true }, { id: "d", isLive: false }];
   const { before, now } = linesOfMates(mates, rowsByAgent, [said(4, "a"), step(5), said(6)]);
   expect([...before].map(([key, lines]) => [key, shown(lines)])).toEqual([
     ["m4", [["a", [1, 3], false], ["b", [2], false]]],
     ["m6", [["b", [5], false]]],
   ]);
   expect(shown(now)).toEqual([["a", [7], true], ["c", [], true]]);
-  const many = Array.from({ length: 9 }, (_, n) => ({ id: `w${n}`, status: "idle" }));
+  const many = Array.from({ length: 9 }, (_, n) => ({ id: `w${n}`, isLive: false }));
   expect(linesOfMates(many, Object.fromEntries(many.map(({ id }, n) => [id, [step(n + 1)]])), []).now).toHaveLength(5);
 });

@@ -165,10 +165,10 @@ interface Lines {
 }
 
 /** Return the lines of the teammates between the words of the person and the coordinator, in the order in which they joined. Who works has a line, and who has ended last. */
-export function linesOfMates(mates: readonly { id: string; status: string }[], rowsByAgent: Readonly<Record<string, Row[]>>, spoken: readonly Row[]): Lines {
+export function linesOfMates(mates: readonly { id: string; isLive: boolean }[], rowsByAgent: Readonly<Record<string, Row[]>>, spoken: readonly Row[]): Lines {
   const ends = spoken.filter((row) => withPerson(row) && row.seq > 0);
   const seqs = ends.map((row) => row.seq);
-  const all = mates.map(({ id, status }) => ({ id, isLive: status === "working", known: rowsByAgent[id] ?? NOTHING, parts: cutAt(rowsByAgent[id] ?? NOTHING, seqs) }));
+  const all = mates.map(({ id, isLive }) => ({ id, isLive, known: rowsByAgent[id] ?? NOTHING, parts: cutAt(rowsByAgent[id] ?? NOTHING, seqs) }));
   const linesOf = (part: number): Mate[] => {
     const isNow = part === ends.length;
     const found = all.map(({ id, isLive, known, parts }): Mate => ({ agentId: id, rows: parts[part]!, known, isLive: isNow && isLive }));
